@@ -1,0 +1,58 @@
+import type { Query } from '../query.ts'
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+export type NewLogLine = {
+  job_id: string
+  token: string
+  at: string
+  level: LogLevel
+  message: string
+}
+
+/** Lines of attempts that still hold their lease; those of a lost one vanish. */
+export const appendJobLogs = (lines: NewLogLine[]): Query<never> => ({
+  name: 'append-job-logs',
+  text: `
+    insert into job_logs (org_id, job_id, attempt, at, level, message)
+    select l.org_id, l.job_id, l.attempt, line.at, line.level, line.message
+    from rows from (
+      jsonb_to_recordset($1::jsonb) as (job_id uuid, token uuid, at timestamptz, level text, message text)
+    ) with ordinality as line (job_id, token, at, level, message, position)
+    join leases l on l.job_id = line.job_id and l.token = line.token
+    order by line.position`,
+  values: [JSON.stringify(lines)],
+})
+
+/** The columns of a line are null in the one row that a job without lines answers; no row means no such job. */
+export type JobLogRow = {
+  id: string | null
+  attempt: number
+  at: Date
+  level: LogLevel
+  message: string
+}
+
+export const listJobLogs = (page: {
+  orgId: string
+  jobId: string
+  after: string | null
+  limit: number
+}): Query<JobLogRow> => ({
+  name: 'list-job-logs',
+  text: `
+    select line.id, line.attempt, line.at, line.level, line.message
+    from jobs j
+    left join lateral (
+      select g.id, g.attempt, g.at, g.level, g.message
+      from job_logs g
+      where g.job_id = j.id
+        and g.id > coalesce($3::bigint, 0)
+      order by g.id
+      limit $4::int
+    ) line on true
+    where j.org_id = $1::uuid
+      and j.id = $2::uuid
+    order by line.id`,
+  values: [page.orgId, page.jobId, page.after, page.limit],
+})

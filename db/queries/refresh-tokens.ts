@@ -1,0 +1,75 @@
+import type { Query } from '../query.ts'
+import type { Account } from './accounts.ts'
+
+export const startRefreshFamily = (family: {
+  familyId: string
+  userId: string
+  orgId: string
+  tokenHash: string
+  days: number
+}): Query<never> => ({
+  name: 'start-refresh-family',
+  text: `
+    with family as (
+      insert into refresh_families (id, user_id, org_id)
+      values ($1::uuid, $2::uuid, $3::uuid)
+      returning id
+    )
+    insert into refresh_tokens (token_hash, family_id, expires_at)
+    select decode($4::text, 'hex'), id, now() + $5::int * interval '1 day'
+    from family`,
+  values: [family.familyId, family.userId, family.orgId, family.tokenHash, family.days],
+})
+
+/**
+ * Exchanges a refresh token for its successor. No row: unknown, expired, revoked, or presented before.
+ * The last of these means that two parties hold it, so the whole family is revoked. The row lock makes the
+ * second of two concurrent exchanges see the first.
+ */
+export const rotateRefreshToken = (rotation: {
+  presentedHash: string
+  successorHash: string
+  days: number
+}): Query<Account> => ({
+  name: 'rotate-refresh-token',
+  text: `
+    with presented as materialized (
+      select t.token_hash, t.family_id, t.replaced_at
+      from refresh_tokens t
+      join refresh_families f on f.id = t.family_id
+      where t.token_hash = decode($1::text, 'hex')
+        and t.expires_at > now()
+        and f.revoked_at is null
+      for update
+    ),
+    revoked as (
+      update refresh_families f
+      set revoked_at = now()
+      from presented p
+      where f.id = p.family_id
+        and p.replaced_at is not null
+    ),
+    replaced as (
+      update refresh_tokens t
+      set replaced_at = now()
+      from presented p
+      where t.token_hash = p.token_hash
+        and p.replaced_at is null
+      returning t.family_id
+    ),
+    successor as (
+      insert into refresh_tokens (token_hash, family_id, expires_at)
+      select decode($2::text, 'hex'), family_id, now() + $3::int * interval '1 day'
+      from replaced
+    )
+    select
+      u.id as user_id,
+      u.username,
+      m.org_id,
+      case when u.is_admin then 'admin' else m.role end as role
+    from replaced r
+    join refresh_families f on f.id = r.family_id
+    join memberships m on m.org_id = f.org_id and m.user_id = f.user_id
+    join users u on u.id = m.user_id`,
+  values: [rotation.presentedHash, rotation.successorHash, rotation.days],
+})

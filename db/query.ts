@@ -1,0 +1,13 @@
+/** A statement as data. Each runtime runs it with its own driver: Neon's over HTTP, `pg` over TCP. */
+export type Query<Row> = {
+  /** Unique; `pg` prepares the statement under it. */
+  readonly name: string
+  readonly text: string
+  readonly values: readonly QueryValue[]
+  /** Never set: carries the type of the rows from the builder to `Run`. */
+  readonly row?: Row
+}
+
+export type QueryValue = string | number | boolean | null | readonly string[] | readonly number[]
+
+export type Run = <Row>(query: Query<Row>) => Promise<Row[]>

@@ -1,0 +1,36 @@
+import type { OpenAPIHono } from '@hono/zod-openapi'
+import type { AppEnv } from '../context.ts'
+import { PROBLEMS } from '../http/problem.ts'
+import { createRouter } from '../http/validation.ts'
+
+const TAGS = [
+  { name: 'auth', description: 'Accounts and sign-in.' },
+  { name: 'jobs', description: 'Submit jobs and watch them.' },
+  { name: 'operations', description: 'For probes and operators.' },
+]
+
+/** `/openapi.json`, from the route objects themselves. `/docs` is a static page that renders it. */
+export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
+  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: '`access_token` of POST /auth/login or POST /auth/register.',
+  })
+  return createRouter().get('/openapi.json', (c) =>
+    c.json(
+      app.getOpenAPI31Document({
+        openapi: '3.1.0',
+        info: {
+          title: 'SmartQueue',
+          version: '0.1.0',
+          description: 'A multi-tenant job queue on Postgres that learns how long jobs take.',
+          license: { name: 'MIT' },
+        },
+        servers: [{ url: new URL(c.req.url).origin }],
+        tags: TAGS,
+        'x-problems': Object.entries(PROBLEMS).map(([slug, { status, title }]) => ({ slug, status, title })),
+      }),
+    ),
+  )
+}

@@ -1,0 +1,27 @@
+import { OpenAPIHono } from '@hono/zod-openapi'
+import { requestId } from 'hono/request-id'
+import { apiDocsRoutes } from './api-docs/routes.ts'
+import { authRoutes } from './auth/routes.ts'
+import type { AppEnv } from './context.ts'
+import { healthRoutes } from './health/routes.ts'
+import { notFound, onError } from './http/on-error.ts'
+import { jobRoutes } from './jobs/routes.ts'
+import { servicesFor } from './services.ts'
+
+export const createApp = (): OpenAPIHono<AppEnv> => {
+  // Not strict: a trailing slash names the same resource.
+  const app = new OpenAPIHono<AppEnv>({ strict: false })
+  app.onError(onError)
+  app.notFound(notFound)
+  app.use(requestId())
+  app.use(async (c, next) => {
+    c.set('services', servicesFor(c.env))
+    await next()
+  })
+  app.get('/', (c) => c.redirect('/docs'))
+  app.route('/', healthRoutes())
+  app.route('/', authRoutes())
+  app.route('/', jobRoutes())
+  app.route('/', apiDocsRoutes(app))
+  return app
+}

@@ -1,0 +1,44 @@
+import { z } from 'zod'
+
+/** What wrangler binds to the Worker. A bad value refuses every request with a log line that names it. */
+const bindingsSchema = z.object({
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL'),
+  AUTH_KEYS: z
+    .string()
+    .transform((text, ctx) => {
+      try {
+        return JSON.parse(text)
+      } catch {
+        ctx.addIssue({ code: 'custom', message: 'must be a JSON Web Key Set' })
+        return z.NEVER
+      }
+    })
+    .pipe(
+      z.object({
+        keys: z
+          .array(
+            z.object({
+              kty: z.literal('OKP'),
+              crv: z.literal('Ed25519'),
+              kid: z.string().min(1),
+              x: z.string(),
+              d: z.string(),
+            }),
+          )
+          .min(1),
+      }),
+    ),
+  /** host:port of a gateway that stands in for Neon's proxy. Unset in production. */
+  NEON_GATEWAY: z.string().optional(),
+})
+
+export type RawBindings = Record<string, unknown>
+export type Bindings = z.output<typeof bindingsSchema>
+export type PrivateKey = Bindings['AUTH_KEYS']['keys'][number]
+
+export const parseBindings = (raw: RawBindings): Bindings => {
+  const parsed = bindingsSchema.safeParse(raw)
+  if (parsed.success) return parsed.data
+  const reasons = parsed.error.issues.map((issue) => `${String(issue.path[0])}: ${issue.message}`)
+  throw new Error(`Bad configuration. ${reasons.join('; ')}`)
+}

@@ -1,0 +1,49 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { SCHEMA_VERSION, schemaVersion } from '../../db/queries/schema-version.ts'
+import { DatabaseUnavailable } from '../database.ts'
+import { jsonContent, problems } from '../http/openapi.ts'
+import { ProblemError } from '../http/problem.ts'
+import { createRouter } from '../http/validation.ts'
+import type { Services } from '../services.ts'
+
+export const healthRoutes = () =>
+  createRouter()
+    .openapi(healthzRoute, (c) => c.json({ status: 'ok' as const }, 200))
+    .openapi(readyzRoute, async (c) => {
+      await requireCurrentSchema(c.get('services'))
+      return c.json({ status: 'ok' as const, schema_version: SCHEMA_VERSION }, 200)
+    })
+
+const healthzRoute = createRoute({
+  method: 'get',
+  path: '/healthz',
+  tags: ['operations'],
+  summary: 'The functions run',
+  responses: { 200: jsonContent(z.object({ status: z.literal('ok') }), 'Alive') },
+})
+
+const readyzRoute = createRoute({
+  method: 'get',
+  path: '/readyz',
+  tags: ['operations'],
+  summary: 'The database answers and its schema is current',
+  responses: {
+    200: jsonContent(z.object({ status: z.literal('ok'), schema_version: z.int() }), 'Ready'),
+    ...problems('not-ready'),
+  },
+})
+
+const requireCurrentSchema = async ({ run }: Services): Promise<void> => {
+  const version = await run(schemaVersion()).then(
+    ([row]) => row?.version ?? 0,
+    (error) => {
+      if (error instanceof DatabaseUnavailable)
+        throw new ProblemError('not-ready', 'The database does not answer.')
+      throw new ProblemError('not-ready', 'The database has no SmartQueue schema. Run npm run migrate.')
+    },
+  )
+  if (version < SCHEMA_VERSION) {
+    const detail = `The schema is at version ${version}, ${SCHEMA_VERSION} is needed. Run npm run migrate.`
+    throw new ProblemError('not-ready', detail)
+  }
+}

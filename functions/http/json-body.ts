@@ -1,0 +1,55 @@
+import type { MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import type { AppEnv } from '../context.ts'
+import { ProblemError } from './problem.ts'
+import { findUnstorable } from './storable.ts'
+
+export const MAX_BODY_BYTES = 256 * 1024
+const MAX_DEPTH = 32
+const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i
+
+/**
+ * Route middleware that reads and checks a JSON body first: media type, size, encoding, syntax, depth, and text
+ * that Postgres can hold. Routes then validate the shape.
+ */
+export const jsonBody = (): MiddlewareHandler<AppEnv> => {
+  const limitSize = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: refuseSize })
+  return (c, next) =>
+    limitSize(c, async () => {
+      if (!JSON_TYPE.test(c.req.header('content-type') ?? '')) {
+        throw new ProblemError('unsupported-media-type', 'Send the body as content-type: application/json.')
+      }
+      checkJson(parseJson(await c.req.arrayBuffer()))
+      await next()
+    })
+}
+
+const refuseSize = (): never => {
+  throw new ProblemError('body-too-large', `A body may have ${MAX_BODY_BYTES / 1024} KiB.`)
+}
+
+const parseJson = (bytes: ArrayBuffer): unknown => {
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(bytes)
+  } catch {
+    throw new ProblemError('malformed-body', 'The body is not valid UTF-8.')
+  }
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new ProblemError('malformed-body', 'The body is not valid JSON.')
+  }
+}
+
+const checkJson = (body: unknown): void => {
+  const found = findUnstorable(body, MAX_DEPTH)
+  if (found?.reason === 'depth') {
+    throw new ProblemError('malformed-body', `The body is nested deeper than ${MAX_DEPTH} levels.`)
+  }
+  if (found) {
+    throw new ProblemError('invalid-request', 'The body holds a value that cannot be stored unchanged.', {
+      errors: [{ in: 'body', pointer: found.pointer, detail: found.detail }],
+    })
+  }
+}

@@ -1,0 +1,53 @@
+import { z } from '@hono/zod-openapi'
+import { PROBLEMS, type ProblemSlug } from './problem.ts'
+
+const problemSchema = z
+  .object({
+    type: z.string().openapi({ example: '/docs#problem-invalid-request' }),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    errors: z
+      .array(
+        z.object({
+          in: z.enum(['body', 'query', 'path', 'header']),
+          pointer: z.string().openapi({ example: '#/retry/max_attempts' }),
+          detail: z.string(),
+        }),
+      )
+      .optional(),
+    request_id: z.string(),
+  })
+  .openapi('Problem', { description: 'What went wrong (RFC 9457).' })
+
+type ProblemResponses = Record<
+  number,
+  { description: string; content: { 'application/problem+json': { schema: typeof problemSchema } } }
+>
+
+/** The error half of a route's `responses`. */
+export const problems = (...slugs: ProblemSlug[]): ProblemResponses => {
+  const responses: ProblemResponses = {}
+  for (const slug of slugs) {
+    const { status, title } = PROBLEMS[slug]
+    const earlier = responses[status]?.description
+    responses[status] = {
+      description: earlier ? `${earlier}; or: ${title}` : title,
+      content: { 'application/problem+json': { schema: problemSchema } },
+    }
+  }
+  return responses
+}
+
+export const jsonContent = <Schema extends z.ZodType>(schema: Schema, description: string) => ({
+  description,
+  content: { 'application/json': { schema } },
+})
+
+export const jsonRequest = <Schema extends z.ZodType>(schema: Schema) => ({
+  required: true,
+  content: { 'application/json': { schema } },
+})
+
+/** Time as the API writes it: ISO 8601 in UTC. */
+export const timestamp = z.iso.datetime().openapi({ example: '2026-11-16T09:30:00.000Z' })

@@ -1,0 +1,46 @@
+import { z } from '@hono/zod-openapi'
+
+/** Keyset pagination: a cursor is the key of the last row seen, in a form that clients do not pick apart. */
+export const pageQuery = (position: z.ZodType<string>) =>
+  z.strictObject({
+    cursor: z
+      .string()
+      .max(200)
+      .transform((cursor, ctx) => {
+        const parsed = position.safeParse(decode(cursor))
+        if (parsed.success) return parsed.data
+        ctx.addIssue({ code: 'custom', message: 'Is not a cursor of this list' })
+        return z.NEVER
+      })
+      .optional()
+      .openapi({ type: 'string', description: '`next_cursor` of the page before.' }),
+    limit: z.coerce.number().int().min(1).max(200).default(50),
+  })
+
+export const pageOf = <Item extends z.ZodType>(item: Item) =>
+  z.object({ items: z.array(item), next_cursor: z.string().nullable() })
+
+/** Rows were asked for with `limit + 1`: the one too many says that there is a next page. */
+export const toPage = <Row, Item>(
+  rows: Row[],
+  limit: number,
+  view: { position: (row: Row) => string; item: (row: Row) => Item },
+): { items: Item[]; next_cursor: string | null } => {
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  return {
+    items: shown.map(view.item),
+    next_cursor: rows.length > limit && last !== undefined ? encode(view.position(last)) : null,
+  }
+}
+
+const encode = (position: string): string =>
+  btoa(position).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
+
+const decode = (cursor: string): string | undefined => {
+  try {
+    return atob(cursor.replaceAll('-', '+').replaceAll('_', '/'))
+  } catch {
+    return undefined
+  }
+}

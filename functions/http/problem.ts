@@ -1,0 +1,66 @@
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+
+/** Every error that a client can meet: slug, status and title. The one table behind all problem responses. */
+export const PROBLEMS = {
+  'malformed-body': { status: 400, title: 'The body cannot be read' },
+  unauthenticated: { status: 401, title: 'Sign in first' },
+  'wrong-credentials': { status: 401, title: 'Username or password is wrong' },
+  'refresh-token-invalid': { status: 401, title: 'The refresh token is not valid' },
+  'not-found': { status: 404, title: 'Not found' },
+  'username-taken': { status: 409, title: 'The username is taken' },
+  'body-too-large': { status: 413, title: 'The body is too large' },
+  'unsupported-media-type': { status: 415, title: 'Send JSON' },
+  'invalid-request': { status: 422, title: 'The request does not fit' },
+  'unknown-job-type': { status: 422, title: 'No worker handles this type' },
+  'internal-error': { status: 500, title: 'Something broke on our side' },
+  'database-unavailable': { status: 503, title: 'The database does not answer' },
+  'not-ready': { status: 503, title: 'Not ready to serve' },
+} as const satisfies Record<string, { status: ContentfulStatusCode; title: string }>
+
+export type ProblemSlug = keyof typeof PROBLEMS
+
+/** One reason, at one place of the request. `pointer` is a JSON Pointer in fragment form (RFC 6901, 6). */
+export type ProblemReason = {
+  in: 'body' | 'query' | 'path' | 'header'
+  pointer: string
+  detail: string
+}
+
+/** Thrown anywhere below a route; `onError` turns it into `application/problem+json` (RFC 9457). */
+export class ProblemError extends Error {
+  readonly slug: ProblemSlug
+  readonly errors: readonly ProblemReason[]
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    slug: ProblemSlug,
+    detail: string,
+    options: { errors?: ProblemReason[]; headers?: Record<string, string> } = {},
+  ) {
+    super(detail)
+    this.name = 'ProblemError'
+    this.slug = slug
+    this.errors = options.errors ?? []
+    this.headers = options.headers ?? {}
+  }
+}
+
+export const problemResponse = (problem: ProblemError, requestId: string): Response => {
+  const { status, title } = PROBLEMS[problem.slug]
+  const body = {
+    type: `/docs#problem-${problem.slug}`,
+    title,
+    status,
+    detail: problem.message,
+    ...(problem.errors.length > 0 && { errors: problem.errors }),
+    request_id: requestId,
+  }
+  return Response.json(body, {
+    status,
+    headers: { 'content-type': 'application/problem+json', 'x-request-id': requestId, ...problem.headers },
+  })
+}
+
+/** `['retry', 'max_attempts']` → `#/retry/max_attempts` */
+export const toPointer = (path: readonly PropertyKey[]): string =>
+  ['#', ...path.map((key) => String(key).replaceAll('~', '~0').replaceAll('/', '~1'))].join('/')

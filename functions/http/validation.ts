@@ -1,0 +1,51 @@
+import { type Hook, OpenAPIHono } from '@hono/zod-openapi'
+import type { z } from 'zod'
+import type { AppEnv } from '../context.ts'
+import { ProblemError, type ProblemReason, toPointer } from './problem.ts'
+
+/** A router whose validation failures are problems. Every feature makes its routes on one. */
+export const createRouter = (): OpenAPIHono<AppEnv> =>
+  new OpenAPIHono<AppEnv>({ strict: false, defaultHook: refuseInvalid })
+
+const refuseInvalid: Hook<unknown, AppEnv, string, void> = (result) => {
+  if (result.success) return
+  // A path that cannot name a resource names none.
+  if (result.target === 'param') throw new ProblemError('not-found', 'Nothing has this id.')
+  const place = result.target === 'query' || result.target === 'header' ? result.target : 'body'
+  throw invalidRequest(place, result.error.issues)
+}
+
+export const invalidRequest = (
+  place: ProblemReason['in'],
+  issues: readonly z.core.$ZodIssue[],
+  prefix: PropertyKey[] = [],
+): ProblemError => {
+  const errors = issues.flatMap((issue) => toReasons(place, issue, prefix))
+  const first = errors[0]
+  const detail = first ? `${first.pointer} ${first.detail}` : 'The request does not fit.'
+  return new ProblemError(
+    'invalid-request',
+    errors.length > 1 ? `${detail} (and ${errors.length - 1} more)` : detail,
+    {
+      errors,
+    },
+  )
+}
+
+const toReasons = (
+  place: ProblemReason['in'],
+  issue: z.core.$ZodIssue,
+  prefix: PropertyKey[],
+): ProblemReason[] => {
+  const path = [...prefix, ...issue.path]
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({
+      in: place,
+      pointer: toPointer([...path, key]),
+      detail: 'is not a known field',
+    }))
+  }
+  return [{ in: place, pointer: toPointer(path), detail: lowerFirst(issue.message) }]
+}
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)

@@ -1,0 +1,24 @@
+import type { Run } from '../db/query.ts'
+import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
+import { parseBindings, type RawBindings } from './bindings.ts'
+import { createDatabase } from './database.ts'
+import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
+
+/** What one isolate keeps between requests. */
+export type Services = {
+  readonly run: Run
+  readonly keys: KeyRing
+  readonly jobTypes: JobTypes
+}
+
+const isolates = new WeakMap<RawBindings, Services>()
+
+export const servicesFor = (raw: RawBindings): Services => {
+  const existing = isolates.get(raw)
+  if (existing) return existing
+  const bindings = parseBindings(raw)
+  const run = createDatabase({ url: bindings.DATABASE_URL, gateway: bindings.NEON_GATEWAY })
+  const services = { run, keys: createKeyRing(bindings.AUTH_KEYS.keys), jobTypes: createJobTypes(run) }
+  isolates.set(raw, services)
+  return services
+}
