@@ -10,8 +10,8 @@ export type NewLogLine = {
   message: string
 }
 
-/** Lines of attempts that still hold their lease; those of a lost one vanish. */
-export const appendJobLogs = (lines: NewLogLine[]): Query<never> => ({
+/** Takes `NewLogLine[]` as JSON: lines of attempts that still hold their lease; those of a lost one vanish. */
+export const appendJobLogs = (linesJson: string): Query<never> => ({
   name: 'append-job-logs',
   text: `
     insert into job_logs (org_id, job_id, attempt, at, level, message)
@@ -21,7 +21,7 @@ export const appendJobLogs = (lines: NewLogLine[]): Query<never> => ({
     ) with ordinality as line (job_id, token, at, level, message, position)
     join leases l on l.job_id = line.job_id and l.token = line.token
     order by line.position`,
-  values: [JSON.stringify(lines)],
+  values: [linesJson],
 })
 
 /** The columns of a line are null in the one row that a job without lines answers; no row means no such job. */

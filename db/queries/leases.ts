@@ -90,7 +90,7 @@ export type EndedAttempt = LeaseKey &
     | { state: 'retrying'; error: JobFailure; delay_ms: number }
   )
 
-/** Ends attempts of one or many jobs. Answers those that were recorded; the others had lost their lease. */
+/** Takes `EndedAttempt[]` as JSON, and ends one or many. Answers those that were recorded; the others had lost their lease. */
 export const endAttempts = (endedJson: string): Query<{ job_id: string }> => ({
   name: 'end-attempts',
   text: `

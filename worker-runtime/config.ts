@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { type AllowList, parseAllowList } from './egress/address-guard.ts'
+
+/** Everything that the environment can set. The README's table has a row for each. */
+const settings = {
+  DATABASE_URL: z
+    .string()
+    .regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL')
+    .optional(),
+  PORT: wholeNumber(1, 65_535).default(8787),
+  SMARTQUEUE_HOME: z.string().min(1).default('.smartqueue'),
+  SMARTQUEUE_WORKER_SLOTS: wholeNumber(1, 1000).default(10),
+  SMARTQUEUE_MIN_WORKERS: wholeNumber(1, 50).default(1),
+  SMARTQUEUE_DRAIN_SECONDS: wholeNumber(0, 3600).default(25),
+  SMARTQUEUE_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  SMARTQUEUE_HTTP_ALLOW: z
+    .string()
+    .default('')
+    .transform((text, ctx): AllowList => {
+      try {
+        return parseAllowList(text)
+      } catch (error) {
+        ctx.addIssue({ code: 'custom', message: (error as Error).message })
+        return z.NEVER
+      }
+    }),
+}
+
+/** Names that other releases of SmartQueue read. Set ahead of an upgrade, they do no harm here. */
+const OTHER_RELEASES = ['SMARTQUEUE_POLICY', 'SMARTQUEUE_MAX_WORKERS', 'SMARTQUEUE_SHELL_ALLOW']
+
+const schema = z.object(settings)
+
+export type Config = z.output<typeof schema>
+
+/** The configuration cannot be used. The message is one line for each variable, and names it. */
+export class ConfigError extends Error {}
+
+/** Read once, at start. An empty variable counts as unset. */
+export const parseConfig = (env: Record<string, string | undefined>): Config => {
+  const given = Object.entries(env).filter(([, value]) => value !== undefined && value !== '')
+  const known = [...Object.keys(settings), ...OTHER_RELEASES]
+  const faults = given
+    .filter(([name]) => name.startsWith('SMARTQUEUE_') && !known.includes(name))
+    .map(([name]) => `${name}: is not a setting of SmartQueue; see the table in README.md`)
+  const parsed = schema.safeParse(Object.fromEntries(given))
+  if (!parsed.success) faults.push(...parsed.error.issues.map(describe))
+  if (!parsed.success || faults.length > 0) throw new ConfigError(faults.join('\n'))
+  return parsed.data
+}
+
+const describe = (issue: z.core.$ZodIssue): string =>
+  `${String(issue.path[0])}: ${issue.message.charAt(0).toLowerCase()}${issue.message.slice(1)}`
+
+function wholeNumber(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+}

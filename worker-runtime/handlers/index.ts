@@ -1,0 +1,5 @@
+import type { JobHandler } from '../handler-api.ts'
+import { httpJob } from './http.ts'
+
+/** Every type that this worker runs. A handler of your own is one more line here. */
+export const handlers: readonly JobHandler[] = [httpJob]

@@ -1,0 +1,115 @@
+import { parseArgs } from 'node:util'
+import { type Config, ConfigError, parseConfig } from '../config.ts'
+import { isAllowed } from '../egress/address-guard.ts'
+import { HomeInUse, openHome } from './home.ts'
+import { createLocalSystem, isPortFree, PartFailed, type Step } from './local-system.ts'
+
+const HELP = `Usage: npm run dev
+
+Runs all of SmartQueue on this machine: PostgreSQL, the functions on workerd, and workers.
+
+  PORT             where the API listens           (8787)
+  DATABASE_URL     use this Postgres instead of an embedded one
+  SMARTQUEUE_HOME  where data and keys are kept    (.smartqueue)
+
+README.md has the whole table. Ctrl-C stops everything and keeps the data.`
+
+const PARENT_CHECK_MS = 1_000
+
+const main = async (): Promise<number> => {
+  const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } } })
+  if (values.help) return print(HELP)
+  const config = parseConfig(process.env)
+  if (!(await isPortFree(config.PORT))) {
+    throw new ConfigError(`Port ${config.PORT} is taken. Set PORT to a free one: PORT=8788 npm run dev`)
+  }
+  const home = openHome(config.SMARTQUEUE_HOME)
+  try {
+    return await runUntilStopped(config, home)
+  } finally {
+    home.unlock()
+  }
+}
+
+const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>): Promise<number> => {
+  const system = createLocalSystem(config, home)
+  const asked = untilAskedToStop()
+  const startedAt = performance.now()
+  print('SmartQueue starts…')
+  const start = system.start(showStep(startedAt)).then(
+    () => announce(config),
+    (error) => (error instanceof PartFailed ? error : new PartFailed(error.message)),
+  )
+  try {
+    const ended = await Promise.race([asked, system.failed, start.then((error) => error ?? asked)])
+    if (ended instanceof PartFailed) {
+      console.error(`${ended.message} Stopping everything.`)
+      return 1
+    }
+    print('Stopping: running jobs may finish first. Ctrl-C again to stop at once.')
+    return 0
+  } finally {
+    await start
+    await system.stop()
+    print('Stopped. The data is kept.')
+  }
+}
+
+/** A signal, or the end of the npm process that started this one. */
+const untilAskedToStop = (): Promise<void> =>
+  new Promise((resolve) => {
+    let asked = false
+    const ask = (): void => {
+      // The second time: leave now. The reaper ends what still runs.
+      if (asked) process.exit(1)
+      asked = true
+      resolve()
+    }
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, ask)
+    if (!process.env.npm_lifecycle_event) return
+    const parent = process.ppid
+    setInterval(() => {
+      if (process.ppid !== parent && !asked) ask()
+    }, PARENT_CHECK_MS).unref()
+  })
+
+const showStep =
+  (startedAt: number) =>
+  ({ part, detail }: Step): void => {
+    const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+    print(`  ✓ ${part.padEnd(11)} ${seconds.padStart(4)} s  ${detail}`)
+  }
+
+const announce = (config: Config): void => {
+  const url = `http://127.0.0.1:${config.PORT}`
+  const json = `-H 'content-type: application/json'`
+  // The functions answer /healthz themselves: a first job that works without a network, where it is allowed.
+  const self = {
+    hostname: '127.0.0.1',
+    port: config.PORT,
+    address: '127.0.0.1',
+    allow: config.SMARTQUEUE_HTTP_ALLOW,
+  }
+  const target = isAllowed(self) ? `${url}/healthz` : 'https://example.com/'
+  const token = `TOKEN=$(curl -s ${url}/auth/register ${json} -d '{"username":"ada","password":"correct horse"}' | sed 's/.*"access_token":"\\([^"]*\\).*/\\1/')`
+  const submit = `curl -s ${url}/jobs -H "authorization: Bearer $TOKEN" ${json} -d '{"name":"hello","type":"http","payload":{"url":"${target}"}}'`
+  print(`
+SmartQueue ready: ${url}
+  Register  ${token}
+  Submit    ${submit}
+  Look      curl -s ${url}/jobs -H "authorization: Bearer $TOKEN"   # and ${url}/docs`)
+}
+
+const print = (text: string): number => {
+  console.log(text)
+  return 0
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: Error) => {
+    const expected = error instanceof ConfigError || error instanceof HomeInUse
+    console.error(expected ? error.message : `SmartQueue could not start: ${error.stack}`)
+    process.exit(1)
+  },
+)

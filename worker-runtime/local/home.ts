@@ -1,0 +1,82 @@
+import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+/** Where the local system keeps what it must find again: data, keys, and who is using them. */
+export type Home = {
+  readonly postgresDir: string
+  readonly postgresPassword: string
+  readonly wranglerDir: string
+  /** Private JWK set, as the AUTH_KEYS binding takes it. */
+  readonly authKeys: string
+  /** Writes the bindings of the functions where only this user can read them, and answers the file's path. */
+  writeBindings(bindings: Record<string, string>): string
+  unlock(): void
+}
+
+/** Another `npm run dev` is using the folder. */
+export class HomeInUse extends Error {}
+
+export const openHome = (path: string): Home => {
+  const root = resolve(path)
+  // Others may pass through: started as root, Postgres runs as `nobody` below it.
+  mkdirSync(root, { recursive: true, mode: 0o755 })
+  const lock = takeLock(join(root, 'dev.lock'), root)
+  return {
+    postgresDir: join(root, 'postgres'),
+    postgresPassword: keepSecret(join(root, 'postgres-password'), () =>
+      randomBytes(18).toString('base64url'),
+    ),
+    wranglerDir: join(root, 'wrangler'),
+    authKeys: keepSecret(join(root, 'auth-keys.json'), createAuthKeys),
+    writeBindings: (bindings) => {
+      const file = join(root, 'functions.vars')
+      // Single quotes: wrangler reads the value as it stands, and none of ours contains one.
+      const lines = Object.entries(bindings).map(([name, value]) => `${name}='${value}'\n`)
+      writeFileSync(file, lines.join(''), { mode: 0o600 })
+      return file
+    },
+    unlock: lock.release,
+  }
+}
+
+const keepSecret = (file: string, create: () => string): string => {
+  if (!existsSync(file)) writeFileSync(file, create(), { mode: 0o600, flag: 'wx' })
+  return readFileSync(file, 'utf8')
+}
+
+const createAuthKeys = (): string => {
+  const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+  return JSON.stringify({ keys: [{ ...jwk, kid: randomBytes(6).toString('hex') }] })
+}
+
+/** The lock holds the pid of its owner. One whose owner is gone was left by a killed run. */
+const takeLock = (file: string, root: string): { release(): void } => {
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const owner = Number(readFileSync(file, 'utf8'))
+    if (isLocalRunner(owner)) {
+      throw new HomeInUse(
+        `SmartQueue already runs from ${root} (pid ${owner}). Stop it, or set SMARTQUEUE_HOME.`,
+      )
+    }
+    rmSync(file)
+    return takeLock(file, root)
+  }
+  return { release: () => rmSync(file, { force: true }) }
+}
+
+const isLocalRunner = (pid: number): boolean => {
+  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    // EPERM: it runs, as somebody else.
+    if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
+  }
+  // The pid may have been given to another program since. Where /proc cannot tell, believe the lock.
+  const cmdline = `/proc/${pid}/cmdline`
+  return !existsSync(cmdline) || readFileSync(cmdline, 'utf8').includes('dev.ts')
+}

@@ -1,0 +1,172 @@
+import { fork } from 'node:child_process'
+import { createServer } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { Config } from '../config.ts'
+import { migrateDatabase } from '../migrate.ts'
+import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
+import { spawnFunctions } from './functions-server.ts'
+import type { Home } from './home.ts'
+import { type NeonGateway, startNeonGateway } from './neon-gateway.ts'
+import type { ReaperMessage } from './reaper.ts'
+import { httpAnswers, postgresAnswers, type VitalSign, watchVitalSigns } from './vital-signs.ts'
+import { spawnWorker } from './worker-process.ts'
+
+/** A part of the system could not start, or has died. */
+export class PartFailed extends Error {}
+
+export type Step = { part: string; detail: string }
+
+export type LocalSystem = {
+  /** Starts the parts one after the other; tells each once it runs. */
+  start(onStep: (step: Step) => void): Promise<void>
+  /** Resolves, with the reason, when a part dies that was not asked to. */
+  readonly failed: Promise<PartFailed>
+  /** Stops what runs, in reverse order. Twice is safe. */
+  stop(): Promise<void>
+}
+
+type Part = { name: string; stop: () => Promise<void> }
+
+/** Everything that `npm run dev` runs. Whoever starts it must also stop it, also after a failed start. */
+export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
+  const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
+  const parts: Part[] = []
+  const signs: VitalSign[] = []
+  const reaper = startReaper((reason) => fail(new PartFailed(reason)))
+  const baseUrl = `http://127.0.0.1:${config.PORT}`
+
+  const died = (name: string) => (how: string | void) =>
+    fail(new PartFailed(`${name} ${how ?? 'ended'} without being asked to.`))
+
+  const startPostgres = async (): Promise<{ url: string; detail: string }> => {
+    if (config.DATABASE_URL)
+      return { url: config.DATABASE_URL, detail: `DATABASE_URL, at ${hostOf(config.DATABASE_URL)}` }
+    const { postgresDir: dataDir, postgresPassword: password } = home
+    const postgres: EmbeddedPostgres = await startEmbeddedPostgres({ dataDir, password })
+    parts.push({ name: 'PostgreSQL', stop: postgres.stop })
+    reaper.guard({ pid: postgres.pid, signal: 'SIGINT', graceMs: 10_000 })
+    postgres.exited.then(died('PostgreSQL'))
+    signs.push({ part: 'PostgreSQL', check: postgresAnswers(postgres.url) })
+    return { url: postgres.url, detail: `${postgres.version} embedded, data in ${postgres.dataDir}` }
+  }
+
+  const startGateway = async (target: string): Promise<NeonGateway> => {
+    const gateway = await startNeonGateway({ target })
+    parts.push({ name: 'Gateway', stop: gateway.stop })
+    return gateway
+  }
+
+  const startFunctions = async (gateway: NeonGateway): Promise<void> => {
+    const bindingsFile = home.writeBindings({
+      DATABASE_URL: gateway.connectionString,
+      NEON_GATEWAY: gateway.address,
+      AUTH_KEYS: home.authKeys,
+    })
+    const functions = spawnFunctions({ port: config.PORT, bindingsFile, stateDir: home.wranglerDir })
+    parts.push({ name: 'Functions', stop: functions.stop })
+    reaper.guard({ pid: functions.pid, signal: 'SIGTERM', graceMs: 5_000 })
+    functions.exited.then(died('wrangler dev'))
+    await untilAnswered(httpAnswers(`${baseUrl}/readyz`), functions.exited)
+    signs.push({ part: 'Functions', check: httpAnswers(`${baseUrl}/healthz`) })
+  }
+
+  const startWorker = async (databaseUrl: string): Promise<string> => {
+    const env = { ...process.env, DATABASE_URL: databaseUrl }
+    const worker = spawnWorker({ env, drainSeconds: config.SMARTQUEUE_DRAIN_SECONDS })
+    parts.push({ name: 'Worker', stop: worker.stop })
+    // Told by its closed channel that the runner is gone, it is stopping already: the signal ends it at once.
+    reaper.guard({ pid: worker.pid, signal: 'SIGTERM', graceMs: 2_000 })
+    worker.exited.then(died('A worker'))
+    const ready = await Promise.race([worker.ready, worker.exited])
+    if (typeof ready === 'string') throw new PartFailed(`The worker ${ready}.`)
+    return `${ready.workerId} runs ${ready.types.join(', ')} jobs`
+  }
+
+  const stopAll = async (): Promise<void> => {
+    await vitalSigns.stop()
+    for (const part of parts.reverse()) await part.stop()
+    reaper.release()
+  }
+  let stopping: Promise<void> | undefined
+  const vitalSigns = watchVitalSigns(signs, (part, reason) => fail(new PartFailed(`${part} ${reason}.`)))
+
+  return {
+    failed,
+    start: async (onStep) => {
+      const { url, detail } = await startPostgres()
+      onStep({ part: 'PostgreSQL', detail })
+      const { applied, version } = await migrateDatabase(url)
+      onStep({ part: 'Migrations', detail: `schema at version ${version}, ${applied.length} applied now` })
+      const gateway = await startGateway(url)
+      onStep({ part: 'Gateway', detail: `Neon's protocol at ${gateway.address}` })
+      await startFunctions(gateway)
+      onStep({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
+      for (let started = 0; started < config.SMARTQUEUE_MIN_WORKERS; started++) {
+        onStep({ part: 'Worker', detail: await startWorker(url) })
+      }
+      vitalSigns.start()
+    },
+    stop: () => {
+      stopping ??= stopAll()
+      return stopping
+    },
+  }
+}
+
+/** True for the moment: whoever binds the port next has it. Good enough to say so in one clear line. */
+export const isPortFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)))
+  })
+
+type Guarded = ReaperMessage['groups'][number]
+
+/** See reaper.ts. Told of each process group as it starts; the last one started is the first to end. */
+const startReaper = (onExit: (reason: string) => void) => {
+  const child = fork(fileURLToPath(new URL('./reaper.ts', import.meta.url)), {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  const groups: Guarded[] = []
+  let released = false
+  child.once('exit', () => {
+    if (!released) onExit('The reaper of orphaned processes ended.')
+  })
+  return {
+    guard: (group: Guarded): void => {
+      groups.unshift(group)
+      child.send({ groups } satisfies ReaperMessage)
+    },
+    release: (): void => {
+      released = true
+      if (child.connected) child.send({ groups: [] } satisfies ReaperMessage, () => child.disconnect())
+    },
+  }
+}
+
+const untilAnswered = async (check: () => Promise<void>, exited: Promise<string>): Promise<void> => {
+  let ended: string | undefined
+  exited.then((how) => {
+    ended = how
+  })
+  for (;;) {
+    if (ended) throw new PartFailed(`wrangler dev ${ended}.`)
+    const answered = await check().then(
+      () => true,
+      () => false,
+    )
+    if (answered) return
+    await delay(50)
+  }
+}
+
+const hostOf = (url: string): string => {
+  try {
+    return new URL(url).host || 'a local socket'
+  } catch {
+    return 'a local socket'
+  }
+}

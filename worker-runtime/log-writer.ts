@@ -1,0 +1,66 @@
+import { appendJobLogs, type NewLogLine } from '../db/queries/job-logs.ts'
+import type { LeaseKey } from '../db/queries/leases.ts'
+import type { Run } from '../db/query.ts'
+import { isRefused } from './database.ts'
+import type { JobLog, LogLevel } from './handler-api.ts'
+import { toLogText, toStorableJson } from './storable-json.ts'
+
+export type LogWriter = {
+  /** The log of one attempt. Lines written after its lease ended are dropped by the database. */
+  logFor(lease: LeaseKey): JobLog
+  /** Resolves when all lines written so far are stored. */
+  flush(): Promise<void>
+}
+
+const FLUSH_MS = 250
+const MAX_MESSAGE_CHARACTERS = 8 * 1024
+const MAX_LINES_PER_ATTEMPT = 10_000
+/** While the database is away, lines wait here; beyond this many the oldest go. */
+const MAX_BUFFERED_LINES = 50_000
+
+/** Collects the lines of all running jobs and stores them together, a few times a second. */
+export const createLogWriter = (options: { run: Run; onError: (error: Error) => void }): LogWriter => {
+  let buffer: NewLogLine[] = []
+  let timer: NodeJS.Timeout | undefined
+  let writing: Promise<void> = Promise.resolve()
+
+  const write = async (): Promise<void> => {
+    clearTimeout(timer)
+    timer = undefined
+    if (buffer.length === 0) return
+    const lines = buffer
+    buffer = []
+    try {
+      await options.run(appendJobLogs(toStorableJson(lines)))
+    } catch (error) {
+      options.onError(error as Error)
+      if (!isRefused(error)) buffer = [...lines, ...buffer].slice(-MAX_BUFFERED_LINES)
+    }
+  }
+
+  const flush = (): Promise<void> => {
+    writing = writing.then(write)
+    return writing
+  }
+
+  const append = (lease: LeaseKey, level: LogLevel, message: string): void => {
+    const { job_id, token } = lease
+    const text = toLogText(message, MAX_MESSAGE_CHARACTERS)
+    buffer.push({ job_id, token, at: new Date().toISOString(), level, message: text })
+    timer ??= setTimeout(flush, FLUSH_MS)
+  }
+
+  return {
+    flush,
+    logFor: (lease) => {
+      let lines = 0
+      const at = (level: LogLevel) => (message: string) => {
+        lines++
+        if (lines < MAX_LINES_PER_ATTEMPT) append(lease, level, message)
+        if (lines === MAX_LINES_PER_ATTEMPT)
+          append(lease, 'warn', 'The log is full: further lines are dropped.')
+      }
+      return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+    },
+  }
+}

@@ -1,0 +1,38 @@
+import type { LogLevel } from './handler-api.ts'
+
+export type LogFields = Record<string, unknown>
+export type Logger = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>
+
+const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
+const COLOURS: Record<LogLevel, number> = { debug: 90, info: 36, warn: 33, error: 31 }
+
+/** One line of JSON for each event; on a terminal the same, laid out for people. */
+export const createLogger = (options: {
+  level: LogLevel
+  pretty?: boolean
+  fields?: LogFields
+  write?: (line: string) => void
+}): Logger => {
+  const { write = (line) => void process.stdout.write(line), pretty = process.stdout.isTTY } = options
+  const format = pretty ? formatPretty : formatJson
+  const log = (level: LogLevel) => (message: string, fields?: LogFields) => {
+    if (LEVELS.indexOf(level) < LEVELS.indexOf(options.level)) return
+    write(`${format(new Date(), level, message, { ...options.fields, ...fields })}\n`)
+  }
+  return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
+}
+
+const formatJson = (at: Date, level: LogLevel, message: string, fields: LogFields): string =>
+  JSON.stringify({ time: at.toISOString(), level, message, ...plain(fields) })
+
+const formatPretty = (at: Date, level: LogLevel, message: string, fields: LogFields): string => {
+  const rest = Object.entries(plain(fields)).map(
+    ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  return `${at.toTimeString().slice(0, 8)} \x1b[${COLOURS[level]}m${level.padEnd(5)}\x1b[0m ${message} \x1b[90m${rest.join(' ')}\x1b[0m`
+}
+
+const plain = (fields: LogFields): LogFields =>
+  Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? value.message : value]),
+  )
