@@ -1,14 +1,12 @@
-import { fork } from 'node:child_process'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import type { Config } from '../config.ts'
 import { migrateDatabase } from '../migrate.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
 import { spawnFunctions } from './functions-server.ts'
 import type { Home } from './home.ts'
 import { type NeonGateway, startNeonGateway } from './neon-gateway.ts'
-import type { ReaperMessage } from './reaper.ts'
+import { startReaper } from './reaper-link.ts'
 import { httpAnswers, postgresAnswers, type VitalSign, watchVitalSigns } from './vital-signs.ts'
 import { spawnWorker } from './worker-process.ts'
 
@@ -33,11 +31,11 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
   const parts: Part[] = []
   const signs: VitalSign[] = []
-  const reaper = startReaper((reason) => fail(new PartFailed(reason)))
+  const reaper = startReaper(() => fail(new PartFailed('The reaper of orphaned processes died.')))
   const baseUrl = `http://127.0.0.1:${config.PORT}`
 
-  const died = (name: string) => (how: string | void) =>
-    fail(new PartFailed(`${name} ${how ?? 'ended'} without being asked to.`))
+  const died = (name: string) => (how: string) =>
+    fail(new PartFailed(`${name} ${how} without being asked to.`))
 
   const startPostgres = async (): Promise<{ url: string; detail: string }> => {
     if (config.DATABASE_URL)
@@ -46,7 +44,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     const postgres: EmbeddedPostgres = await startEmbeddedPostgres({ dataDir, password })
     parts.push({ name: 'PostgreSQL', stop: postgres.stop })
     reaper.guard({ pid: postgres.pid, signal: 'SIGINT', graceMs: 10_000 })
-    postgres.exited.then(died('PostgreSQL'))
+    postgres.exited.then(() => died('PostgreSQL')('ended'))
     signs.push({ part: 'PostgreSQL', check: postgresAnswers(postgres.url) })
     return { url: postgres.url, detail: `${postgres.version} embedded, data in ${postgres.dataDir}` }
   }
@@ -121,31 +119,6 @@ export const isPortFree = (port: number): Promise<boolean> =>
     probe.once('error', () => resolve(false))
     probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)))
   })
-
-type Guarded = ReaperMessage['groups'][number]
-
-/** See reaper.ts. Told of each process group as it starts; the last one started is the first to end. */
-const startReaper = (onExit: (reason: string) => void) => {
-  const child = fork(fileURLToPath(new URL('./reaper.ts', import.meta.url)), {
-    detached: true,
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-  })
-  const groups: Guarded[] = []
-  let released = false
-  child.once('exit', () => {
-    if (!released) onExit('The reaper of orphaned processes ended.')
-  })
-  return {
-    guard: (group: Guarded): void => {
-      groups.unshift(group)
-      child.send({ groups } satisfies ReaperMessage)
-    },
-    release: (): void => {
-      released = true
-      if (child.connected) child.send({ groups: [] } satisfies ReaperMessage, () => child.disconnect())
-    },
-  }
-}
 
 const untilAnswered = async (check: () => Promise<void>, exited: Promise<string>): Promise<void> => {
   let ended: string | undefined

@@ -1,0 +1,47 @@
+import type { TestDatabase } from './database.ts'
+
+/** Everything that makes up a schema, as sorted lines, so that two databases can be compared. */
+export const describeSchema = async (database: TestDatabase): Promise<string[]> => {
+  const rows = await database.sql<{ line: string }>(CATALOG)
+  return rows.map(({ line }) => line)
+}
+
+const CATALOG = `
+  with relation as (
+    select c.oid, c.relname, c.relkind, c.reloptions
+    from pg_class c
+    where c.relnamespace = 'public'::regnamespace
+      and c.relkind in ('r', 'p', 'v', 'm', 'S')
+      and c.relname <> 'schema_migrations'
+  )
+  select 'relation ' || relname || ' ' || relkind::text || ' ' || coalesce(reloptions::text, '') || ' '
+    || coalesce(obj_description(oid, 'pg_class'), '') as line
+  from relation
+  union all
+  select 'column ' || r.relname || '.' || a.attname || ' #' || a.attnum || ' ' || format_type(a.atttypid, a.atttypmod)
+    || case when a.attnotnull then ' not null' else '' end || ' ' || a.attidentity::text || ' '
+    || coalesce(pg_get_expr(d.adbin, d.adrelid), '') || ' ' || coalesce(col_description(r.oid, a.attnum), '')
+  from relation r
+  join pg_attribute a on a.attrelid = r.oid and a.attnum > 0 and not a.attisdropped
+  left join pg_attrdef d on d.adrelid = r.oid and d.adnum = a.attnum
+  union all
+  select 'constraint ' || r.relname || ' ' || k.conname || ' ' || pg_get_constraintdef(k.oid)
+  from relation r
+  join pg_constraint k on k.conrelid = r.oid
+  union all
+  select 'index ' || pg_get_indexdef(i.indexrelid) || ' ' || coalesce(obj_description(i.indexrelid, 'pg_class'), '')
+  from relation r
+  join pg_index i on i.indrelid = r.oid
+  union all
+  select 'view ' || relname || ' ' || pg_get_viewdef(oid)
+  from relation
+  where relkind in ('v', 'm')
+  union all
+  select 'function ' || pg_get_functiondef(p.oid)
+  from pg_proc p
+  where p.pronamespace = 'public'::regnamespace
+  union all
+  select 'trigger ' || r.relname || ' ' || pg_get_triggerdef(t.oid)
+  from relation r
+  join pg_trigger t on t.tgrelid = r.oid and not t.tgisinternal
+  order by line`

@@ -1,0 +1,79 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { fileURLToPath } from 'node:url'
+import { createTestHarness } from 'wrangler'
+import { startNeonGateway } from '../../worker-runtime/local/neon-gateway.ts'
+
+export type Edge = {
+  readonly url: string
+  readonly authKeys: { keys: Record<string, string>[] }
+  /** A request to the functions; `json` is sent as the body, `token` as the bearer. */
+  request(method: string, path: string, options?: RequestOptions): Promise<Answer>
+  stop(): Promise<void>
+}
+
+export type RequestOptions = {
+  json?: unknown
+  token?: string
+  body?: string | Uint8Array<ArrayBuffer>
+  headers?: Record<string, string>
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: tests read answers as they come and assert on what they find
+export type Answer = { status: number; headers: Headers; body: any; text: string }
+
+/** The functions on real workerd, against a database, through a gateway of their own. */
+export const startEdge = async (options: {
+  databaseUrl: string
+  main?: string
+  bindings?: Record<string, string>
+}): Promise<Edge> => {
+  const gateway = await startNeonGateway({ target: options.databaseUrl })
+  const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
+  const authKeys = { keys: [{ ...(jwk as Record<string, string>), kid: 'test' }] }
+  const config = options.main ?? '../../wrangler.toml'
+  const harness = createTestHarness({
+    workers: [
+      {
+        configPath: fileURLToPath(new URL(config, import.meta.url)),
+        vars: {
+          DATABASE_URL: gateway.connectionString,
+          NEON_GATEWAY: gateway.address,
+          AUTH_KEYS: JSON.stringify(authKeys),
+          ...options.bindings,
+        },
+      },
+    ],
+  })
+  const { url } = await harness.listen()
+  return {
+    url: url.origin,
+    authKeys,
+    request: (method, path, request = {}) => send(new URL(path, url), method, request),
+    stop: async () => {
+      await harness.close()
+      await gateway.stop()
+    },
+  }
+}
+
+const send = async (url: URL, method: string, options: RequestOptions): Promise<Answer> => {
+  const body = options.json === undefined ? options.body : JSON.stringify(options.json)
+  const response = await fetch(url, {
+    method,
+    redirect: 'manual',
+    headers: {
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(options.token && { authorization: `Bearer ${options.token}` }),
+      ...options.headers,
+    },
+    ...(body !== undefined && { body }),
+  })
+  const text = await response.text()
+  const isJson = /json/.test(response.headers.get('content-type') ?? '')
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: isJson ? JSON.parse(text) : undefined,
+  }
+}

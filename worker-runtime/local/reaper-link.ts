@@ -1,0 +1,35 @@
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { ReaperMessage } from './reaper.ts'
+
+type GuardedGroup = ReaperMessage['groups'][number]
+
+export type Reaper = {
+  /** The group is ended if this process vanishes. The last one started is the first to end. */
+  guard(group: GuardedGroup): void
+  /** Everything has stopped: nothing is left to end. */
+  release(): void
+}
+
+/** The runner's end of the channel to reaper.ts. */
+export const startReaper = (onDeath: () => void): Reaper => {
+  const child = fork(fileURLToPath(new URL('./reaper.ts', import.meta.url)), {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  })
+  const groups: GuardedGroup[] = []
+  let released = false
+  child.once('exit', () => {
+    if (!released) onDeath()
+  })
+  return {
+    guard: (group) => {
+      groups.unshift(group)
+      child.send({ groups } satisfies ReaperMessage)
+    },
+    release: () => {
+      released = true
+      if (child.connected) child.send({ groups: [] } satisfies ReaperMessage, () => child.disconnect())
+    },
+  }
+}
