@@ -1,0 +1,152 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import { openPostgresBinaries, type PostgresBinaries, type PostgresProcess } from './postgres-binaries.ts'
+import { prepareDataDir, SUPERUSER } from './postgres-data-dir.ts'
+
+export type EmbeddedPostgres = {
+  readonly url: string
+  readonly version: string
+  /** Where the data really is: below the temp folder if the account of the server cannot reach the wanted place. */
+  readonly dataDir: string
+  readonly pid: number
+  /** Resolves when the server process ends, for whatever reason. */
+  readonly exited: Promise<void>
+  stop(): Promise<void>
+}
+
+export type EmbeddedPostgresOptions = {
+  readonly dataDir: string
+  readonly password: string
+  readonly database?: string
+  /** False trades safety against power loss for speed: tests only. */
+  readonly durable?: boolean
+  /** A free one unless given. */
+  readonly port?: number
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** Starts a real Postgres from the npm package; two runs with one data folder find the same data. */
+export const startEmbeddedPostgres = async (options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> => {
+  const { database = 'smartqueue', durable = true, password } = options
+  const binaries = await openPostgresBinaries()
+  const dataDir = await prepareDataDir(binaries, { dataDir: options.dataDir, password, durable })
+  const { server, port } = await boot(binaries, dataDir, options)
+  const urlOf = (name: string): string =>
+    `postgres://${SUPERUSER}:${encodeURIComponent(password)}@127.0.0.1:${port}/${encodeURIComponent(name)}`
+  try {
+    await createMissingDatabase(urlOf('postgres'), database)
+  } catch (error) {
+    await server.stop()
+    throw error
+  }
+  return { ...server, url: urlOf(database), version: binaries.version, dataDir }
+}
+
+type Server = Pick<EmbeddedPostgres, 'pid' | 'exited' | 'stop'>
+type Launch = { kind: 'ready'; server: Server } | { kind: 'failed'; log: string }
+
+const PORT_RETRIES = 3
+// The backends of a killed server end when they next wait for something; one in a long computation ends later.
+const ORPHAN_WAIT_MS = 15_000
+
+const boot = async (
+  binaries: PostgresBinaries,
+  dataDir: string,
+  options: EmbeddedPostgresOptions,
+): Promise<{ server: Server; port: number }> => {
+  const orphanDeadline = Date.now() + ORPHAN_WAIT_MS
+  for (let portRetries = 0; ; ) {
+    const port = options.port ?? (await freePort())
+    const result = await launch(binaries, dataDir, serverArgs(dataDir, port, options))
+    if (result.kind === 'ready') return { server: result.server, port }
+    const portLost = options.port === undefined && result.log.includes('could not bind IPv4 address')
+    const orphansLeft = result.log.includes('pre-existing shared memory block')
+    if (portLost && portRetries < PORT_RETRIES) portRetries++
+    else if (orphansLeft && Date.now() < orphanDeadline) await delay(100)
+    else throw new Error(`Postgres does not start on ${dataDir}:\n${result.log}`)
+  }
+}
+
+const freePort = async (): Promise<number> => {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}
+
+const serverArgs = (dataDir: string, port: number, options: EmbeddedPostgresOptions): string[] => {
+  const volatile = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }
+  const settings = {
+    max_connections: '200',
+    ...(options.durable === false && volatile),
+    ...options.settings,
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+  }
+  return ['-D', dataDir, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+}
+
+// Without a deadline: Postgres gets ready or exits, and recovery after a crash takes as long as it takes.
+const launch = async (binaries: PostgresBinaries, dataDir: string, args: string[]): Promise<Launch> => {
+  const child = binaries.startDetached('postgres', args)
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const log = followLog(child)
+  await once(child, 'spawn')
+  const ready = await Promise.race([log.ready.then(() => true), closed.then(() => false)])
+  if (!ready || child.pid === undefined) return { kind: 'failed', log: log.tail() }
+  const shutDown = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) await requestStop(binaries, dataDir, child)
+    await exited
+  }
+  let stopping: Promise<void> | undefined
+  const stop = (): Promise<void> => {
+    stopping ??= shutDown()
+    return stopping
+  }
+  return { kind: 'ready', server: { pid: child.pid, exited, stop } }
+}
+
+const LOG_LINES = 30
+const LOG_LINE_CHARS = 400
+
+// Both pipes are read for the whole life of the server: a full pipe would block it.
+const followLog = (child: PostgresProcess): { ready: Promise<void>; tail: () => string } => {
+  const lines: string[] = []
+  const ready = Promise.withResolvers<void>()
+  const keep = (line: string): void => {
+    lines.push(line.slice(0, LOG_LINE_CHARS))
+    if (lines.length > LOG_LINES) lines.shift()
+    if (line.includes('database system is ready to accept connections')) ready.resolve()
+  }
+  for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', keep)
+  return { ready: ready.promise, tail: () => lines.join('\n') }
+}
+
+// SIGINT is the fast shutdown: clients are cut off, transactions rolled back, a checkpoint written.
+const requestStop = async (
+  binaries: PostgresBinaries,
+  dataDir: string,
+  child: PostgresProcess,
+): Promise<void> => {
+  if (process.platform === 'win32') await binaries.run('pg_ctl', ['stop', '-D', dataDir, '-m', 'fast'])
+  else child.kill('SIGINT')
+}
+
+const createMissingDatabase = async (url: string, name: string): Promise<void> => {
+  const client = new pg.Client(url)
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    const { rowCount } = await client.query('select 1 from pg_database where datname = $1::text', [name])
+    if (rowCount === 0) await client.query(`create database ${pg.escapeIdentifier(name)}`)
+  } finally {
+    await client.end()
+  }
+}
