@@ -33,7 +33,12 @@ const main = async (): Promise<number> => {
   try {
     await migrateDatabase(postgres.url)
     const files = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts').sort()
-    const flags = ['--test', `--test-concurrency=${availableParallelism() + 1}`, '--test-timeout=120000']
+    const flags = [
+      '--test',
+      `--test-concurrency=${availableParallelism() + 1}`,
+      '--test-timeout=120000',
+      '--test-reporter=spec',
+    ]
     if (values.name) flags.push(`--test-name-pattern=${values.name}`)
     const child = spawn(process.execPath, [...flags, ...files], {
       stdio: 'inherit',

@@ -38,10 +38,12 @@ const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>
   print('SmartQueue starts…')
   const start = system.start(showStep(startedAt)).then(
     () => announce(config),
-    (error) => (error instanceof PartFailed ? error : new PartFailed(error.message)),
+    (error: Error) => new PartFailed(describe(error)),
   )
+  // A start that succeeds is no end: then only a signal or a death is.
+  const failedStart = start.then((error) => error ?? new Promise<never>(() => {}))
   try {
-    const ended = await Promise.race([asked, system.failed, start.then((error) => error ?? asked)])
+    const ended = await Promise.race([asked, system.failed, failedStart])
     if (ended instanceof PartFailed) {
       console.error(`${ended.message} Stopping everything.`)
       return 1
@@ -80,7 +82,7 @@ const showStep =
     print(`  ✓ ${part.padEnd(11)} ${seconds.padStart(4)} s  ${detail}`)
   }
 
-const announce = (config: Config): void => {
+const announce = (config: Config): undefined => {
   const url = `http://127.0.0.1:${config.PORT}`
   const json = `-H 'content-type: application/json'`
   // The functions answer /healthz themselves: a first job that works without a network, where it is allowed.
@@ -99,6 +101,10 @@ SmartQueue ready: ${url}
   Submit    ${submit}
   Look      curl -s ${url}/jobs -H "authorization: Bearer $TOKEN"   # and ${url}/docs`)
 }
+
+/** A refused connection comes as several errors in one, without a message of its own. */
+const describe = (error: Error): string =>
+  error instanceof AggregateError ? error.errors.map(({ message }) => message).join('; ') : error.message
 
 const print = (text: string): number => {
   console.log(text)
