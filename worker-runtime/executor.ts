@@ -4,7 +4,8 @@ import { ExecutionAborted, type Outcome, outcomeOfAbort, outcomeOfThrow } from '
 
 /** A handler that ignores its AbortSignal is left behind after this long, so that it cannot hold a slot for ever. */
 const ABORT_GRACE_MS = 5_000
-const MAX_RESULT_BYTES = 1024 * 1024
+/** Room for the 1 MiB body of an http job in base64, and what goes with it. */
+const MAX_RESULT_BYTES = 2 * 1024 * 1024
 
 /** One job on its way through a handler. */
 export type Execution = {

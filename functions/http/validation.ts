@@ -1,7 +1,15 @@
 import { type Hook, OpenAPIHono } from '@hono/zod-openapi'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { AppEnv } from '../context.ts'
 import { ProblemError, type ProblemReason, toPointer } from './problem.ts'
+
+// Said of a field, as in "#/name is required".
+z.config({
+  customError: (issue) => {
+    if (issue.code !== 'invalid_type') return undefined
+    return issue.input === undefined ? 'is required' : `must be of type ${issue.expected}`
+  },
+})
 
 /** A router whose validation failures are problems. Every feature makes its routes on one. */
 export const createRouter = (): OpenAPIHono<AppEnv> =>

@@ -33,7 +33,11 @@ const headers = z
   .refine((record) => Object.keys(record).length <= MAX_HEADERS, `at most ${MAX_HEADERS} headers`)
   .superRefine((record, refinement) => {
     for (const name of Object.keys(record).filter((key) => CONNECTION_HEADERS.has(key.toLowerCase()))) {
-      refinement.addIssue({ code: 'custom', path: [name], message: `${name} is set by the worker` })
+      refinement.addIssue({
+        code: 'custom',
+        path: [name],
+        message: `${name} belongs to the connection and cannot be set`,
+      })
     }
   })
   // Refinements stay out of the JSON Schema that the edge validates with; this one can be said there.
@@ -110,7 +114,7 @@ function redacted(text: string): string {
 }
 
 function requestInit({ method, headers = {}, body, expected_status }: HttpPayload, signal: AbortSignal) {
-  const redirect = statuses(expected_status).some((code) => code >= 300 && code < 400) ? 'manual' : 'follow'
+  const redirect = statuses(expected_status).some((code) => REDIRECTS.has(code)) ? 'manual' : 'follow'
   const init = { method, headers, redirect, signal } as const
   if (body === undefined) return init
   if (typeof body === 'string') return { ...init, body }
@@ -121,6 +125,8 @@ function requestInit({ method, headers = {}, body, expected_status }: HttpPayloa
     body: JSON.stringify(body),
   }
 }
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 const statuses = (expected: HttpPayload['expected_status'] = []): readonly number[] =>
   typeof expected === 'number' ? [expected] : expected
@@ -161,7 +167,7 @@ function decodeBody(bytes: Uint8Array, contentType: string, truncated: boolean):
   if (!TEXTUAL.test(mediaType)) return { base64: Buffer.from(bytes).toString('base64') }
   // `stream` holds back a character that the limit cut in two.
   const text = decoderFor(contentType).decode(bytes, { stream: truncated })
-  return JSON_TYPE.test(mediaType) ? parsedOr(text) : text
+  return JSON_TYPE.test(mediaType) ? jsonOrText(text) : text
 }
 
 const JSON_TYPE = /^(application|text)\/json$|\+json$/
@@ -177,7 +183,7 @@ function decoderFor(contentType: string): TextDecoder {
   }
 }
 
-function parsedOr(text: string): unknown {
+function jsonOrText(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -201,4 +207,4 @@ function unexpectedStatus(code: number, request: string, body: unknown): JobErro
   return new JobError('http_status', `${code} from ${request}: ${excerpt}`, { permanent: !isTransient(code) })
 }
 
-const isTransient = (code: number): boolean => code === 408 || code === 425 || code === 429
+const isTransient = (code: number): boolean => code >= 500 || code === 408 || code === 425 || code === 429
