@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+import { registerJobTypes } from '../../db/queries/job-types.ts'
+import { registerUser, type TestAccount } from '../support/accounts.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type Edge, type RequestOptions, startEdge } from '../support/edge.ts'
+import { assertProblem } from '../support/problem.ts'
+
+let database: TestDatabase
+let edge: Edge
+let account: TestAccount
+before(async () => {
+  database = await createTestDatabase()
+  await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
+  edge = await startEdge({ databaseUrl: database.url })
+  account = await registerUser(edge)
+})
+after(async () => {
+  await edge.stop()
+  await database.drop()
+})
+
+const WRITTEN = `
+  select
+    (select count(*) from jobs) + (select count(*) from waiting_jobs) + (select count(*) from ready_jobs)
+    + (select count(*) from job_events) as jobs,
+    (select count(*) from users) + (select count(*) from orgs) + (select count(*) from memberships) as accounts`
+const nothingWritten = { jobs: '0', accounts: '3' }
+afterEach(async () => assert.deepEqual(await database.sql(WRITTEN), [nothingWritten], 'nothing was written'))
+
+const job = { name: 'report', type: 'test', payload: {} }
+const send = (path: string, options: RequestOptions) =>
+  edge.request('POST', path, path === '/jobs' ? { token: account.token, ...options } : options)
+const PATHS = ['/jobs', '/auth/register', '/auth/login', '/auth/refresh']
+
+test('malformed JSON is refused with 400', async () => {
+  for (const path of PATHS) {
+    for (const body of [
+      '',
+      '{',
+      '{"name":}',
+      "{'name':1}",
+      'undefined',
+      '{"a":1}{',
+      '\0',
+      '{"a":"\0"}',
+      '[1,]',
+    ]) {
+      assertProblem(await send(path, { body }), 400, 'malformed-body')
+    }
+  }
+})
+
+test('bytes that are no UTF-8 are refused with 400', async () => {
+  for (const path of PATHS) {
+    const body = new Uint8Array([...new TextEncoder().encode('{"name":"'), 0xff, 0xfe, 0x22, 0x7d])
+    assertProblem(await send(path, { body }), 400, 'malformed-body')
+  }
+})
+
+test('a body that is not declared as JSON is refused with 415', async () => {
+  for (const path of PATHS) {
+    for (const type of [
+      'text/plain',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+    ]) {
+      const options = { body: JSON.stringify(job), headers: { 'content-type': type } }
+      assertProblem(await send(path, options), 415, 'unsupported-media-type')
+    }
+  }
+})
+
+test('JSON of the wrong kind is refused with 422', async () => {
+  for (const path of PATHS) {
+    for (const body of ['null', '1', '"text"', '[]', 'true']) {
+      assertProblem(await send(path, { body }), 422, 'invalid-request')
+    }
+  }
+})
+
+test('wrong types are refused with 422 and the place of each', async () => {
+  const wrong: [object, string][] = [
+    [{ ...job, name: 1 }, '#/name'],
+    [{ ...job, name: '' }, '#/name'],
+    [{ ...job, name: 'x'.repeat(201) }, '#/name'],
+    [{ ...job, name: null }, '#/name'],
+    [{ ...job, type: {} }, '#/type'],
+    [{ ...job, payload: [] }, '#/payload'],
+    [{ ...job, payload: 'text' }, '#/payload'],
+    [{ ...job, payload: null }, '#/payload'],
+    [{ name: 'n', type: 'test' }, '#/payload'],
+    [{ ...job, priority: 'urgent' }, '#/priority'],
+    [{ ...job, tags: 'one' }, '#/tags'],
+    [{ ...job, tags: ['ok', 7] }, '#/tags/1'],
+    [{ ...job, tags: Array.from({ length: 21 }, String) }, '#/tags'],
+    [{ ...job, timeout_seconds: 0 }, '#/timeout_seconds'],
+    [{ ...job, timeout_seconds: 1.5 }, '#/timeout_seconds'],
+    [{ ...job, timeout_seconds: '60' }, '#/timeout_seconds'],
+    [{ ...job, retry: { max_attempts: 0 } }, '#/retry/max_attempts'],
+    [{ ...job, retry: { backoff_multiplier: 0.5 } }, '#/retry/backoff_multiplier'],
+    [{ ...job, retry: { initial_delay_seconds: -1 } }, '#/retry/initial_delay_seconds'],
+    [{ ...job, run_at: 'tomorrow' }, '#/run_at'],
+    [{ ...job, run_at: '2026-13-01T00:00:00Z' }, '#/run_at'],
+    [{ ...job, run_at: '2026-01-01T00:00:00' }, '#/run_at'],
+  ]
+  for (const [json, pointer] of wrong)
+    assertProblem(await send('/jobs', { json }), 422, 'invalid-request', pointer)
+  const both = await send('/jobs', { json: { ...job, name: 1, priority: 2 } })
+  assertProblem(both, 422, 'invalid-request', '#/name')
+  assertProblem(both, 422, 'invalid-request', '#/priority')
+})
+
+test('wrong accounts are refused with 422', async () => {
+  const wrong: [object, string][] = [
+    [{ username: 'ab', password: 'correct horse' }, '#/username'],
+    [{ username: '.hidden', password: 'correct horse' }, '#/username'],
+    [{ username: 'with space', password: 'correct horse' }, '#/username'],
+    [{ username: 'x'.repeat(65), password: 'correct horse' }, '#/username'],
+    [{ username: 'grace', password: 'short' }, '#/password'],
+    [{ username: 'grace', password: 'x'.repeat(257) }, '#/password'],
+    [{ username: 'grace' }, '#/password'],
+  ]
+  for (const [json, pointer] of wrong) {
+    assertProblem(await send('/auth/register', { json }), 422, 'invalid-request', pointer)
+  }
+})
+
+test('unknown fields are refused with 422 and their name', async () => {
+  const cases: [string, object, string][] = [
+    ['/jobs', { ...job, colour: 'red' }, '#/colour'],
+    ['/jobs', { ...job, org_id: crypto.randomUUID() }, '#/org_id'],
+    ['/jobs', { ...job, retry: { attempts: 3 } }, '#/retry/attempts'],
+    ['/auth/register', { username: 'grace', password: 'correct horse', role: 'admin' }, '#/role'],
+    ['/auth/login', { username: 'grace', password: 'correct horse', admin: true }, '#/admin'],
+    ['/auth/refresh', { refresh_token: 'sqr_', a: 1 }, '#/a'],
+  ]
+  for (const [path, json, pointer] of cases)
+    assertProblem(await send(path, { json }), 422, 'invalid-request', pointer)
+})
+
+test('a body over 256 KiB is refused with 413, declared or streamed', async () => {
+  const body = JSON.stringify({ ...job, payload: { text: 'x'.repeat(256 * 1024) } })
+  for (const path of PATHS) assertProblem(await send(path, { body }), 413, 'body-too-large')
+  const init = {
+    method: 'POST',
+    headers: { authorization: `Bearer ${account.token}`, 'content-type': 'application/json' },
+    body: new Blob([body]).stream(),
+    duplex: 'half',
+  }
+  const streamed = await fetch(new URL('/jobs', edge.url), init)
+  assert.equal(streamed.status, 413)
+  assert.equal(streamed.headers.get('content-type'), 'application/problem+json')
+})
+
+test('nesting beyond 32 levels is refused with 400', async () => {
+  const nest = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`)
+  assertProblem(await send('/jobs', { json: { ...job, payload: nest(32) } }), 400, 'malformed-body')
+  const body = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+  for (const path of PATHS) assertProblem(await send(path, { body }), 400, 'malformed-body')
+})
+
+test('text that Postgres cannot hold is refused with 422, wherever it stands', async () => {
+  for (const text of ['a\\u0000b', '\\ud800', 'x\\udfff']) {
+    const bodies: [string, string][] = [
+      [`{"name":"${text}","type":"test","payload":{}}`, '#/name'],
+      [`{"name":"n","type":"${text}","payload":{}}`, '#/type'],
+      [`{"name":"n","type":"test","payload":{"deep":[{"key":"${text}"}]}}`, '#/payload/deep/0/key'],
+      [`{"name":"n","type":"test","payload":{"${text}":1}}`, '#/payload'],
+      [`{"name":"n","type":"test","payload":{},"tags":["${text}"]}`, '#/tags/0'],
+      [`{"name":"n","type":"test","payload":{},"run_at":"${text}"}`, '#/run_at'],
+    ]
+    for (const [body, pointer] of bodies)
+      assertProblem(await send('/jobs', { body }), 422, 'invalid-request', pointer)
+    const credentials = `{"username":"${text}","password":"correct horse"}`
+    assertProblem(await send('/auth/register', { body: credentials }), 422, 'invalid-request', '#/username')
+    assertProblem(await send('/auth/login', { body: credentials }), 422, 'invalid-request', '#/username')
+    assertProblem(
+      await send('/auth/refresh', { body: `{"refresh_token":"${text}"}` }),
+      422,
+      'invalid-request',
+    )
+  }
+})
+
+test('a number that no double can hold is refused with 422', async () => {
+  const body = '{"name":"n","type":"test","payload":{"n":1e999}}'
+  assertProblem(await send('/jobs', { body }), 422, 'invalid-request', '#/payload/n')
+})
+
+test('a path or method that does not exist is a 404 problem', async () => {
+  assertProblem(await edge.request('GET', '/nowhere'), 404, 'not-found')
+  assertProblem(await edge.request('DELETE', '/jobs', { token: account.token }), 404, 'not-found')
+})

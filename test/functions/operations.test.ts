@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { SCHEMA_VERSION } from '../../db/queries/schema-version.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type Edge, startEdge } from '../support/edge.ts'
+import { assertProblem } from '../support/problem.ts'
+
+let migrated: TestDatabase
+let empty: TestDatabase
+let edge: Edge
+before(async () => {
+  ;[migrated, empty] = await Promise.all([createTestDatabase(), createTestDatabase({ empty: true })])
+  edge = await startEdge({ databaseUrl: migrated.url })
+})
+after(async () => {
+  await edge.stop()
+  await Promise.all([migrated.drop(), empty.drop()])
+})
+
+test('healthz and readyz answer ok with a migrated database', async () => {
+  assert.deepEqual((await edge.request('GET', '/healthz')).body, { status: 'ok' })
+  assert.deepEqual((await edge.request('GET', '/readyz')).body, {
+    status: 'ok',
+    schema_version: SCHEMA_VERSION,
+  })
+})
+
+test('readyz says which version is missing', async () => {
+  await migrated.sql('update schema_migrations set version = 1000 where version = $1', [SCHEMA_VERSION])
+  await migrated.sql('delete from schema_migrations where version = 1000')
+  const answer = await edge.request('GET', '/readyz')
+  assertProblem(answer, 503, 'not-ready')
+  assert.match(answer.body.detail, /npm run migrate/)
+})
+
+test('without a schema readyz says what to do', async () => {
+  const bare = await startEdge({ databaseUrl: empty.url })
+  const answer = await bare.request('GET', '/readyz')
+  assertProblem(answer, 503, 'not-ready')
+  assert.match(answer.body.detail, /npm run migrate/)
+  assert.equal((await bare.request('GET', '/healthz')).status, 200, 'alive all the same')
+  await bare.stop()
+})
+
+test('without a database requests answer 503 and when to come back', async () => {
+  const cutOff = await startEdge({ databaseUrl: 'postgres://nobody:secret@127.0.0.1:9/none' })
+  assertProblem(await cutOff.request('GET', '/readyz'), 503, 'not-ready')
+  const json = { username: 'ada', password: 'correct horse' }
+  const answer = await cutOff.request('POST', '/auth/register', { json })
+  assertProblem(answer, 503, 'database-unavailable')
+  assert.ok(Number(answer.headers.get('retry-after')) > 0)
+  await cutOff.stop()
+})
+
+test('a bad binding answers 500 without telling its value', async () => {
+  const misconfigured = await startEdge({ databaseUrl: migrated.url, bindings: { AUTH_KEYS: 'topsecret' } })
+  const answer = await misconfigured.request('GET', '/healthz')
+  assertProblem(answer, 500, 'internal-error')
+  assert.doesNotMatch(answer.text, /topsecret/)
+  await misconfigured.stop()
+})
+
+test('the OpenAPI document describes every route with its answers', async () => {
+  const { status, body } = await edge.request('GET', '/openapi.json')
+  assert.equal(status, 200)
+  assert.equal(body.openapi, '3.1.0')
+  const operations = Object.entries(body.paths).flatMap(([path, item]) =>
+    Object.keys(item as object).map((method) => `${method} ${path}`),
+  )
+  assert.deepEqual(operations.sort(), [
+    'get /healthz',
+    'get /jobs',
+    'get /jobs/{id}',
+    'get /jobs/{id}/logs',
+    'get /readyz',
+    'post /auth/login',
+    'post /auth/refresh',
+    'post /auth/register',
+    'post /jobs',
+  ])
+  const submit = body.paths['/jobs'].post
+  assert.deepEqual(Object.keys(submit.responses), ['201', '400', '401', '413', '415', '422'])
+  assert.deepEqual(submit.security, [{ bearer: [] }])
+  assert.equal(body.components.securitySchemes.bearer.scheme, 'bearer')
+  assert.equal(body.components.schemas.NewJob.additionalProperties, false)
+})
+
+test('the root leads to the documentation', async () => {
+  const answer = await edge.request('GET', '/')
+  assert.deepEqual([answer.status, answer.headers.get('location')], [302, '/docs'])
+  assert.equal((await edge.request('GET', '/docs')).status, 200)
+})
+
+test('every answer carries a request id', async () => {
+  assert.match((await edge.request('GET', '/healthz')).headers.get('x-request-id') ?? '', /^[\w-]{36}$/)
+  const answer = await edge.request('GET', '/nowhere')
+  assert.equal(answer.headers.get('x-request-id'), answer.body.request_id)
+})
