@@ -6,6 +6,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startEmbeddedPostgres } from '../worker-runtime/local/embedded-postgres.ts'
+import { offlineWrangler } from '../worker-runtime/local/functions-server.ts'
 import { migrateDatabase } from '../worker-runtime/migrate.ts'
 import { TEMPLATE_DATABASE } from './support/database.ts'
 
@@ -42,7 +43,7 @@ const main = async (): Promise<number> => {
     if (values.name) flags.push(`--test-name-pattern=${values.name}`)
     const child = spawn(process.execPath, [...flags, ...files], {
       stdio: 'inherit',
-      env: { ...process.env, TEST_POSTGRES_URL: postgres.url },
+      env: { ...process.env, ...offlineWrangler(join(folder, 'wrangler')), TEST_POSTGRES_URL: postgres.url },
     })
     const [code] = await once(child, 'exit')
     return code ?? 1

@@ -2,18 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 const PAUSE_MS = 10
 
+type Truthy<T> = Exclude<T, false | 0 | '' | null | undefined>
+
 /** Waits until `condition` gives something truthy, and answers it. What it throws counts as not yet. */
 export const waitFor = async <T>(
   what: string,
   condition: () => Promise<T> | T,
   timeoutMs = 20_000,
-): Promise<NonNullable<T>> => {
+): Promise<Truthy<T>> => {
   const deadline = performance.now() + timeoutMs
   let last: unknown
   for (;;) {
     try {
       last = await condition()
-      if (last) return last as NonNullable<T>
+      if (last) return last as Truthy<T>
     } catch (error) {
       last = error
     }

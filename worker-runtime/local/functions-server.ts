@@ -8,7 +8,7 @@ const WRANGLER = join(
   'bin/wrangler.js',
 )
 
-/** The functions on real workerd. Settings keep wrangler from looking anything up outside this machine. */
+/** The functions on real workerd. */
 export const spawnFunctions = (options: {
   port: number
   bindingsFile: string
@@ -22,13 +22,15 @@ export const spawnFunctions = (options: {
   const child = spawn(process.execPath, [WRANGLER, ...args], {
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: {
-      ...process.env,
-      WRANGLER_SEND_METRICS: 'false',
-      WRANGLER_LOG_PATH: join(options.stateDir, 'logs'),
-      CLOUDFLARE_CF_FETCH_ENABLED: 'false',
-      XDG_CONFIG_HOME: join(options.stateDir, 'config'),
-    },
+    env: { ...process.env, ...offlineWrangler(options.stateDir) },
   })
   return trackGroup(child, { signal: 'SIGTERM', graceMs: 5_000 })
 }
+
+/** Keeps wrangler from asking anything outside this machine, and its files in one place. */
+export const offlineWrangler = (stateDir: string) => ({
+  WRANGLER_SEND_METRICS: 'false',
+  WRANGLER_LOG_PATH: join(stateDir, 'logs'),
+  CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+  XDG_CONFIG_HOME: join(stateDir, 'config'),
+})

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { ConfigError, parseConfig } from '../../worker-runtime/config.ts'
+
+test('nothing has to be configured', () => {
+  const config = parseConfig({})
+  assert.deepEqual(
+    [config.PORT, config.SMARTQUEUE_HOME, config.SMARTQUEUE_WORKER_SLOTS],
+    [8787, '.smartqueue', 10],
+  )
+})
+
+const bad: [Record<string, string>, RegExp][] = [
+  [{ PORT: '0' }, /^PORT: must be a whole number from 1 to 65535$/],
+  [{ PORT: '8787x' }, /^PORT: /],
+  [{ PORT: '-1' }, /^PORT: /],
+  [{ DATABASE_URL: 'mysql://x' }, /^DATABASE_URL: must be a postgres:\/\/ URL$/],
+  [{ SMARTQUEUE_WORKER_SLOTS: '1.5' }, /^SMARTQUEUE_WORKER_SLOTS: /],
+  [{ SMARTQUEUE_MIN_WORKERS: '0' }, /^SMARTQUEUE_MIN_WORKERS: /],
+  [{ SMARTQUEUE_LOG_LEVEL: 'loud' }, /^SMARTQUEUE_LOG_LEVEL: /],
+  [{ SMARTQUEUE_HTTP_ALLOW: '10.0.0.0/99' }, /^SMARTQUEUE_HTTP_ALLOW: .*10\.0\.0\.0\/99/],
+  [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
+]
+
+for (const [env, message] of bad) {
+  test(`${JSON.stringify(env)} refuses to boot and names the variable`, () => {
+    assert.throws(
+      () => parseConfig(env),
+      (error) => error instanceof ConfigError && message.test(error.message),
+    )
+  })
+}
+
+test('every bad variable is named, a line each', () => {
+  const twoBad = { PORT: 'x', SMARTQUEUE_WORKER_SLOTS: 'y' }
+  assert.throws(() => parseConfig(twoBad), { message: /^PORT: .*\nSMARTQUEUE_WORKER_SLOTS: .*$/ })
+})
+
+test('a worker with a bad setting exits with one line and no stack', () => {
+  const { status, stderr } = spawnSync(process.execPath, ['worker-runtime/main.ts'], {
+    env: { ...process.env, DATABASE_URL: 'postgres://127.0.0.1/x', SMARTQUEUE_WORKER_SLOTS: 'many' },
+    encoding: 'utf8',
+  })
+  assert.equal(status, 1)
+  assert.equal(stderr, 'SMARTQUEUE_WORKER_SLOTS: must be a whole number from 1 to 1000\n')
+})
+
+test("the README's table has a row for every setting", async () => {
+  const readme = await readFile('README.md', 'utf8')
+  for (const name of Object.keys(parseConfig({ DATABASE_URL: 'postgres://x' }))) {
+    assert.match(readme, new RegExp(`^\\| \`${name}\` \\|`, 'm'), name)
+  }
+})

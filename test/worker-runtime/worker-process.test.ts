@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { httpJobs } from '../support/http-jobs.ts'
+import { seedTenant } from '../support/jobs.ts'
+import { startTarget, type Target } from '../support/target.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { startWorker } from '../support/worker.ts'
+
+let database: TestDatabase
+let target: Target
+let jobs: ReturnType<typeof httpJobs>
+before(async () => {
+  database = await createTestDatabase()
+  target = await startTarget()
+  jobs = httpJobs(database, await seedTenant(database.run), target)
+})
+after(async () => {
+  await target.stop()
+  await database.drop()
+})
+
+const logsOf = (id: string) =>
+  database.sql<{ message: string; attempt: number }>(
+    'select message, attempt from job_logs where job_id = $1 order by id',
+    [id],
+  )
+
+test('a worker hears of a job, runs it, and stores result and log', async () => {
+  const worker = await startWorker(database.url)
+  const id = await jobs.submit('/ok')
+  const job = await jobs.untilStatus(id, 'completed')
+  assert.equal(job.worker_id, worker.id)
+  const { status, body } = job.result as { status: number; body: string }
+  assert.deepEqual([status, body], [200, 'done'])
+  assert.match((await logsOf(id))[0]?.message ?? '', /^GET /)
+  assert.equal(await worker.stop(), 0)
+})
+
+test('jobs that waited before the worker came are found', async () => {
+  const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => jobs.submit(`/ok?${n}`)))
+  const worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '4' })
+  await Promise.all(ids.map((id) => jobs.untilStatus(id, 'completed')))
+  await worker.stop()
+})
+
+test('a failing job is retried and ends in failed when its attempts are used up', async () => {
+  const worker = await startWorker(database.url)
+  const id = await jobs.submit('/fail', { max_attempts: 3 })
+  const job = await jobs.untilStatus(id, 'failed')
+  assert.deepEqual([job.attempts, job.error?.code], [3, 'http_status'])
+  assert.equal(target.arrived.filter((path) => path === '/fail').length, 3)
+  assert.deepEqual([...new Set((await logsOf(id)).map(({ attempt }) => attempt))], [1, 2, 3])
+  await worker.stop()
+})
+
+test('what cannot succeed is not retried', async () => {
+  const worker = await startWorker(database.url, { SMARTQUEUE_HTTP_ALLOW: '' })
+  const refused = await jobs.untilStatus(await jobs.submit('/ok'), 'failed')
+  assert.deepEqual([refused.attempts, refused.error?.code], [1, 'address_refused'])
+  const invalid = await jobs.untilStatus(await jobs.submit('/ok', { payload: { uri: 'x' } }), 'failed')
+  assert.deepEqual([invalid.attempts, invalid.error?.code], [1, 'invalid_payload'])
+  await worker.stop()
+})
+
+test('an attempt that runs too long is ended and counts as failed', async () => {
+  const worker = await startWorker(database.url)
+  const id = await jobs.submit('/wait-timeout', { timeout_seconds: 1, max_attempts: 1 })
+  const job = await jobs.untilStatus(id, 'failed')
+  assert.equal(job.error?.code, 'timeout')
+  await worker.stop()
+})
+
+test('a result that jsonb refuses is stored with the refused characters replaced', async () => {
+  const worker = await startWorker(database.url)
+  const job = await jobs.untilStatus(await jobs.submit('/nul'), 'completed')
+  assert.equal((job.result as { body: string }).body, 'a\ufffdb')
+  await worker.stop()
+})
+
+test('SIGTERM lets running jobs finish and claims no more', async () => {
+  const worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '1' })
+  const running = await jobs.submit('/wait-drain')
+  await jobs.untilArrived('/wait-drain')
+  const queued = await jobs.submit('/ok')
+  const stopped = worker.stop()
+  await waitFor('draining', () => worker.log.some(({ message }) => message === 'draining'))
+  target.release()
+  assert.equal(await stopped, 0)
+  assert.equal((await jobs.look(running)).status, 'completed')
+  assert.equal((await jobs.look(queued)).status, 'ready')
+  await database.sql('delete from ready_jobs')
+})
