@@ -137,6 +137,23 @@ test('a transaction with a failing statement leaves nothing, and its error names
   assert.deepEqual(await db`select 1 as one`, [{ one: 1 }])
 })
 
+test('a failed transaction is rolled back before its caller hears of it', async () => {
+  const single = await startNeonGateway({ target: postgres.url, maxConnections: 1 })
+  try {
+    const backend = async () =>
+      (await post({ query: 'select pg_backend_pid()' }, { gateway: single })).body.rows
+    const before = await backend()
+    const failing = await post(
+      { queries: [{ query: 'select 1' }, { query: 'select 1 / 0' }] },
+      { gateway: single },
+    )
+    assert.equal(failing.body.code, '22012')
+    assert.deepEqual(await backend(), before, 'and its connection stays in use')
+  } finally {
+    await single.stop()
+  }
+})
+
 test('a constraint that fails at commit fails the transaction', async () => {
   await direct('create table deferred (id int unique deferrable initially deferred)')
   const db = sql()
@@ -232,7 +249,7 @@ test('an unreachable Postgres is 08006, without credentials', async () => {
   }
 })
 
-test('a client over WebSocket runs queries and hears notifications', async () => {
+test('a client over WebSocket runs queries and hears notifications', { timeout: 15_000 }, async () => {
   const client = new Client(postgres.url)
   client.on('error', () => {})
   await client.connect()
@@ -248,7 +265,7 @@ test('a client over WebSocket runs queries and hears notifications', async () =>
   }
 })
 
-test('WebSocket clients that vanish leave no backend behind', async () => {
+test('WebSocket clients that vanish leave no backend behind', { timeout: 15_000 }, async () => {
   const connectionString = postgres.url
   const clients = Array.from({ length: 5 }, () => new Client({ connectionString, application_name: 'lost' }))
   for (const client of clients) client.on('error', () => {})
@@ -275,7 +292,18 @@ test('queries work again after Postgres was restarted', async () => {
   assert.deepEqual(answers.flat(), Array(5).fill({ one: 1 }))
 })
 
-test('stop cuts off what still runs', async () => {
+test('a connection that breaks in the middle of a statement is 08006, and is replaced', async () => {
+  const db = sql()
+  const broken = assert.rejects(db`select pg_sleep(62)`, { code: '08006' })
+  await until(() => isRunning('select pg_sleep(62)'))
+  const [backend] = await direct("select pid from pg_stat_activity where query = 'select pg_sleep(62)'")
+  process.kill(Number(backend?.pid), 'SIGKILL')
+  await broken
+  // Postgres restarts its backends after such an end, and refuses connections meanwhile.
+  await until(async () => (await post({ query: 'select 1' })).status === 200)
+})
+
+test('stop cuts off what still runs', { timeout: 15_000 }, async () => {
   const short = await startNeonGateway({ target: postgres.url })
   const sleeping = post({ query: 'select pg_sleep(61)' }, { gateway: short })
   const cut = assert.rejects(sleeping)

@@ -160,9 +160,11 @@ const runnerFor = (headers: IncomingHttpHeaders): Run => {
   }
 }
 
+type Work = (client: pg.PoolClient) => Promise<unknown>
+
 type Sessions = {
   /** Runs the work on a pooled connection. Whatever goes wrong becomes a reply. */
-  use(work: (client: pg.PoolClient) => Promise<unknown>): Promise<Reply>
+  use(work: Work): Promise<Reply>
   end(): Promise<void>
 }
 
@@ -179,22 +181,11 @@ const openSessions = (connectionString: string, max: number): Sessions => {
     const client = await checkOut().catch(toError)
     if (client instanceof Error) return connectionFailure(client)
     busy.add(client)
-    let broken = true
-    try {
-      const body = await work(client)
-      broken = false
-      return { status: 200, body }
-    } catch (error) {
-      if (!(error instanceof pg.DatabaseError)) return connectionFailure(toError(error))
-      // FATAL ends the session, and the connection is about to close.
-      broken = error.severity !== 'ERROR'
-      if (!broken && isInTransaction(client)) await client.query('rollback').catch(() => {})
-      return statementFailure(error)
-    } finally {
-      busy.delete(client)
-      // A lone `begin` leaves its transaction open, and the next caller must not land in it.
-      client.release(broken || isInTransaction(client))
-    }
+    const { reply, broken } = await settle(client, work)
+    busy.delete(client)
+    // A lone `begin` leaves its transaction open, and the next caller must not land in it.
+    client.release(broken || isInTransaction(client))
+    return reply
   }
   const end = async (): Promise<void> => {
     for (const client of busy) client.end().catch(() => {})
@@ -204,6 +195,19 @@ const openSessions = (connectionString: string, max: number): Sessions => {
 }
 
 const toError = (thrown: unknown): Error => (thrown instanceof Error ? thrown : new Error(String(thrown)))
+
+const settle = async (client: pg.PoolClient, work: Work): Promise<{ reply: Reply; broken: boolean }> => {
+  try {
+    return { reply: { status: 200, body: await work(client) }, broken: false }
+  } catch (error) {
+    if (!(error instanceof pg.DatabaseError))
+      return { reply: connectionFailure(toError(error)), broken: true }
+    // FATAL ends the session: its connection is about to close.
+    const broken = error.severity !== 'ERROR'
+    if (!broken && isInTransaction(client)) await client.query('rollback').catch(() => {})
+    return { reply: statementFailure(error), broken }
+  }
+}
 
 const isInTransaction = (client: pg.PoolClient): boolean => client.getTransactionStatus() !== 'I'
 
