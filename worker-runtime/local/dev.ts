@@ -51,7 +51,6 @@ const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>
     print('Stopping: running jobs may finish first. Ctrl-C again to stop at once.')
     return 0
   } finally {
-    await start
     await system.stop()
     print('Stopped. The data is kept.')
   }

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable, Writable } from 'node:stream'
 import { type ProcessGroup, trackGroup } from './process-group.ts'
 
 const WRANGLER = join(
@@ -13,6 +15,8 @@ export const spawnFunctions = (options: {
   port: number
   bindingsFile: string
   stateDir: string
+  /** wrangler would start a crashed workerd again, and hide that it crashes. */
+  onCrash: () => void
 }): ProcessGroup => {
   const args = [
     ...['dev', '--ip', '127.0.0.1', '--port', String(options.port), '--inspector-port', '0'],
@@ -21,10 +25,25 @@ export const spawnFunctions = (options: {
   ]
   const child = spawn(process.execPath, [WRANGLER, ...args], {
     detached: true,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...offlineWrangler(options.stateDir) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      ...offlineWrangler(options.stateDir),
+      ...(process.stdout.isTTY && { FORCE_COLOR: '1' }),
+    },
   })
+  passOn(child.stdout, process.stdout, options.onCrash)
+  passOn(child.stderr, process.stderr, options.onCrash)
   return trackGroup(child, { signal: 'SIGTERM', graceMs: 5_000 })
+}
+
+const CRASH_LINE = 'The Workers runtime crashed unexpectedly'
+
+const passOn = (from: Readable, to: Writable, onCrash: () => void): void => {
+  createInterface({ input: from }).on('line', (line) => {
+    to.write(`${line}\n`)
+    if (line.includes(CRASH_LINE)) onCrash()
+  })
 }
 
 /** Keeps wrangler from asking anything outside this machine, and its files in one place. */

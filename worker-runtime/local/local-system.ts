@@ -61,11 +61,16 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
       NEON_GATEWAY: gateway.address,
       AUTH_KEYS: home.authKeys,
     })
-    const functions = spawnFunctions({ port: config.PORT, bindingsFile, stateDir: home.wranglerDir })
+    const functions = spawnFunctions({
+      port: config.PORT,
+      bindingsFile,
+      stateDir: home.wranglerDir,
+      onCrash: () => died('workerd')('crashed'),
+    })
     parts.push({ name: 'Functions', stop: functions.stop })
     reaper.guard({ pid: functions.pid, signal: 'SIGTERM', graceMs: 5_000 })
     functions.exited.then(died('wrangler dev'))
-    await untilAnswered(httpAnswers(`${baseUrl}/readyz`), functions.exited)
+    await untilReady(`${baseUrl}/readyz`, functions.exited)
     signs.push({ part: 'Functions', check: httpAnswers(`${baseUrl}/healthz`) })
   }
 
@@ -81,29 +86,47 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     return `${ready.workerId} runs ${ready.types.join(', ')} jobs`
   }
 
+  const startAll = async (onStep: (step: Step) => void): Promise<void> => {
+    const told = (step: Step): void => {
+      if (stopping) throw new PartFailed('Stopped while starting.')
+      onStep(step)
+    }
+    const { url, detail } = await startPostgres()
+    told({ part: 'PostgreSQL', detail })
+    const { applied, version } = await migrateDatabase(url)
+    told({ part: 'Migrations', detail: `schema at version ${version}, ${applied.length} applied now` })
+    const gateway = await startGateway(url)
+    told({ part: 'Gateway', detail: `Neon's protocol at ${gateway.address}` })
+    await startFunctions(gateway)
+    told({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
+    for (let started = 0; started < config.SMARTQUEUE_MIN_WORKERS; started++) {
+      told({ part: 'Worker', detail: await startWorker(url) })
+    }
+    vitalSigns.start()
+  }
+
+  const stopParts = async (): Promise<void> => {
+    for (let part = parts.pop(); part; part = parts.pop()) await part.stop()
+  }
+
   const stopAll = async (): Promise<void> => {
     await vitalSigns.stop()
-    for (const part of parts.reverse()) await part.stop()
+    // Stopped in the middle of a start, that fails, but may have started one more part by then.
+    await stopParts()
+    await starting?.catch(() => {})
+    await stopParts()
     reaper.release()
   }
-  let stopping: Promise<void> | undefined
+
   const vitalSigns = watchVitalSigns(signs, (part, reason) => fail(new PartFailed(`${part} ${reason}.`)))
+  let starting: Promise<void> | undefined
+  let stopping: Promise<void> | undefined
 
   return {
     failed,
-    start: async (onStep) => {
-      const { url, detail } = await startPostgres()
-      onStep({ part: 'PostgreSQL', detail })
-      const { applied, version } = await migrateDatabase(url)
-      onStep({ part: 'Migrations', detail: `schema at version ${version}, ${applied.length} applied now` })
-      const gateway = await startGateway(url)
-      onStep({ part: 'Gateway', detail: `Neon's protocol at ${gateway.address}` })
-      await startFunctions(gateway)
-      onStep({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
-      for (let started = 0; started < config.SMARTQUEUE_MIN_WORKERS; started++) {
-        onStep({ part: 'Worker', detail: await startWorker(url) })
-      }
-      vitalSigns.start()
+    start: (onStep) => {
+      starting = startAll(onStep)
+      return starting
     },
     stop: () => {
       stopping ??= stopAll()
@@ -120,18 +143,18 @@ export const isPortFree = (port: number): Promise<boolean> =>
     probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)))
   })
 
-const untilAnswered = async (check: () => Promise<void>, exited: Promise<string>): Promise<void> => {
+const untilReady = async (url: string, exited: Promise<string>): Promise<void> => {
   let ended: string | undefined
   exited.then((how) => {
     ended = how
   })
   for (;;) {
     if (ended) throw new PartFailed(`wrangler dev ${ended}.`)
-    const answered = await check().then(
-      () => true,
+    const ready = await fetch(url).then(
+      (response) => response.ok,
       () => false,
     )
-    if (answered) return
+    if (ready) return
     await delay(50)
   }
 }

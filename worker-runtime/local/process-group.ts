@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 
 /** A process that was spawned `detached`, so that its pid names a group: it and all that it started. */
@@ -29,7 +30,7 @@ export const endGroup = async (group: {
 }): Promise<void> => {
   signalGroup(group.pid, group.signal)
   const deadline = performance.now() + group.graceMs
-  while (isAlive(group.pid) && performance.now() < deadline) await delay(25)
+  while (isAlive(group.pid) && performance.now() < deadline) await delay(50)
   signalGroup(group.pid, 'SIGKILL')
 }
 
@@ -42,4 +43,26 @@ const signalGroup = (pid: number, signal: NodeJS.Signals | 0): boolean => {
   }
 }
 
-const isAlive = (pid: number): boolean => signalGroup(pid, 0)
+const isAlive = (pid: number): boolean => signalGroup(pid, 0) && !hasOnlyZombies(pid)
+
+/** In a container whose first process does not reap orphans, ended processes still answer signals. */
+const hasOnlyZombies = (group: number): boolean => {
+  if (!existsSync('/proc/self/stat')) return false
+  const members = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(readState)
+    .filter((process) => process?.group === group)
+  return members.every((process) => process?.state === 'Z')
+}
+
+const readState = (pid: string): { state: string; group: number } | undefined => {
+  try {
+    // pid (name) state parent group …; the name may hold anything, also brackets.
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    const [state = '', , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return { state, group: Number(group) }
+  } catch {
+    // It has ended in the meantime.
+    return undefined
+  }
+}
