@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { existsSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { createTestDatabase } from '../support/database.ts'
+import {
+  freePort,
+  isGone,
+  type LocalRunner,
+  type RunningProcess,
+  spawnRunner,
+  startRunner,
+  withHome,
+} from '../support/local-runner.ts'
+import { waitFor } from '../support/wait-for.ts'
+
+const CREDENTIALS = { username: 'ada', password: 'correct horse' }
+
+const post = async (url: string, json: unknown, token = ''): Promise<Record<string, string>> => {
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(json) })
+  assert.ok(response.ok, `${url} answered ${response.status}`)
+  return (await response.json()) as Record<string, string>
+}
+
+const getJob = async (runner: LocalRunner, id: string | undefined, token: string | undefined) => {
+  const response = await fetch(`${runner.url}/jobs/${id}`, { headers: { authorization: `Bearer ${token}` } })
+  return (await response.json()) as { status: string }
+}
+
+const untilAllGone = (processes: RunningProcess[]) =>
+  waitFor('every process to end', () => processes.every(isGone), 30_000)
+
+test('register, submit, watch it run; Ctrl-C stops all of it, and the next start finds the data', () =>
+  withHome(async (home) => {
+    const first = await startRunner(home)
+    const steps = [...first.output().matchAll(/✓ (\w+)/g)].map(([, part]) => part)
+    assert.deepEqual(steps, ['PostgreSQL', 'Migrations', 'Gateway', 'Functions', 'Worker'])
+    const lastLines = first.output().slice(first.output().indexOf('SmartQueue ready:')).split('\n')
+    assert.equal(lastLines[0], `SmartQueue ready: ${first.url}`)
+    assert.deepEqual(
+      lastLines.slice(1, 4).map((line) => line.trim().split(' ')[0]),
+      ['Register', 'Submit', 'Look'],
+    )
+
+    const { access_token } = await post(`${first.url}/auth/register`, CREDENTIALS)
+    const job = { name: 'hello', type: 'http', payload: { url: `${first.url}/healthz` } }
+    const { id } = await post(`${first.url}/jobs`, job, access_token)
+    await waitFor(
+      'the job to complete',
+      async () => (await getJob(first, id, access_token)).status === 'completed',
+    )
+
+    const processes = first.processes()
+    assert.ok(processes.length >= 4, 'Postgres, wrangler, workerd and a worker are processes of their own')
+    process.kill(first.pid, 'SIGINT')
+    assert.equal(await first.exited, 0)
+    await untilAllGone(processes)
+
+    const second = await startRunner(home)
+    const session = await post(`${second.url}/auth/login`, CREDENTIALS)
+    assert.equal((await getJob(second, id, session.access_token)).status, 'completed')
+    assert.equal((await getJob(second, id, access_token)).status, 'completed', 'the signing key is kept too')
+    process.kill(second.pid, 'SIGTERM')
+    assert.equal(await second.exited, 0)
+  }))
+
+test('a killed runner leaves no process behind, and the next start cleans up after it', () =>
+  withHome(async (home) => {
+    const victim = await startRunner(home)
+    const processes = victim.processes()
+    process.kill(victim.pid, 'SIGKILL')
+    await victim.exited
+    await untilAllGone(processes)
+    assert.ok(existsSync(join(home, 'dev.lock')), 'the lock of the killed run is still there')
+    const next = await startRunner(home)
+    process.kill(next.pid, 'SIGTERM')
+    assert.equal(await next.exited, 0)
+    assert.equal(existsSync(join(home, 'dev.lock')), false)
+  }))
+
+const parts: [string, (process: RunningProcess) => boolean][] = [
+  ['the worker', ({ command }) => command.includes('main.ts')],
+  ['wrangler', ({ command }) => command.includes('wrangler-dist')],
+  ['workerd', ({ command }) => command.includes('workerd serve')],
+  ['PostgreSQL', ({ command }) => command.includes('postgres -D')],
+]
+
+test('SIGTERM to any part stops everything and says which part died', () =>
+  withHome(async (home) => {
+    for (const [part, matches] of parts) {
+      const runner = await startRunner(home)
+      const processes = runner.processes()
+      const victim = processes.find(matches)
+      assert.ok(victim, part)
+      process.kill(victim.pid, 'SIGTERM')
+      assert.equal(await runner.exited, 1, `${part}: ${runner.output()}`)
+      assert.match(runner.output(), /Stopping everything\./)
+      await untilAllGone(processes)
+    }
+  }))
+
+test('a taken port is one line that names the port and the variable', () =>
+  withHome(async (home) => {
+    const port = await freePort()
+    const occupant = createServer().listen(port, '127.0.0.1')
+    const runner = await spawnRunner(home, { PORT: String(port) })
+    assert.equal(await runner.exited, 1)
+    assert.equal(runner.output(), `Port ${port} is taken. Set PORT to a free one: PORT=8788 npm run dev\n`)
+    occupant.close()
+  }))
+
+test('a second runner on the same folder is refused in one line; a stale lock is not in the way', () =>
+  withHome(async (home) => {
+    // The pid of a live process that is no runner: as after a restart of the machine.
+    writeFileSync(join(home, 'dev.lock'), String(process.pid))
+    const first = await startRunner(home)
+    const second = await spawnRunner(home)
+    assert.equal(await second.exited, 1)
+    assert.match(
+      second.output(),
+      /^SmartQueue already runs from .*\(pid \d+\)\. Stop it, or set SMARTQUEUE_HOME\.\n$/,
+    )
+    assert.ok(second.output().includes(`(pid ${first.pid})`))
+    assert.equal((await fetch(`${first.url}/readyz`)).status, 200, 'the first one is unharmed')
+    process.kill(first.pid, 'SIGTERM')
+    await first.exited
+  }))
+
+test('DATABASE_URL is used as it is, and nothing embedded starts', () =>
+  withHome(async (home) => {
+    const database = await createTestDatabase({ empty: true })
+    const runner = await startRunner(home, { DATABASE_URL: database.url })
+    assert.equal(
+      runner.processes().some(({ command }) => command.includes('postgres -D')),
+      false,
+    )
+    assert.equal(existsSync(join(home, 'postgres')), false)
+    await post(`${runner.url}/auth/register`, CREDENTIALS)
+    assert.equal((await database.sql('select username from users')).length, 1)
+    process.kill(runner.pid, 'SIGTERM')
+    assert.equal(await runner.exited, 0)
+    await database.drop()
+  }))
+
+test('a database that cannot be reached is one clear line', () =>
+  withHome(async (home) => {
+    const runner = await spawnRunner(home, { DATABASE_URL: 'postgres://someone:secret@127.0.0.1:9/none' })
+    assert.equal(await runner.exited, 1)
+    assert.match(runner.output(), /ECONNREFUSED 127\.0\.0\.1:9/)
+    assert.doesNotMatch(runner.output(), /secret/)
+  }))

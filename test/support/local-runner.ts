@@ -1,0 +1,118 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { waitFor } from './wait-for.ts'
+
+export type LocalRunner = {
+  readonly url: string
+  readonly pid: number
+  output(): string
+  /** The processes below it at this moment, with their command lines. */
+  processes(): RunningProcess[]
+  /** Resolves with the exit code; null if a signal ended it. */
+  readonly exited: Promise<number | null>
+}
+
+export type RunningProcess = { pid: number; parent: number; command: string }
+
+/** `npm run dev`, without npm: on a free port, with its data in `home`. Does not wait. */
+export const spawnRunner = async (home: string, env: Record<string, string> = {}): Promise<LocalRunner> => {
+  const port = env.PORT ?? String(await freePort())
+  const child = spawn(process.execPath, ['worker-runtime/local/dev.ts'], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      ...process.env,
+      npm_lifecycle_event: '',
+      SMARTQUEUE_HTTP_ALLOW: '127.0.0.1',
+      SMARTQUEUE_HOME: home,
+      PORT: port,
+      ...env,
+    },
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk) => {
+      output += chunk
+    })
+  }
+  const pid = child.pid ?? 0
+  return {
+    url: `http://127.0.0.1:${port}`,
+    pid,
+    output: () => output,
+    processes: () => descendants(pid),
+    exited: once(child, 'exit').then(([code]) => code),
+  }
+}
+
+/** As above, and waits until it says that it is ready. */
+export const startRunner = async (home: string, env: Record<string, string> = {}): Promise<LocalRunner> => {
+  const runner = await spawnRunner(home, env)
+  let exited = false
+  runner.exited.then(() => {
+    exited = true
+  })
+  await waitFor('SmartQueue ready', () => exited || runner.output().includes('SmartQueue ready'), 60_000)
+  if (exited) throw new Error(`The runner ended instead:\n${runner.output()}`)
+  return runner
+}
+
+export const withHome = async (use: (home: string) => Promise<void>): Promise<void> => {
+  const home = await mkdtemp(join(tmpdir(), 'smartqueue-home-'))
+  try {
+    await use(home)
+  } finally {
+    await rm(home, { recursive: true, force: true })
+  }
+}
+
+export const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return typeof address === 'object' ? (address?.port ?? 0) : 0
+}
+
+/** Ended, or a zombie that nobody reaps. */
+export const isGone = ({ pid }: RunningProcess): boolean =>
+  !listProcesses().some((process) => process.pid === pid)
+
+const descendants = (root: number): RunningProcess[] => {
+  const all = listProcesses()
+  const found: RunningProcess[] = []
+  const queue = [root]
+  for (let pid = queue.pop(); pid !== undefined; pid = queue.pop()) {
+    const children = all.filter(({ parent }) => parent === pid)
+    found.push(...children)
+    queue.push(...children.map((child) => child.pid))
+  }
+  return found
+}
+
+const listProcesses = (): RunningProcess[] => (existsSync('/proc/self/stat') ? fromProc() : fromPs())
+
+const fromProc = (): RunningProcess[] =>
+  readdirSync('/proc').flatMap((name) => {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      const [state, parent] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      return state === 'Z' ? [] : [{ pid: Number(name), parent: Number(parent), command }]
+    } catch {
+      return []
+    }
+  })
+
+const fromPs = (): RunningProcess[] =>
+  spawnSync('ps', ['-axo', 'pid=,ppid=,state=,command='], { encoding: 'utf8' })
+    .stdout.split('\n')
+    .flatMap((line) => {
+      const [, pid, parent, state, command = ''] = /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line) ?? []
+      return pid && !state?.startsWith('Z') ? [{ pid: Number(pid), parent: Number(parent), command }] : []
+    })
