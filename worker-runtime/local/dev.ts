@@ -3,6 +3,7 @@ import { type Config, ConfigError, parseConfig } from '../config.ts'
 import { isAllowed } from '../egress/address-guard.ts'
 import { HomeInUse, openHome } from './home.ts'
 import { createLocalSystem, isPortFree, PartFailed, type Step } from './local-system.ts'
+import { parentage } from './process-group.ts'
 
 const HELP = `Usage: npm run dev
 
@@ -68,9 +69,9 @@ const untilAskedToStop = (): Promise<void> =>
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, ask)
     if (!process.env.npm_lifecycle_event) return
-    const parent = process.ppid
+    const parents = parentage()
     setInterval(() => {
-      if (process.ppid !== parent && !asked) ask()
+      if (parentage() !== parents && !asked) ask()
     }, PARENT_CHECK_MS).unref()
   })
 

@@ -55,12 +55,15 @@ const hasOnlyZombies = (group: number): boolean => {
   return members.every((process) => process?.state === 'Z')
 }
 
-const readState = (pid: string): { state: string; group: number } | undefined => {
+/** Who started this process, and who started that: npm runs scripts through a shell. Changes when one of them dies. */
+export const parentage = (): string => `${process.ppid} ${readState(String(process.ppid))?.parent}`
+
+const readState = (pid: string): { state: string; parent: number; group: number } | undefined => {
   try {
     // pid (name) state parent group …; the name may hold anything, also brackets.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const [state = '', , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { state, group: Number(group) }
+    const [state = '', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return { state, parent: Number(parent), group: Number(group) }
   } catch {
     // It has ended in the meantime.
     return undefined
