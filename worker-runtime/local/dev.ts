@@ -16,6 +16,7 @@ Runs all of SmartQueue on this machine: PostgreSQL, the functions on workerd, an
 README.md has the whole table. Ctrl-C stops everything and keeps the data.`
 
 const PARENT_CHECK_MS = 1_000
+const SAME_SIGNAL_MS = 300
 
 const main = async (): Promise<number> => {
   const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } } })
@@ -60,18 +61,19 @@ const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>
 /** A signal, or the end of the npm process that started this one. */
 const untilAskedToStop = (): Promise<void> =>
   new Promise((resolve) => {
-    let asked = false
+    let askedAtMs: number | undefined
     const ask = (): void => {
-      // The second time: leave now. The reaper ends what still runs.
-      if (asked) process.exit(1)
-      asked = true
+      askedAtMs ??= performance.now()
+      // The second time: leave now. The reaper ends what still runs. Not for one Ctrl-C that comes twice,
+      // from the terminal and from npm.
+      if (performance.now() - askedAtMs > SAME_SIGNAL_MS) process.exit(1)
       resolve()
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, ask)
     if (!process.env.npm_lifecycle_event) return
     const parents = parentage()
     setInterval(() => {
-      if (parentage() !== parents && !asked) ask()
+      if (parentage() !== parents && askedAtMs === undefined) ask()
     }, PARENT_CHECK_MS).unref()
   })
 

@@ -1,0 +1,85 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { startRunner, withHome } from '../support/local-runner.ts'
+import { type BenchReport, percentile } from './report.ts'
+
+const SUBMISSIONS = 300
+const WARM_UP = 20
+
+/**
+ * How long a job waits on an idle system. The jobs are http jobs that call this process, so that the start is
+ * seen from outside: from just before the submission is sent until the job's own request arrives. That is more
+ * than the wait in the queue: it has the whole HTTP API, the commit, the wake-up, the claim and the connection in it.
+ */
+export const benchPickup = async (say: (line: string) => void): Promise<BenchReport> => {
+  const samples: number[] = []
+  const answered: number[] = []
+  await withHome(async (home) => {
+    say('Starting a system of its own: Postgres with fsync on, wrangler dev, one worker…')
+    const runner = await startRunner(home)
+    const target = await listenForJobs()
+    const submit = await signIn(runner.url)
+    say(`${WARM_UP} submissions to warm up, then ${SUBMISSIONS}, one at a time…`)
+    for (let n = -WARM_UP; n < SUBMISSIONS; n++) {
+      const arrival = target.nextArrival()
+      const sentAt = performance.now()
+      await submit(target.url)
+      const answeredAt = performance.now()
+      const startedAt = await arrival
+      if (n < 0) continue
+      samples.push(startedAt - sentAt)
+      answered.push(answeredAt - sentAt)
+    }
+    target.stop()
+    process.kill(runner.pid, 'SIGTERM')
+    await runner.exited
+  })
+  return report({ 'submit → start': samples, 'submit → 201': answered })
+}
+
+const report = (series: Record<string, number[]>): BenchReport => {
+  const rows = Object.entries(series).map(([what, samples]) => ({
+    what,
+    samples: samples.length,
+    'p50 ms': round(percentile(samples, 0.5)),
+    'p99 ms': round(percentile(samples, 0.99)),
+    'max ms': round(percentile(samples, 1)),
+  }))
+  return { rows, data: { unit: 'ms', rows } }
+}
+
+const round = (value: number): number => Math.round(value * 10) / 10
+
+const listenForJobs = async () => {
+  let arrived = (_atMs: number): void => {}
+  const server = createServer((_request: IncomingMessage, response: ServerResponse) => {
+    arrived(performance.now())
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    nextArrival: () =>
+      new Promise<number>((resolve) => {
+        arrived = resolve
+      }),
+    stop: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+const signIn = async (baseUrl: string) => {
+  const post = async (path: string, body: object, token = ''): Promise<Record<string, string>> => {
+    const response = await fetch(baseUrl + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    })
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return (await response.json()) as Record<string, string>
+  }
+  const { access_token } = await post('/auth/register', { username: 'bench', password: 'correct horse' })
+  return (url: string) => post('/jobs', { name: 'pickup', type: 'http', payload: { url } }, access_token)
+}
