@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type ClaimedJob, type LeaseKey, releaseJobs } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
 import { type Execution, startExecution } from './executor.ts'
-import type { GuardedFetch, JobHandler } from './handler-api.ts'
+import type { GuardedFetch, JobHandler, JobLog } from './handler-api.ts'
 import type { LogWriter } from './log-writer.ts'
 import type { Logger } from './logger.ts'
 import { ExecutionAborted, endAttempt } from './outcome.ts'
@@ -38,15 +38,16 @@ export const createRunningJobs = (options: {
     const handler = options.handlers.get(job.type)
     if (!handler) throw new Error(`Claimed a job of type ${job.type}, which has no handler`)
     logger.debug('job started', describe(job))
-    const execution = startExecution(job, handler, { log: logs.logFor(job), fetch: options.fetch })
-    const settled = settle(execution).finally(() => {
+    const log = logs.logFor(job)
+    const execution = startExecution(job, handler, { log, fetch: options.fetch })
+    const settled = settle(execution, log).finally(() => {
       running.delete(job.job_id)
       options.onSettled()
     })
     running.set(job.job_id, { execution, settled, claimedAtMs: performance.now() })
   }
 
-  const settle = async (execution: Execution): Promise<void> => {
+  const settle = async (execution: Execution, log: JobLog): Promise<void> => {
     const { job } = execution
     const outcome = await execution.outcome
     switch (outcome.kind) {
@@ -58,6 +59,7 @@ export const createRunningJobs = (options: {
       case 'done':
       case 'failed': {
         const ended = endAttempt(job, outcome, Math.random)
+        if (outcome.kind === 'failed') log.error(`${outcome.error.code}: ${outcome.error.message}`)
         if (!(await recorder.record(ended))) return logger.warn('lease lost, outcome dropped', describe(job))
         if (ended.state === 'completed') return logger.info('job completed', describe(job))
         const { code, message } = ended.error

@@ -47,6 +47,8 @@ create table waiting_jobs (
   state text not null,
   attempts integer not null,
   wake_at timestamptz not null,
+  -- Why the last attempt failed.
+  error jsonb,
   constraint waiting_jobs_state check (state in ('pending', 'retrying'))
 );
 
@@ -165,7 +167,7 @@ select
   coalesce(f.started_at, l.started_at) as started_at,
   f.finished_at,
   f.result,
-  f.error
+  coalesce(f.error, w.error) as error
 from jobs j
 left join finished_jobs f on f.job_id = j.id
 left join leases l on l.job_id = j.id

@@ -126,8 +126,8 @@ export const endAttempts = (endedJson: string): Query<{ job_id: string }> => ({
       where state in ('completed', 'failed')
     ),
     retrying as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
-      select job_id, org_id, 'retrying', attempt, now() + delay_ms * interval '1 millisecond'
+      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at, error)
+      select job_id, org_id, 'retrying', attempt, now() + delay_ms * interval '1 millisecond', error
       from held
       where state = 'retrying'
     ),

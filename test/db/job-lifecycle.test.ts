@@ -144,7 +144,7 @@ test('a job that keeps killing its worker ends in failed', async () => {
 test('a failed attempt waits for its backoff, and is ready when it is over', async () => {
   const [id] = await submit({})
   await end({ ...(await claimOne()), state: 'retrying', error: failure, delay_ms: 60_000 })
-  assert.equal((await look(id)).status, 'retrying')
+  assert.deepEqual([(await look(id)).status, (await look(id)).error], ['retrying', failure])
   assert.deepEqual(await database.run(wakeDueJobs(10)), [])
   await database.sql('update waiting_jobs set wake_at = now()')
   assert.equal((await database.run(wakeDueJobs(10)))[0]?.job_id, id)

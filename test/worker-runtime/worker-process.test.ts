@@ -50,7 +50,9 @@ test('a failing job is retried and ends in failed when its attempts are used up'
   const job = await jobs.untilStatus(id, 'failed')
   assert.deepEqual([job.attempts, job.error?.code], [3, 'http_status'])
   assert.equal(target.arrived.filter((path) => path === '/fail').length, 3)
-  assert.deepEqual([...new Set((await logsOf(id)).map(({ attempt }) => attempt))], [1, 2, 3])
+  const lines = await logsOf(id)
+  assert.deepEqual([...new Set(lines.map(({ attempt }) => attempt))], [1, 2, 3])
+  assert.match(lines.at(-1)?.message ?? '', /^http_status: 500 from GET /, 'the log says why')
   await worker.stop()
 })
 
