@@ -11,6 +11,8 @@ export class DatabaseUnavailable extends Error {
 }
 
 const TRIES = 3
+/** Longer than any statement of ours should take, shorter than a client waits. */
+const TIMEOUT_MS = 15_000
 
 /** Runs statements over Neon's HTTP protocol: one round trip each, no connection held. */
 export const createDatabase = (options: { url: string; gateway?: string | undefined }): Run => {
@@ -19,7 +21,9 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
   const sql = neon(options.url)
 
   const runOnce = async <Row>(query: Query<Row>): Promise<Row[]> =>
-    (await sql.query(query.text, [...query.values])) as Row[]
+    (await sql.query(query.text, [...query.values], {
+      fetchOptions: { signal: AbortSignal.timeout(TIMEOUT_MS) },
+    })) as Row[]
 
   return async (query) => {
     for (let tried = 1; ; tried++) {

@@ -1,3 +1,4 @@
+import { describeError } from './describe-error.ts'
 import type { LogLevel } from './handler-api.ts'
 
 export type LogFields = Record<string, unknown>
@@ -34,5 +35,8 @@ const formatPretty = (at: Date, level: LogLevel, message: string, fields: LogFie
 
 const plain = (fields: LogFields): LogFields =>
   Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? value.message : value]),
+    Object.entries(fields).map(([key, value]) => [
+      key,
+      value instanceof Error ? describeError(value) : value,
+    ]),
   )

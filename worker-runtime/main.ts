@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError, parseConfig } from './config.ts'
+import { describeError } from './describe-error.ts'
 import { handlers } from './handlers/index.ts'
 import { createLogger } from './logger.ts'
 import { createWorker } from './worker.ts'
@@ -38,6 +39,8 @@ const HELP = `Usage: npm run worker
 Claims jobs from DATABASE_URL and runs them until it gets SIGTERM. The settings are in README.md.`
 
 main().catch((error: Error) => {
-  console.error(error instanceof ConfigError ? error.message : `The worker could not start: ${error.message}`)
+  console.error(
+    error instanceof ConfigError ? error.message : `The worker could not start: ${describeError(error)}`,
+  )
   process.exit(1)
 })

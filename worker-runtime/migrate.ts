@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import pg from 'pg'
 import { type Migration, type MigrationReport, migrate } from '../db/migrator.ts'
 import { ConfigError, parseConfig } from './config.ts'
+import { describeError } from './describe-error.ts'
 
 const HELP = `Usage: npm run migrate [-- --json]
 
@@ -41,7 +42,7 @@ const main = async (): Promise<void> => {
 
 if (import.meta.main) {
   main().catch((error: Error) => {
-    console.error(error.message || String(error))
+    console.error(describeError(error))
     process.exit(1)
   })
 }

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { type Config, ConfigError, parseConfig } from '../config.ts'
+import { describeError } from '../describe-error.ts'
 import { isAllowed } from '../egress/address-guard.ts'
 import { HomeInUse, openHome } from './home.ts'
 import { createLocalSystem, isPortFree, PartFailed, type Step } from './local-system.ts'
@@ -40,7 +41,7 @@ const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>
   print('SmartQueue starts…')
   const start = system.start(showStep(startedAt)).then(
     () => announce(config),
-    (error: Error) => new PartFailed(describe(error)),
+    (error: Error) => new PartFailed(describeError(error)),
   )
   // A start that succeeds is no end: then only a signal or a death is.
   const failedStart = start.then((error) => error ?? new Promise<never>(() => {}))
@@ -103,10 +104,6 @@ SmartQueue ready: ${url}
   Submit    ${submit}
   Look      curl -s ${url}/jobs -H "authorization: Bearer $TOKEN"   # and ${url}/docs`)
 }
-
-/** A refused connection comes as several errors in one, without a message of its own. */
-const describe = (error: Error): string =>
-  error instanceof AggregateError ? error.errors.map(({ message }) => message).join('; ') : error.message
 
 const print = (text: string): number => {
   console.log(text)
