@@ -24,7 +24,7 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
         info: {
           title: 'SmartQueue',
           version: '0.1.0',
-          description: 'A multi-tenant job queue on Postgres that learns how long jobs take.',
+          description: 'A multi-tenant job scheduling platform on Postgres.',
           license: { name: 'MIT' },
         },
         servers: [{ url: new URL(c.req.url).origin }],

@@ -5,7 +5,7 @@ const username = z
   .min(3)
   .max(64)
   .regex(
-    /^[\p{L}\p{N}][\p{L}\p{N}._@+-]*$/u,
+    /^[A-Za-z0-9][A-Za-z0-9._@+-]*$/,
     'Must start with a letter or digit and have only letters, digits and . _ @ + -',
   )
   .openapi({ example: 'ada' })
