@@ -35,8 +35,8 @@ export const createClaimer = (options: {
     for (const job of jobs) options.onClaimed(job)
     if (jobs.length < limit) return IDLE_POLL_MS
     mayHaveMore = true
-    // All slots are taken: slotFreed() is what comes next.
-    return IDLE_POLL_MS
+    // A slot that became free during the claim did not wake anyone; from here on slotFreed() does.
+    return options.freeSlots() > 0 ? 0 : IDLE_POLL_MS
   }
 
   const poller = createPoller({ step: claim, onError: options.onError })

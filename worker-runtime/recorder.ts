@@ -34,8 +34,6 @@ export const createRecorder = (options: {
     while (queue.length > 0) {
       const group = queue.slice(0, MAX_GROUP)
       queue = queue.slice(MAX_GROUP)
-      // Log lines first: they are accepted only while the lease is held.
-      await options.logs.flush()
       await store(group)
     }
     busy = false
@@ -45,6 +43,8 @@ export const createRecorder = (options: {
   const store = async (group: Entry[]): Promise<void> => {
     const giveUpAt = performance.now() + LEASE_SECONDS * 1000
     for (;;) {
+      // Log lines first: they are accepted only while the lease is held.
+      await options.logs.flush()
       try {
         const rows = await options.run(endAttempts(toStorableJson(group.map((entry) => entry.ended))))
         const stored = new Set(rows.map((row) => row.job_id))

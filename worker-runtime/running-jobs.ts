@@ -78,10 +78,17 @@ export const createRunningJobs = (options: {
     }
     await settled
     await logs.flush()
-    if (unfinished.length === 0) return
-    await run(releaseJobs(unfinished, 'shutdown'))
-    logger.info('unfinished jobs given back', { jobs: unfinished.length })
+    if (unfinished.length > 0) await giveBack(unfinished)
+  }
+
+  const giveBack = async (jobs: ClaimedJob[]): Promise<void> => {
     unfinished = []
+    try {
+      await run(releaseJobs(jobs, 'shutdown'))
+      logger.info('unfinished jobs given back', { jobs: jobs.length })
+    } catch (error) {
+      logger.error('giving jobs back failed; they are taken over when their leases run out', { error })
+    }
   }
 
   return {
