@@ -1,4 +1,4 @@
-import { JOBS_READY } from '../channels.ts'
+import { NOTIFY_READY } from '../channels.ts'
 import type { Query } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
 import type { Priority } from '../rules/priority.ts'
@@ -88,12 +88,7 @@ export const submitJobs = (submission: {
       from job
       where run_at is null or run_at <= now()
       returning job_id, type
-    ),
-    notified as (
-      select pg_notify('${JOBS_READY}', type)
-      from ready
-      group by type
-    ),
+    ),${NOTIFY_READY},
     submitted as (
       select job.id, job.org_id, job.created_at, case when p.job_id is null then 'ready' else 'pending' end as status
       from job

@@ -1,4 +1,4 @@
-import { JOBS_READY } from '../channels.ts'
+import { NOTIFY_READY } from '../channels.ts'
 import type { Query } from '../query.ts'
 import type { JobFailure } from './jobs.ts'
 
@@ -61,25 +61,30 @@ export const claimJobs = (claim: {
   values: [claim.workerId, claim.types, claim.limit, claim.leaseSeconds],
 })
 
-/** Answers the jobs that are still held; a job that is missing has been lost. */
-export const renewLeases = (held: LeaseKey[], leaseSeconds: number): Query<{ job_id: string }> => ({
-  name: 'renew-leases',
-  // Locked in one order, as the other statements on many leases do, so that no two of them deadlock.
-  text: `
-    with held as materialized (
-      select l.job_id
+/** `$1` is `LeaseKey[]` as JSON. Statements on many leases lock them in one order, so that no two deadlock. */
+const LOCK_HELD = `
       from leases l
       join jsonb_to_recordset($1::jsonb) as h (job_id uuid, token uuid)
         on l.job_id = h.job_id and l.token = h.token
       order by l.job_id
-      for update of l
+      for update of l`
+
+const keysJson = (held: LeaseKey[]): string =>
+  JSON.stringify(held.map(({ job_id, token }) => ({ job_id, token })))
+
+/** Answers the jobs that are still held; a job that is missing has been lost. */
+export const renewLeases = (held: LeaseKey[], leaseSeconds: number): Query<{ job_id: string }> => ({
+  name: 'renew-leases',
+  text: `
+    with held as materialized (
+      select l.job_id${LOCK_HELD}
     )
     update leases l
     set expires_at = now() + $2::int * interval '1 second'
     from held
     where l.job_id = held.job_id
     returning l.job_id`,
-  values: [JSON.stringify(held.map(({ job_id, token }) => ({ job_id, token }))), leaseSeconds],
+  values: [keysJson(held), leaseSeconds],
 })
 
 /** How an attempt ended. `retrying` waits `delay_ms` before it is ready again. */
@@ -146,12 +151,7 @@ export const releaseJobs = (held: LeaseKey[], reason: string): Query<{ job_id: s
   name: 'release-jobs',
   text: `
     with held as materialized (
-      select l.job_id, l.org_id, l.attempt
-      from leases l
-      join jsonb_to_recordset($1::jsonb) as h (job_id uuid, token uuid)
-        on l.job_id = h.job_id and l.token = h.token
-      order by l.job_id
-      for update of l
+      select l.job_id, l.org_id, l.attempt${LOCK_HELD}
     ),
     released as (
       delete from leases l
@@ -169,13 +169,8 @@ export const releaseJobs = (held: LeaseKey[], reason: string): Query<{ job_id: s
       insert into job_events (org_id, job_id, state, attempt, reason)
       select org_id, job_id, 'ready', attempts, $2::text
       from ready
-    ),
-    notified as (
-      select pg_notify('${JOBS_READY}', type)
-      from ready
-      group by type
-    )
+    ),${NOTIFY_READY}
     select job_id, (select count(*) from notified) as notified
     from ready`,
-  values: [JSON.stringify(held.map(({ job_id, token }) => ({ job_id, token }))), reason],
+  values: [keysJson(held), reason],
 })

@@ -1,4 +1,4 @@
-import { JOBS_READY } from '../channels.ts'
+import { NOTIFY_READY } from '../channels.ts'
 import type { Query } from '../query.ts'
 
 /** Jobs whose time has come, run_at or backoff, become ready. */
@@ -30,12 +30,7 @@ export const wakeDueJobs = (limit: number): Query<{ job_id: string }> => ({
       insert into job_events (org_id, job_id, state, attempt)
       select org_id, job_id, 'ready', attempts
       from ready
-    ),
-    notified as (
-      select pg_notify('${JOBS_READY}', type)
-      from ready
-      group by type
-    )
+    ),${NOTIFY_READY}
     select job_id, (select count(*) from notified) as notified
     from ready`,
   values: [limit],
@@ -97,12 +92,7 @@ export const reclaimExpiredLeases = (
       insert into job_events (org_id, job_id, state, attempt, reason)
       select org_id, job_id, state, attempt, 'worker_lost'
       from judged
-    ),
-    notified as (
-      select pg_notify('${JOBS_READY}', type)
-      from ready
-      group by type
-    )
+    ),${NOTIFY_READY}
     select job_id, worker_id, state, (select count(*) from notified) as notified
     from judged`,
   values: [limit],

@@ -3,6 +3,7 @@ import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { findAccount, registerAccount } from '../../db/queries/accounts.ts'
+import { findDatabase } from '../../db/queries/databases.ts'
 import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
 import { getJob, listJobs, submitJobs } from '../../db/queries/jobs.ts'
@@ -57,6 +58,7 @@ const playScenario = async (
     refreshTokenDays: 30,
   }
   await play(ping())
+  await play(findDatabase('template1'))
   await play(schemaVersion())
   await play(registerAccount(account))
   await play(registerAccount({ ...account, userId: id(4), orgId: id(5), username: 'ADA' }))

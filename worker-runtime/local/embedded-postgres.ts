@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import { findDatabase } from '../../db/queries/databases.ts'
 import { openPostgresBinaries, type PostgresBinaries, type PostgresProcess } from './postgres-binaries.ts'
 import { prepareDataDir, SUPERUSER } from './postgres-data-dir.ts'
 
@@ -144,7 +145,8 @@ const createMissingDatabase = async (url: string, name: string): Promise<void> =
   client.on('error', () => {})
   await client.connect()
   try {
-    const { rowCount } = await client.query('select 1 from pg_database where datname = $1::text', [name])
+    const { text, values } = findDatabase(name)
+    const { rowCount } = await client.query(text, [...values])
     if (rowCount === 0) await client.query(`create database ${pg.escapeIdentifier(name)}`)
   } finally {
     await client.end()
