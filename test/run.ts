@@ -1,14 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { availableParallelism, tmpdir } from 'node:os'
+import { rm } from 'node:fs/promises'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { runCommand } from '../worker-runtime/command.ts'
 import { startEmbeddedPostgres } from '../worker-runtime/local/embedded-postgres.ts'
 import { offlineWrangler } from '../worker-runtime/local/functions-server.ts'
 import { migrateDatabase } from '../worker-runtime/migrate.ts'
 import { TEMPLATE_DATABASE } from './support/database.ts'
+import { createTestFolder } from './support/folder.ts'
 
 const HELP = `Usage: npm test [-- FILE…] [-- --name PATTERN]
 
@@ -24,7 +26,7 @@ const main = async (): Promise<number> => {
     console.log(HELP)
     return 0
   }
-  const folder = await mkdtemp(join(tmpdir(), 'smartqueue-test-'))
+  const folder = await createTestFolder()
   const postgres = await startEmbeddedPostgres({
     dataDir: join(folder, 'postgres'),
     password: 'test',
@@ -53,4 +55,4 @@ const main = async (): Promise<number> => {
   }
 }
 
-process.exit(await main())
+runCommand('The tests could not start', main)

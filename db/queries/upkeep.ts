@@ -75,6 +75,11 @@ export const reclaimExpiredLeases = (
       select job_id, org_id, attempt, 'lost', error, worker_id, started_at
       from judged
     ),
+    line as (
+      insert into job_logs (org_id, job_id, attempt, at, level, message)
+      select org_id, job_id, attempt, now(), 'error', error ->> 'message'
+      from judged
+    ),
     failed as (
       insert into finished_jobs (job_id, org_id, state, attempts, error, worker_id, started_at)
       select job_id, org_id, state, attempt, error, worker_id, started_at

@@ -27,7 +27,7 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
           description: 'A multi-tenant job scheduling platform on Postgres.',
           license: { name: 'MIT' },
         },
-        servers: [{ url: new URL(c.req.url).origin }],
+        servers: [{ url: '/' }],
         tags: TAGS,
         'x-problems': Object.entries(PROBLEMS).map(([slug, { status, title }]) => ({ slug, status, title })),
       }),

@@ -1,7 +1,9 @@
 import { createRoute, type z } from '@hono/zod-openapi'
+import type { MiddlewareHandler } from 'hono'
 import { type Account, findAccount, registerAccount } from '../../db/queries/accounts.ts'
 import { rotateRefreshToken, startRefreshFamily } from '../../db/queries/refresh-tokens.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import type { AppEnv } from '../context.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -12,8 +14,10 @@ import { hashPassword, spendPasswordCheck, verifyPassword } from './passwords.ts
 import { createRefreshToken, hashRefreshToken, REFRESH_TOKEN_DAYS } from './refresh-token.ts'
 import { credentials, refreshRequest, registration, session } from './schemas.ts'
 
-export const authRoutes = () =>
-  createRouter()
+export const authRoutes = () => {
+  const router = createRouter()
+  router.use('/auth/*', keepOutOfCaches)
+  return router
     .openapi(registerRoute, async (c) => {
       const services = c.get('services')
       return c.json(await register(services, c.req.valid('json')), 201)
@@ -26,6 +30,12 @@ export const authRoutes = () =>
       const services = c.get('services')
       return c.json(await refresh(services, c.req.valid('json').refresh_token), 200)
     })
+}
+
+const keepOutOfCaches: MiddlewareHandler<AppEnv> = async (c, next) => {
+  await next()
+  c.header('cache-control', 'no-store')
+}
 
 const registerRoute = createRoute({
   method: 'post',

@@ -33,8 +33,17 @@ const readyzRoute = createRoute({
   },
 })
 
+/** A probe does not wait as long as a request may. */
+const READY_MS = 2_000
+
+const timeUp = (): Promise<never> =>
+  new Promise((_, reject) => {
+    setTimeout(() => reject(new DatabaseUnavailable(`no answer within ${READY_MS} ms`)), READY_MS)
+  })
+
 const requireCurrentSchema = async ({ run }: Services): Promise<void> => {
-  const version = await run(schemaVersion()).then(
+  const answer = Promise.race([run(schemaVersion()), timeUp()])
+  const version = await answer.then(
     ([row]) => row?.version ?? 0,
     (error) => {
       if (error instanceof DatabaseUnavailable)

@@ -36,10 +36,20 @@ const parseJson = (bytes: ArrayBuffer): unknown => {
     throw new ProblemError('malformed-body', 'The body is not valid UTF-8.')
   }
   try {
-    return JSON.parse(text)
+    return LONG_NUMBER.test(text) ? JSON.parse(text, keepLongNumbers) : JSON.parse(text)
   } catch {
     throw new ProblemError('malformed-body', 'The body is not valid JSON.')
   }
+}
+
+/** Sixteen digits in a row: the least that can be an integer which a double does not hold. */
+const LONG_NUMBER = /\d{16}/
+
+/** An integer that a double would round, say an id of another system, becomes NaN: `findUnstorable` refuses that. */
+const keepLongNumbers = (_key: string, value: unknown, context?: { source?: string }): unknown => {
+  const source = context?.source ?? ''
+  const rounds = typeof value === 'number' && /^-?\d+$/.test(source) && BigInt(source) !== BigInt(value)
+  return rounds ? Number.NaN : value
 }
 
 const checkJson = (body: unknown): void => {

@@ -16,9 +16,12 @@ export const onError = (error: Error, c: Context<AppEnv>): Response => {
   return problemResponse(problem, requestId)
 }
 
+/** Characters of the request that an answer repeats at most. */
+const MAX_ECHO = 200
+
 export const notFound = (c: Context<AppEnv>): Response =>
   problemResponse(
-    new ProblemError('not-found', `There is no ${c.req.method} ${c.req.path}. See /docs.`),
+    new ProblemError('not-found', `There is no ${c.req.method} ${c.req.path.slice(0, MAX_ECHO)}. See /docs.`),
     c.get('requestId'),
   )
 

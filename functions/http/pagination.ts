@@ -14,7 +14,13 @@ export const pageQuery = (position: z.ZodType<string>) =>
       })
       .optional()
       .openapi({ type: 'string', description: '`next_cursor` of the page before.' }),
-    limit: z.coerce.number().int().min(1).max(200).default(50),
+    limit: z
+      .string()
+      .regex(/^\d{1,3}$/, 'Must be a whole number from 1 to 200')
+      .transform(Number)
+      .refine((limit) => limit >= 1 && limit <= 200, 'Must be a whole number from 1 to 200')
+      .default(50)
+      .openapi({ type: 'integer', minimum: 1, maximum: 200 }),
   })
 
 export const pageOf = <Item extends z.ZodType>(item: Item) =>

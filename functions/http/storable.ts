@@ -4,14 +4,15 @@ export type Unstorable = { reason: 'depth' | 'value'; pointer: string; detail: s
 
 /**
  * The first value below `value` that Postgres would refuse or change: text with NUL or half a surrogate pair,
- * a number beyond the range of a double, or nesting beyond `maxDepth`.
+ * a number beyond what a double holds, or nesting beyond `maxDepth`.
  */
 export const findUnstorable = (value: unknown, maxDepth: number): Unstorable | undefined =>
   visit(value, [], maxDepth)
 
 const visit = (value: unknown, path: string[], maxDepth: number): Unstorable | undefined => {
   if (typeof value === 'string') return refuse(textFault(value), path)
-  if (typeof value === 'number' && !Number.isFinite(value)) return refuse('is too large a number', path)
+  if (typeof value === 'number' && !Number.isFinite(value))
+    return refuse('is a number too large to keep exact: send it as a string', path)
   if (typeof value !== 'object' || value === null) return undefined
   if (path.length >= maxDepth)
     return { reason: 'depth', pointer: toPointer(path), detail: 'is nested too deep' }

@@ -6,8 +6,10 @@ import { ProblemError, type ProblemReason, toPointer } from './problem.ts'
 // Said of a field, as in "#/name is required".
 z.config({
   customError: (issue) => {
+    if (issue.code === 'invalid_format' && issue.format === 'regex') return 'has the wrong form'
     if (issue.code !== 'invalid_type') return undefined
-    return issue.input === undefined ? 'is required' : `must be of type ${issue.expected}`
+    if (issue.input === undefined) return 'is required'
+    return issue.expected === 'int' ? 'must be a whole number' : `must be of type ${issue.expected}`
   },
 })
 
@@ -26,9 +28,8 @@ const refuseInvalid: Hook<unknown, AppEnv, string, void> = (result) => {
 export const invalidRequest = (
   place: ProblemReason['in'],
   issues: readonly z.core.$ZodIssue[],
-  prefix: PropertyKey[] = [],
 ): ProblemError => {
-  const errors = issues.flatMap((issue) => toReasons(place, issue, prefix))
+  const errors = issues.flatMap((issue) => toReasons(place, issue))
   const first = errors[0]
   const detail = first ? `${first.pointer} ${first.detail}` : 'The request does not fit.'
   return new ProblemError(
@@ -40,17 +41,13 @@ export const invalidRequest = (
   )
 }
 
-const toReasons = (
-  place: ProblemReason['in'],
-  issue: z.core.$ZodIssue,
-  prefix: PropertyKey[],
-): ProblemReason[] => {
-  const path = [...prefix, ...issue.path]
+const toReasons = (place: ProblemReason['in'], issue: z.core.$ZodIssue): ProblemReason[] => {
+  const { path } = issue
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({
       in: place,
       pointer: toPointer([...path, key]),
-      detail: 'is not a known field',
+      detail: place === 'query' ? 'is not a known parameter' : 'is not a known field',
     }))
   }
   return [{ in: place, pointer: toPointer(path), detail: lowerFirst(issue.message) }]

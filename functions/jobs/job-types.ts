@@ -2,10 +2,16 @@ import { z } from 'zod'
 import { listJobTypes } from '../../db/queries/job-types.ts'
 import type { Run } from '../../db/query.ts'
 
-/** The types that workers have announced, with a check for their payloads. Kept for a few seconds. */
+/** The types that workers have announced. Kept for a few seconds. */
 export type JobTypes = {
-  find(type: string): Promise<z.ZodType | undefined>
+  find(type: string): Promise<JobType | undefined>
   names(): string[]
+}
+
+export type JobType = {
+  readonly payload: z.ZodType
+  /** What the handler's schema says of a field, `z.string().describe('…')`. */
+  describe(path: readonly PropertyKey[]): string | undefined
 }
 
 const FRESH_MS = 5_000
@@ -13,21 +19,32 @@ const FRESH_MS = 5_000
 const RETRY_MS = 500
 
 export const createJobTypes = (run: Run, now: () => number = Date.now): JobTypes => {
-  let schemas = new Map<string, z.ZodType>()
+  let types = new Map<string, JobType>()
   let loadedAt = Number.NEGATIVE_INFINITY
 
   const load = async (): Promise<void> => {
     const rows = await run(listJobTypes())
-    schemas = new Map(rows.map((row) => [row.type, z.fromJSONSchema(row.payload_schema)]))
+    types = new Map(rows.map((row) => [row.type, toJobType(row.payload_schema)]))
     loadedAt = now()
   }
 
   return {
     find: async (type) => {
       const age = now() - loadedAt
-      if (age > FRESH_MS || (!schemas.has(type) && age > RETRY_MS)) await load()
-      return schemas.get(type)
+      if (age > FRESH_MS || (!types.has(type) && age > RETRY_MS)) await load()
+      return types.get(type)
     },
-    names: () => [...schemas.keys()],
+    names: () => [...types.keys()],
   }
 }
+
+type JsonSchema = { description?: string; properties?: Record<string, JsonSchema> }
+
+const toJobType = (schema: Record<string, unknown>): JobType => ({
+  payload: z.fromJSONSchema(schema),
+  describe: (path) => {
+    let field: JsonSchema | undefined = schema
+    for (const key of path) field = field?.properties?.[String(key)]
+    return field?.description
+  },
+})

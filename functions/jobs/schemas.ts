@@ -7,6 +7,11 @@ import { timestamp } from '../http/openapi.ts'
 const isObject = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+const isStorableTime = (text: string): boolean => {
+  const year = new Date(text).getUTCFullYear()
+  return year >= 1970 && year <= 9999
+}
+
 /** Any JSON object, passed on as it came: z.record would copy it key by key. */
 const payload = z
   .custom<Record<string, unknown>>(isObject, 'Must be a JSON object')
@@ -37,6 +42,7 @@ export const newJob = z
       .openapi({ description: 'Exponential backoff with full jitter, at most an hour.' }),
     run_at: z.iso
       .datetime({ offset: true })
+      .refine(isStorableTime, 'must be between the years 1970 and 9999 in UTC')
       .optional()
       .openapi({ description: 'Not before this time.', example: '2026-11-16T18:00:00Z' }),
   })
@@ -62,7 +68,9 @@ const summaryFields = {
   worker_id: z.string().nullable(),
   error: z.object({ code: z.string(), message: z.string() }).nullable(),
   created_at: timestamp,
-  started_at: timestamp.nullable().openapi({ description: 'Start of the running or last attempt.' }),
+  started_at: timestamp
+    .nullable()
+    .openapi({ description: 'Start of the attempt that runs, or of the last one once the job is finished.' }),
   finished_at: timestamp.nullable(),
 }
 

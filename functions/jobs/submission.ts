@@ -46,8 +46,8 @@ export const submitJob = async (
 }
 
 const checkPayload = async ({ jobTypes }: Services, request: JobRequest): Promise<void> => {
-  const schema = await jobTypes.find(request.type)
-  if (!schema) {
+  const type = await jobTypes.find(request.type)
+  if (!type) {
     const known = jobTypes.names().join(', ') || 'none yet: no worker has started'
     throw new ProblemError(
       'unknown-job-type',
@@ -57,6 +57,11 @@ const checkPayload = async ({ jobTypes }: Services, request: JobRequest): Promis
       },
     )
   }
-  const checked = schema.safeParse(request.payload)
-  if (!checked.success) throw invalidRequest('body', checked.error.issues, ['payload'])
+  const checked = type.payload.safeParse(request.payload)
+  if (checked.success) return
+  const issues = checked.error.issues.map((issue) => {
+    const meant = issue.code === 'invalid_format' ? type.describe(issue.path) : undefined
+    return { ...issue, message: meant ? `must be ${meant}` : issue.message, path: ['payload', ...issue.path] }
+  })
+  throw invalidRequest('body', issues)
 }

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { runCommand, UsageError } from '../../worker-runtime/command.ts'
 import { benchPickup } from './pickup.ts'
 import type { BenchReport } from './report.ts'
 
@@ -13,12 +14,15 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --json]
 
 Without a name all of them run. Run them on an otherwise idle machine.`
 
-const main = async (): Promise<void> => {
+const main = async (): Promise<number> => {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
   })
-  if (values.help) return void console.log(HELP)
+  if (values.help) {
+    console.log(HELP)
+    return 0
+  }
   const names = positionals.length > 0 ? positionals : Object.keys(BENCHES)
   const say = (line: string): void => {
     if (!values.json) console.error(line)
@@ -27,15 +31,13 @@ const main = async (): Promise<void> => {
   for (const name of names) {
     const bench = BENCHES[name]
     if (!bench)
-      throw new Error(`There is no benchmark "${name}". There are: ${Object.keys(BENCHES).join(', ')}.`)
+      throw new UsageError(`There is no benchmark "${name}". There are: ${Object.keys(BENCHES).join(', ')}.`)
     const report = await bench(say)
     results[name] = report.data
     if (!values.json) console.table(report.rows)
   }
   if (values.json) console.log(JSON.stringify(results))
+  return 0
 }
 
-main().catch((error: Error) => {
-  console.error(error.message)
-  process.exit(1)
-})
+runCommand('The benchmark failed', main)

@@ -113,7 +113,10 @@ test('a worker that lost its lease cannot complete, renew, release or log', asyn
   await database.run(
     appendJobLogs(JSON.stringify([{ ...stale, at: new Date(), level: 'info', message: 'stale' }])),
   )
-  assert.deepEqual(await database.sql('select * from job_logs where job_id = $1', [id]), [])
+  assert.deepEqual(
+    await database.sql('select * from job_logs where job_id = $1 and message = $2', [id, 'stale']),
+    [],
+  )
   const job = await look(id)
   assert.deepEqual([job.status, job.attempts, job.result], ['running', 2, null])
 })
@@ -128,6 +131,8 @@ test('an expired lease makes the job ready again and counts the attempt', async 
   assert.deepEqual([(await look(id)).status, (await look(id)).attempts], ['ready', 1])
   const [attempt] = await database.sql('select outcome, error from attempts where job_id = $1', [id])
   assert.equal(attempt?.outcome, 'lost')
+  const [line] = await database.sql('select message from job_logs where job_id = $1', [id])
+  assert.match(String(line?.message), /^Worker worker-1 stopped answering during attempt 1/)
 })
 
 test('a job that keeps killing its worker ends in failed', async () => {

@@ -22,6 +22,7 @@ const post = (path: string, json: unknown) => edge.request('POST', path, { json 
 test('registration makes an account, a personal organisation and a session', async () => {
   const answer = await post('/auth/register', { username: 'ada', password: 'correct horse' })
   assert.equal(answer.status, 201, answer.text)
+  assert.equal(answer.headers.get('cache-control'), 'no-store')
   const { user, access_token, refresh_token, expires_in } = answer.body
   assert.deepEqual([user.username, user.role, expires_in], ['ada', 'org_admin', 600])
   assert.match(refresh_token, /^sqr_/)

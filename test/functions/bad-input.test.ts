@@ -103,6 +103,8 @@ test('wrong types are refused with 422 and the place of each', async () => {
     [{ ...job, run_at: 'tomorrow' }, '#/run_at'],
     [{ ...job, run_at: '2026-13-01T00:00:00Z' }, '#/run_at'],
     [{ ...job, run_at: '2026-01-01T00:00:00' }, '#/run_at'],
+    [{ ...job, run_at: '0000-01-01T00:00:00Z' }, '#/run_at'],
+    [{ ...job, run_at: '9999-12-31T23:59:59-14:00' }, '#/run_at'],
   ]
   for (const [json, pointer] of wrong)
     assertProblem(await send('/jobs', { json }), 422, 'invalid-request', pointer)
@@ -183,9 +185,11 @@ test('text that Postgres cannot hold is refused with 422, wherever it stands', a
   }
 })
 
-test('a number that no double can hold is refused with 422', async () => {
-  const body = '{"name":"n","type":"test","payload":{"n":1e999}}'
-  assertProblem(await send('/jobs', { body }), 422, 'invalid-request', '#/payload/n')
+test('a number that a double would change is refused with 422', async () => {
+  for (const number of ['1e999', '-1e999', '12345678901234567890', '9007199254740993']) {
+    const body = `{"name":"n","type":"test","payload":{"n":${number}}}`
+    assertProblem(await send('/jobs', { body }), 422, 'invalid-request', '#/payload/n')
+  }
 })
 
 test('a path or method that does not exist is a 404 problem', async () => {

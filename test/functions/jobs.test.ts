@@ -14,7 +14,11 @@ let ada: TestAccount
 let bob: TestAccount
 before(async () => {
   database = await createTestDatabase()
-  const schema = z.strictObject({ url: z.url(), times: z.int().min(1).default(1) })
+  const code = z
+    .string()
+    .regex(/^[A-Z]{2}$/)
+    .describe('a country code')
+  const schema = z.strictObject({ url: z.url(), times: z.int().min(1).default(1), code: code.optional() })
   const typed = { type: 'typed', payload_schema: z.toJSONSchema(schema, { io: 'input' }) }
   await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }, typed]))
   edge = await startEdge({ databaseUrl: database.url })
@@ -33,7 +37,11 @@ test('a submitted job is committed, and read back as it was answered', async () 
   const full = {
     name: 'report ünïcödé 🚀',
     type: 'test',
-    payload: { deep: { list: [1, 2.5, null, true, 'x'] }, empty: {}, ['__proto__']: 1 },
+    payload: {
+      deep: { list: [1, 2.5, null, true, 'x', 9_007_199_254_740_991, '12345678901234567890'] },
+      empty: {},
+      ['__proto__']: 1,
+    },
     priority: 'high',
     tags: ['nightly', "it's"],
     timeout_seconds: 60,
@@ -94,6 +102,13 @@ test("a payload is checked against its handler's schema at submission", async ()
   assertProblem(bad, 422, 'invalid-request', '#/payload/url')
   assertProblem(bad, 422, 'invalid-request', '#/payload/times')
   assertProblem(bad, 422, 'invalid-request', '#/payload/surprise')
+  const malformed = await submit({
+    ...minimal,
+    type: 'typed',
+    payload: { url: 'https://example.com/', code: 'xyz' },
+  })
+  assertProblem(malformed, 422, 'invalid-request', '#/payload/code')
+  assert.equal(malformed.body.detail, '#/payload/code must be a country code')
 })
 
 test('jobs are listed newest first, page by page, each once', async () => {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -15,7 +16,15 @@ import {
 } from '../support/local-runner.ts'
 import { waitFor } from '../support/wait-for.ts'
 
-const CREDENTIALS = { username: 'ada', password: 'correct horse' }
+const CREDENTIALS = { username: 'ada', password: 'correct horse battery' }
+
+/** The lines below "SmartQueue ready" that can be pasted into a shell. */
+const commandsOf = (runner: LocalRunner): string[] =>
+  runner
+    .output()
+    .slice(runner.output().indexOf('SmartQueue ready:'))
+    .split('\n')
+    .filter((line) => /^ {2}(TOKEN=|curl )/.test(line))
 
 const post = async (url: string, json: unknown, token = ''): Promise<Record<string, string>> => {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
@@ -37,12 +46,9 @@ test('register, submit, watch it run; Ctrl-C stops all of it, and the next start
     const first = await startRunner(home)
     const steps = [...first.output().matchAll(/✓ (\w+)/g)].map(([, part]) => part)
     assert.deepEqual(steps, ['PostgreSQL', 'Migrations', 'Gateway', 'Functions', 'Worker'])
-    const lastLines = first.output().slice(first.output().indexOf('SmartQueue ready:')).split('\n')
-    assert.equal(lastLines[0], `SmartQueue ready: ${first.url}`)
-    assert.deepEqual(
-      lastLines.slice(1, 4).map((line) => line.trim().split(' ')[0]),
-      ['Register', 'Submit', 'Look'],
-    )
+    assert.match(first.output(), new RegExp(`^SmartQueue ready: ${first.url}$`, 'm'))
+    assert.equal(commandsOf(first).length, 3)
+    assert.match(commandsOf(first)[0] ?? '', /auth\/register/)
 
     const { access_token } = await post(`${first.url}/auth/register`, CREDENTIALS)
     const job = { name: 'hello', type: 'http', payload: { url: `${first.url}/healthz` } }
@@ -59,12 +65,35 @@ test('register, submit, watch it run; Ctrl-C stops all of it, and the next start
     await untilAllGone(processes)
 
     const second = await startRunner(home)
+    assert.match(commandsOf(second)[0] ?? '', /auth\/login/, 'the account of the example is there by now')
     const session = await post(`${second.url}/auth/login`, CREDENTIALS)
     assert.equal((await getJob(second, id, session.access_token)).status, 'completed')
     assert.equal((await getJob(second, id, access_token)).status, 'completed', 'the signing key is kept too')
     process.kill(second.pid, 'SIGTERM')
     assert.equal(await second.exited, 0)
   }))
+
+test(
+  'the printed commands register, submit and look, on the first start and on the next',
+  {
+    skip: spawnSync('curl', ['--version']).error !== undefined && 'needs curl',
+  },
+  () =>
+    withHome(async (home) => {
+      for (const jobs of [1, 2]) {
+        const runner = await startRunner(home)
+        const { stdout } = spawnSync('sh', ['-c', commandsOf(runner).join('; echo; ')], { encoding: 'utf8' })
+        const [submitted, listed] = stdout
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line))
+        assert.equal(submitted.name, 'hello')
+        assert.equal(listed.items.length, jobs)
+        process.kill(runner.pid, 'SIGTERM')
+        await runner.exited
+      }
+    }),
+)
 
 test('a killed runner leaves no process behind, and the next start cleans up after it', () =>
   withHome(async (home) => {
@@ -107,7 +136,10 @@ test('a taken port is one line that names the port and the variable', () =>
     const occupant = createServer().listen(port, '127.0.0.1')
     const runner = await spawnRunner(home, { PORT: String(port) })
     assert.equal(await runner.exited, 1)
-    assert.equal(runner.output(), `Port ${port} is taken. Set PORT to a free one: PORT=8788 npm run dev\n`)
+    assert.equal(
+      runner.output(),
+      `Port ${port} is taken. Set PORT to a free one: PORT=${port + 1} npm run dev\n`,
+    )
     occupant.close()
   }))
 
@@ -148,6 +180,10 @@ test('a database that cannot be reached is one clear line', () =>
   withHome(async (home) => {
     const runner = await spawnRunner(home, { DATABASE_URL: 'postgres://someone:secret@127.0.0.1:9/none' })
     assert.equal(await runner.exited, 1)
-    assert.match(runner.output(), /ECONNREFUSED 127\.0\.0\.1:9/)
+    assert.match(
+      runner.output(),
+      /^PostgreSQL at 127\.0\.0\.1:9 \(DATABASE_URL\) cannot be used: connect ECONNREFUSED 127\.0\.0\.1:9\. Stopping everything\.$/m,
+    )
+    assert.doesNotMatch(runner.output(), /✓/)
     assert.doesNotMatch(runner.output(), /secret/)
   }))

@@ -1,10 +1,9 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { createTestFolder } from './folder.ts'
 import { waitFor } from './wait-for.ts'
 
 export type LocalRunner = {
@@ -62,7 +61,7 @@ export const startRunner = async (home: string, env: Record<string, string> = {}
 }
 
 export const withHome = async (use: (home: string) => Promise<void>): Promise<void> => {
-  const home = await mkdtemp(join(tmpdir(), 'smartqueue-home-'))
+  const home = await createTestFolder()
   try {
     await use(home)
   } finally {

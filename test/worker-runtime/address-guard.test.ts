@@ -199,19 +199,14 @@ describe('parseAllowList', () => {
   ]
   for (const entry of bad) {
     it(`refuses "${entry}" and names it`, () => {
-      assert.throws(
-        () => parseAllowList(`ok.example,${entry}`),
-        (error: Error) => {
-          assert.ok(error.message.includes(`"${entry}"`), error.message)
-          return error.message.startsWith('SMARTQUEUE_HTTP_ALLOW: ')
-        },
-      )
+      const namesIt = (error: Error): boolean => error.message.startsWith(`"${entry}": `)
+      assert.throws(() => parseAllowList(`ok.example,${entry}`), namesIt)
     })
   }
 
   for (const text of [',', 'a.example,', ',a.example', 'a.example,,b.example', 'a.example, ,b.example']) {
     it(`refuses the empty entry in "${text}"`, () => {
-      assert.throws(() => parseAllowList(text), /SMARTQUEUE_HTTP_ALLOW: "": an entry between commas is empty/)
+      assert.throws(() => parseAllowList(text), /^Error: "": an entry between commas is empty/)
     })
   }
 })

@@ -20,7 +20,7 @@ const bad: [Record<string, string>, RegExp][] = [
   [{ SMARTQUEUE_WORKER_SLOTS: '1.5' }, /^SMARTQUEUE_WORKER_SLOTS: /],
   [{ SMARTQUEUE_MIN_WORKERS: '0' }, /^SMARTQUEUE_MIN_WORKERS: /],
   [{ SMARTQUEUE_LOG_LEVEL: 'loud' }, /^SMARTQUEUE_LOG_LEVEL: /],
-  [{ SMARTQUEUE_HTTP_ALLOW: '10.0.0.0/99' }, /^SMARTQUEUE_HTTP_ALLOW: .*10\.0\.0\.0\/99/],
+  [{ SMARTQUEUE_HTTP_ALLOW: '10.0.0.0/99' }, /^SMARTQUEUE_HTTP_ALLOW: "10\.0\.0\.0\/99": /],
   [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
 ]
 
@@ -45,6 +45,18 @@ test('a worker with a bad setting exits with one line and no stack', () => {
   })
   assert.equal(status, 1)
   assert.equal(stderr, 'SMARTQUEUE_WORKER_SLOTS: must be a whole number from 1 to 1000\n')
+})
+
+test('an unknown argument of a command is one line', () => {
+  for (const command of [
+    'worker-runtime/main.ts',
+    'worker-runtime/migrate.ts',
+    'worker-runtime/local/dev.ts',
+  ]) {
+    const { status, stderr } = spawnSync(process.execPath, [command, '--colour'], { encoding: 'utf8' })
+    assert.equal(status, 1)
+    assert.match(stderr, /^Unknown option '--colour'.*\n$/)
+  }
 })
 
 test("the README's table has a row for every setting", async () => {

@@ -83,7 +83,8 @@ describe('an http job stores', () => {
     ['text in an unknown charset as UTF-8', 'text/plain; charset=nonsense', 'grüße', 'grüße'],
     ['XML as text', 'image/svg+xml', '<svg/>', '<svg/>'],
     ['binary as base64', 'image/png', Buffer.from([0, 255, 1]), { base64: 'AP8B' }],
-    ['what has no type as base64', undefined, 'hi', { base64: 'aGk=' }],
+    ['text of no type as text', undefined, 'grüße', 'grüße'],
+    ['bytes of no type as base64', undefined, Buffer.from([0, 255, 1]), { base64: 'AP8B' }],
     ['an empty body of any type as an empty text', 'image/png', '', ''],
   ]
   for (const [what, type, sent, stored] of bodies) {

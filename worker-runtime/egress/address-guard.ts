@@ -157,4 +157,4 @@ function parseName(entry: string, host: string): string {
 
 const withoutRootDot = (hostname: string): string => hostname.replace(/\.$/, '')
 
-const badEntry = (entry: string, why: string): Error => new Error(`${ALLOW_SETTING}: "${entry}": ${why}`)
+const badEntry = (entry: string, why: string): Error => new Error(`"${entry}": ${why}`)

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { defineJob, type JobContext, JobError } from '../handler-api.ts'
 
@@ -51,6 +52,7 @@ const url = z
     /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^/?#\\@]+([/?#]|$)/,
     'is not an http: or https: URL without a user name',
   )
+  .describe('an http: or https: URL without a user name')
 
 const status = z.int().min(200).max(599)
 
@@ -164,7 +166,9 @@ function brokenOff(url: string, error: unknown): JobError {
 function decodeBody(bytes: Uint8Array, contentType: string, truncated: boolean): unknown {
   const mediaType = (contentType.split(';')[0] ?? '').trim().toLowerCase()
   if (bytes.length === 0) return ''
-  if (!TEXTUAL.test(mediaType)) return { base64: Buffer.from(bytes).toString('base64') }
+  if (!TEXTUAL.test(mediaType) && !(mediaType === '' && isPlainText(bytes))) {
+    return { base64: Buffer.from(bytes).toString('base64') }
+  }
   // `stream` holds back a character that the limit cut in two.
   const text = decoderFor(contentType).decode(bytes, { stream: truncated })
   return JSON_TYPE.test(mediaType) ? jsonOrText(text) : text
@@ -173,6 +177,9 @@ function decodeBody(bytes: Uint8Array, contentType: string, truncated: boolean):
 const JSON_TYPE = /^(application|text)\/json$|\+json$/
 const TEXTUAL =
   /^text\/|[/+](json|xml|yaml)$|^application\/(javascript|x-javascript|x-www-form-urlencoded|x-ndjson|graphql|x-yaml|toml|sql)$/
+
+/** Of an unnamed type: UTF-8 without a NUL is text. */
+const isPlainText = (bytes: Uint8Array): boolean => isUtf8(bytes) && !bytes.includes(0)
 
 function decoderFor(contentType: string): TextDecoder {
   const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1]

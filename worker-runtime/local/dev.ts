@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util'
-import { type Config, ConfigError, parseConfig } from '../config.ts'
+import { runCommand, UsageError } from '../command.ts'
+import { type Config, parseConfig } from '../config.ts'
 import { describeError } from '../describe-error.ts'
 import { isAllowed } from '../egress/address-guard.ts'
-import { HomeInUse, openHome } from './home.ts'
-import { createLocalSystem, isPortFree, PartFailed, type Step } from './local-system.ts'
+import { openHome } from './home.ts'
+import { createLocalSystem, EXAMPLE_USER, isPortFree, PartFailed, type Step } from './local-system.ts'
 import { parentage } from './process-group.ts'
 
 const HELP = `Usage: npm run dev
@@ -24,7 +25,8 @@ const main = async (): Promise<number> => {
   if (values.help) return print(HELP)
   const config = parseConfig(process.env)
   if (!(await isPortFree(config.PORT))) {
-    throw new ConfigError(`Port ${config.PORT} is taken. Set PORT to a free one: PORT=8788 npm run dev`)
+    const other = config.PORT < 65_535 ? config.PORT + 1 : 8787
+    throw new UsageError(`Port ${config.PORT} is taken. Set PORT to a free one: PORT=${other} npm run dev`)
   }
   const home = openHome(config.SMARTQUEUE_HOME)
   try {
@@ -40,7 +42,7 @@ const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>
   const startedAt = performance.now()
   print('SmartQueue starts…')
   const start = system.start(showStep(startedAt)).then(
-    () => announce(config),
+    (started) => announce(config, started),
     (error: Error) => new PartFailed(describeError(error)),
   )
   // A start that succeeds is no end: then only a signal or a death is.
@@ -48,7 +50,7 @@ const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>
   try {
     const ended = await Promise.race([asked, system.failed, failedStart])
     if (ended instanceof PartFailed) {
-      console.error(`${ended.message} Stopping everything.`)
+      console.error(`${ended.message.replace(/\.?$/, '.')} Stopping everything.`)
       return 1
     }
     print('Stopping: running jobs may finish first. Ctrl-C again to stop at once.')
@@ -67,7 +69,10 @@ const untilAskedToStop = (): Promise<void> =>
       askedAtMs ??= performance.now()
       // The second time: leave now. The reaper ends what still runs. Not for one Ctrl-C that comes twice,
       // from the terminal and from npm.
-      if (performance.now() - askedAtMs > SAME_SIGNAL_MS) process.exit(1)
+      if (performance.now() - askedAtMs > SAME_SIGNAL_MS) {
+        print('Stopped at once. Unfinished jobs are taken over when their leases run out.')
+        process.exit(1)
+      }
       resolve()
     }
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, ask)
@@ -85,9 +90,11 @@ const showStep =
     print(`  ✓ ${part.padEnd(11)} ${seconds.padStart(4)} s  ${detail}`)
   }
 
-const announce = (config: Config): undefined => {
+/** Three commands to paste. The account may be there from an earlier start; then they sign in. */
+const announce = (config: Config, { exampleExists }: { exampleExists: boolean }): undefined => {
   const url = `http://127.0.0.1:${config.PORT}`
   const json = `-H 'content-type: application/json'`
+  const auth = `-H "authorization: Bearer $TOKEN"`
   // The functions answer /healthz themselves: a first job that works without a network, where it is allowed.
   const self = {
     hostname: '127.0.0.1',
@@ -96,13 +103,15 @@ const announce = (config: Config): undefined => {
     allow: config.SMARTQUEUE_HTTP_ALLOW,
   }
   const target = isAllowed(self) ? `${url}/healthz` : 'https://example.com/'
-  const token = `TOKEN=$(curl -s ${url}/auth/register ${json} -d '{"username":"ada","password":"correct horse"}' | sed 's/.*"access_token":"\\([^"]*\\).*/\\1/')`
-  const submit = `curl -s ${url}/jobs -H "authorization: Bearer $TOKEN" ${json} -d '{"name":"hello","type":"http","payload":{"url":"${target}"}}'`
+  const signIn = `${url}/auth/${exampleExists ? 'login' : 'register'}`
+  const credentials = JSON.stringify({ username: EXAMPLE_USER, password: 'correct horse battery' })
+  const job = JSON.stringify({ name: 'hello', type: 'http', payload: { url: target } })
   print(`
 SmartQueue ready: ${url}
-  Register  ${token}
-  Submit    ${submit}
-  Look      curl -s ${url}/jobs -H "authorization: Bearer $TOKEN"   # and ${url}/docs`)
+${exampleExists ? 'Sign in' : 'Register'}, submit, look; the API is described at ${url}/docs
+  TOKEN=$(curl -s ${signIn} ${json} -d '${credentials}' | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
+  curl -s ${url}/jobs ${auth} ${json} -d '${job}'
+  curl -s ${url}/jobs ${auth}`)
 }
 
 const print = (text: string): number => {
@@ -110,11 +119,4 @@ const print = (text: string): number => {
   return 0
 }
 
-main().then(
-  (code) => process.exit(code),
-  (error: Error) => {
-    const expected = error instanceof ConfigError || error instanceof HomeInUse
-    console.error(expected ? error.message : `SmartQueue could not start: ${error.stack}`)
-    process.exit(1)
-  },
-)
+runCommand('SmartQueue could not start', main)

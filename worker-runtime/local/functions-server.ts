@@ -49,7 +49,7 @@ const passOn = (from: Readable, to: Writable, onCrash: () => void): void => {
 /** Keeps wrangler from asking anything outside this machine, and its files in one place. */
 export const offlineWrangler = (stateDir: string) => ({
   WRANGLER_SEND_METRICS: 'false',
-  WRANGLER_LOG_PATH: join(stateDir, 'logs'),
+  WRANGLER_WRITE_LOGS: 'false',
   CLOUDFLARE_CF_FETCH_ENABLED: 'false',
   XDG_CONFIG_HOME: join(stateDir, 'config'),
 })

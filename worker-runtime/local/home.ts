@@ -1,6 +1,8 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { UsageError } from '../command.ts'
+import { describeError } from '../describe-error.ts'
 
 /** Where the local system keeps what it must find again: data, keys, and who is using them. */
 export type Home = {
@@ -14,13 +16,9 @@ export type Home = {
   unlock(): void
 }
 
-/** Another `npm run dev` is using the folder. */
-export class HomeInUse extends Error {}
-
 export const openHome = (path: string): Home => {
   const root = resolve(path)
-  // Others may pass through: started as root, Postgres runs as `nobody` below it.
-  mkdirSync(root, { recursive: true, mode: 0o755 })
+  createFolder(root)
   const lock = takeLock(join(root, 'dev.lock'), root)
   return {
     postgresDir: join(root, 'postgres'),
@@ -37,6 +35,15 @@ export const openHome = (path: string): Home => {
       return file
     },
     unlock: lock.release,
+  }
+}
+
+const createFolder = (root: string): void => {
+  try {
+    // Others may pass through: started as root, Postgres runs as `nobody` below it.
+    mkdirSync(root, { recursive: true, mode: 0o755 })
+  } catch (error) {
+    throw new UsageError(`SMARTQUEUE_HOME: ${root} cannot be used: ${describeError(error)}`)
   }
 }
 
@@ -58,7 +65,7 @@ const takeLock = (file: string, root: string): { release(): void } => {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     const owner = Number(readFileSync(file, 'utf8'))
     if (isLocalRunner(owner)) {
-      throw new HomeInUse(
+      throw new UsageError(
         `SmartQueue already runs from ${root} (pid ${owner}). Stop it, or set SMARTQUEUE_HOME.`,
       )
     }

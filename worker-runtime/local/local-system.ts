@@ -1,7 +1,10 @@
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { findAccount } from '../../db/queries/accounts.ts'
+import { ping } from '../../db/queries/notifications.ts'
 import type { Config } from '../config.ts'
-import { migrateDatabase } from '../migrate.ts'
+import { describeError } from '../describe-error.ts'
+import { migrateDatabase, withClient } from '../migrate.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
 import { spawnFunctions } from './functions-server.ts'
 import type { Home } from './home.ts'
@@ -17,12 +20,16 @@ export type Step = { part: string; detail: string }
 
 export type LocalSystem = {
   /** Starts the parts one after the other; tells each once it runs. */
-  start(onStep: (step: Step) => void): Promise<void>
+  start(onStep: (step: Step) => void): Promise<{ exampleExists: boolean }>
   /** Resolves, with the reason, when a part dies that was not asked to. */
   readonly failed: Promise<PartFailed>
   /** Stops what runs, in reverse order. Twice is safe. */
   stop(): Promise<void>
 }
+
+/** Who the printed commands register. */
+export const EXAMPLE_USER = 'ada'
+const findExample = findAccount(EXAMPLE_USER)
 
 type Part = { name: string; stop: () => Promise<void> }
 
@@ -38,8 +45,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     fail(new PartFailed(`${name} ${how} without being asked to.`))
 
   const startPostgres = async (): Promise<{ url: string; detail: string }> => {
-    if (config.DATABASE_URL)
-      return { url: config.DATABASE_URL, detail: `DATABASE_URL, at ${hostOf(config.DATABASE_URL)}` }
+    if (config.DATABASE_URL) return reachPostgres(config.DATABASE_URL)
     const { postgresDir: dataDir, postgresPassword: password } = home
     const postgres: EmbeddedPostgres = await startEmbeddedPostgres({ dataDir, password })
     parts.push({ name: 'PostgreSQL', stop: postgres.stop })
@@ -86,7 +92,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     return `${ready.workerId} runs ${ready.types.join(', ')} jobs`
   }
 
-  const startAll = async (onStep: (step: Step) => void): Promise<void> => {
+  const startAll = async (onStep: (step: Step) => void): Promise<{ exampleExists: boolean }> => {
     const told = (step: Step): void => {
       if (stopping) throw new PartFailed('Stopped while starting.')
       onStep(step)
@@ -103,6 +109,10 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
       told({ part: 'Worker', detail: await startWorker(url) })
     }
     vitalSigns.start()
+    const accounts = await withClient(url, (client) =>
+      client.query(findExample.text, [...findExample.values]),
+    )
+    return { exampleExists: accounts.rows.length > 0 }
   }
 
   const stopParts = async (): Promise<void> => {
@@ -119,14 +129,15 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   }
 
   const vitalSigns = watchVitalSigns(signs, (part, reason) => fail(new PartFailed(`${part} ${reason}.`)))
-  let starting: Promise<void> | undefined
+  let starting: Promise<unknown> | undefined
   let stopping: Promise<void> | undefined
 
   return {
     failed,
     start: (onStep) => {
-      starting = startAll(onStep)
-      return starting
+      const started = startAll(onStep)
+      starting = started
+      return started
     },
     stop: () => {
       stopping ??= stopAll()
@@ -156,6 +167,17 @@ const untilReady = async (url: string, exited: Promise<string>): Promise<void> =
     )
     if (ready) return
     await delay(50)
+  }
+}
+
+/** Found out before anything is built on it. */
+const reachPostgres = async (url: string): Promise<{ url: string; detail: string }> => {
+  const place = `at ${hostOf(url)} (DATABASE_URL)`
+  try {
+    await withClient(url, (client) => client.query(ping().text))
+    return { url, detail: place }
+  } catch (error) {
+    throw new PartFailed(`PostgreSQL ${place} cannot be used: ${describeError(error)}.`)
   }
 }
 

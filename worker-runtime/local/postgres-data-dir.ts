@@ -30,7 +30,7 @@ export const prepareDataDir = async (
   binaries: PostgresBinaries,
   options: DataDirOptions,
 ): Promise<string> => {
-  const dataDir = placeDataDir(resolve(options.dataDir), binaries.account)
+  const dataDir = placeDataDir(resolve(options.dataDir), binaries.account, options.password)
   removeAbandonedStaging(dataDir)
   if (existsSync(join(dataDir, 'PG_VERSION'))) await stopLeftover(binaries, dataDir)
   else await initialise(binaries, { ...options, dataDir })
@@ -38,14 +38,27 @@ export const prepareDataDir = async (
 }
 
 // The path is made canonical: it is compared with the command line of a server that was left behind.
-const placeDataDir = (wanted: string, account: Account | undefined): string => {
+const placeDataDir = (wanted: string, account: Account | undefined, password: string): string => {
   const parent = dirname(wanted)
   const created = mkdirSync(parent, { recursive: true })
   if (created !== undefined && account) chmodSync(parent, 0o755)
   const place = existsSync(wanted) ? realpathSync(wanted) : join(realpathSync(parent), basename(wanted))
   if (!account || isWithinReach(dirname(place), account)) return place
-  return join(realpathSync(ownTempFolder()), `data-${shortHash(place)}`)
+  // The password is part of the name: whoever removes the folder with the password gets new data, not a locked door.
+  return join(persistentFolder(), `data-${shortHash(`${place} ${password}`)}`)
 }
+
+// Only root comes here, who may write to /var/lib. The temp folder, which a restart may empty, is the last resort.
+const persistentFolder = (): string => {
+  try {
+    mkdirSync(PERSISTENT, { recursive: true, mode: 0o755 })
+    return PERSISTENT
+  } catch {
+    return realpathSync(ownTempFolder())
+  }
+}
+
+const PERSISTENT = '/var/lib/smartqueue'
 
 const isWithinReach = (folder: string, account: Account): boolean => {
   const { mode, uid } = statSync(folder)
