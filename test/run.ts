@@ -8,6 +8,7 @@ import { parseArgs } from 'node:util'
 import { runCommand } from '../worker-runtime/command.ts'
 import { startEmbeddedPostgres } from '../worker-runtime/local/embedded-postgres.ts'
 import { offlineWrangler } from '../worker-runtime/local/functions-server.ts'
+import { startReaper } from '../worker-runtime/local/reaper-link.ts'
 import { migrateDatabase } from '../worker-runtime/migrate.ts'
 import { TEMPLATE_DATABASE } from './support/database.ts'
 import { createTestFolder } from './support/folder.ts'
@@ -26,33 +27,39 @@ const main = async (): Promise<number> => {
     console.log(HELP)
     return 0
   }
+  const files = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts').sort()
+  const flags = [
+    `--test-concurrency=${availableParallelism() + 1}`,
+    '--test-timeout=120000',
+    '--test-reporter=spec',
+  ]
+  if (values.name) flags.push(`--test-name-pattern=${values.name}`)
   const folder = await createTestFolder()
+  // Whatever ends this process, its Postgres ends too.
+  const reaper = startReaper(() => {})
   const postgres = await startEmbeddedPostgres({
     dataDir: join(folder, 'postgres'),
     password: 'test',
     database: TEMPLATE_DATABASE,
     durable: false,
+    onSpawn: (pid) => reaper.guard({ pid, signal: 'SIGINT', graceMs: 5_000 }),
   })
   try {
     await migrateDatabase(postgres.url)
-    const files = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts').sort()
-    const flags = [
-      '--test',
-      `--test-concurrency=${availableParallelism() + 1}`,
-      '--test-timeout=120000',
-      '--test-reporter=spec',
-    ]
-    if (values.name) flags.push(`--test-name-pattern=${values.name}`)
-    const child = spawn(process.execPath, [...flags, ...files], {
-      stdio: 'inherit',
-      env: { ...process.env, ...offlineWrangler(join(folder, 'wrangler')), TEST_POSTGRES_URL: postgres.url },
-    })
-    const [code] = await once(child, 'exit')
-    return code ?? 1
+    const env = { ...offlineWrangler(join(folder, 'wrangler')), TEST_POSTGRES_URL: postgres.url }
+    return await runTests(['--test', ...flags, ...files], env)
   } finally {
     await postgres.stop()
+    reaper.release()
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+const runTests = async (args: string[], env: Record<string, string>): Promise<number> => {
+  const child = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...env } })
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => child.kill(signal))
+  const [code] = await once(child, 'exit')
+  return code ?? 1
 }
 
 runCommand('The tests could not start', main)

@@ -21,7 +21,7 @@ export const createClaimer = (options: {
   workerId: string
   types: string[]
   freeSlots: () => number
-  onClaimed: (job: ClaimedJob) => void
+  onClaimed: (job: ClaimedJob, claimedAtMs: number) => void
   onError: (error: Error) => void
 }): Claimer => {
   let mayHaveMore = true
@@ -31,8 +31,9 @@ export const createClaimer = (options: {
     if (limit <= 0) return IDLE_POLL_MS
     mayHaveMore = false
     const { workerId, types } = options
+    const claimedAtMs = performance.now()
     const jobs = await options.run(claimJobs({ workerId, types, limit, leaseSeconds: LEASE_SECONDS }))
-    for (const job of jobs) options.onClaimed(job)
+    for (const job of jobs) options.onClaimed(job, claimedAtMs)
     if (jobs.length < limit) return IDLE_POLL_MS
     mayHaveMore = true
     // A slot that became free during the claim did not wake anyone; from here on slotFreed() does.

@@ -1,11 +1,13 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { Query, Run } from '../db/query.ts'
-import { isConnectionLoss, isTransient } from '../db/rules/transient-error.ts'
 
 export type Database = {
   readonly run: Run
   close(): Promise<void>
 }
+
+const RETRY_PAUSE_MS = 500
 
 export const createDatabase = (options: {
   url: string
@@ -19,8 +21,9 @@ export const createDatabase = (options: {
     max: options.maxConnections,
     keepAlive: true,
     connectionTimeoutMillis: 5_000,
-    // A statement that hangs longer than a lease lives can only do harm.
-    query_timeout: 30_000,
+    // Three tries fit into a lease. The server gives up first, so that nothing commits after we have.
+    query_timeout: 10_000,
+    statement_timeout: 9_000,
   })
   // An idle connection that breaks (a restart of Postgres) is replaced by the pool; unheard it ends the process.
   pool.on('error', options.onError)
@@ -33,6 +36,24 @@ export const createDatabase = (options: {
   }
 }
 
-/** Postgres answered, and no second try will change the answer. */
+/** Postgres will not take these values (data, constraint or size), however often they are sent. */
 export const isRefused = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError && !isTransient(error.code) && !isConnectionLoss(error.code)
+  error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? '')
+
+/** Tries again after any other failure, until `ms` have passed. Throws the last error. */
+export const retryFor = async <T>(
+  ms: number,
+  work: () => Promise<T>,
+  onError: (error: Error) => void = () => {},
+): Promise<T> => {
+  const giveUpAt = performance.now() + ms
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (isRefused(error) || performance.now() > giveUpAt) throw error
+      onError(error as Error)
+      await delay(RETRY_PAUSE_MS)
+    }
+  }
+}

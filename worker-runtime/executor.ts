@@ -1,3 +1,4 @@
+import type { ZodError } from 'zod'
 import type { ClaimedJob } from '../db/queries/leases.ts'
 import type { GuardedFetch, JobHandler, JobLog } from './handler-api.ts'
 import { ExecutionAborted, type Outcome, outcomeOfAbort, outcomeOfThrow } from './outcome.ts'
@@ -36,15 +37,13 @@ type RunTools = {
 }
 
 const run = async (job: ClaimedJob, handler: JobHandler, tools: RunTools): Promise<Outcome> => {
-  const payload = handler.schema.safeParse(job.payload)
-  if (!payload.success) {
-    const [issue] = payload.error.issues
-    const message = `The payload does not fit: ${issue?.path.join('.')} ${issue?.message}`
-    return { kind: 'failed', error: { code: 'invalid_payload', message }, permanent: true }
-  }
   const timer = startTimeout(job, tools.abort)
   const { log, fetch, signal } = tools
+  // From here on everything is the handler's code, its schema included: whatever it throws is an outcome.
   try {
+    const payload = await handler.schema.safeParseAsync(job.payload)
+    if (!payload.success) return refusePayload(payload.error)
+    signal.throwIfAborted()
     const running = handler.run(payload.data, { jobId: job.job_id, attempt: job.attempt, signal, log, fetch })
     const result = await Promise.race([running, abandoned(signal)])
     const aborted = abortReason(signal)
@@ -55,6 +54,12 @@ const run = async (job: ClaimedJob, handler: JobHandler, tools: RunTools): Promi
   } finally {
     clearTimeout(timer)
   }
+}
+
+const refusePayload = (error: ZodError): Outcome => {
+  const [issue] = error.issues
+  const message = `The payload does not fit: ${issue?.path.join('.')} ${issue?.message}`
+  return { kind: 'failed', error: { code: 'invalid_payload', message }, permanent: true }
 }
 
 const startTimeout = (job: ClaimedJob, abort: RunTools['abort']): NodeJS.Timeout | undefined => {

@@ -17,7 +17,7 @@ export type LeaseKeeper = {
 export const createLeaseKeeper = (options: {
   run: Run
   held: () => (LeaseKey & { claimedAtMs: number })[]
-  onLost: (jobId: string) => void
+  onLost: (token: string) => void
   onError: (error: Error) => void
   now?: () => number
 }): LeaseKeeper => {
@@ -29,15 +29,15 @@ export const createLeaseKeeper = (options: {
     if (held.length === 0) return RENEW_MS
     const askedAtMs = now()
     try {
-      const kept = new Set((await options.run(renewLeases(held, LEASE_SECONDS))).map((row) => row.job_id))
+      const kept = new Set((await options.run(renewLeases(held, LEASE_SECONDS))).map((row) => row.token))
       renewedAtMs = askedAtMs
-      for (const { job_id } of held) if (!kept.has(job_id)) options.onLost(job_id)
+      for (const { token } of held) if (!kept.has(token)) options.onLost(token)
       return RENEW_MS
     } catch (error) {
       options.onError(error as Error)
-      for (const { job_id, claimedAtMs } of held) {
+      for (const { token, claimedAtMs } of held) {
         const safeUntilMs = Math.max(renewedAtMs, claimedAtMs) + LEASE_SECONDS * 1000
-        if (now() >= safeUntilMs) options.onLost(job_id)
+        if (now() >= safeUntilMs) options.onLost(token)
       }
       return 1_000
     }

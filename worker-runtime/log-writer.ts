@@ -8,7 +8,7 @@ import { toLogText, toStorableJson } from './storable-json.ts'
 export type LogWriter = {
   /** The log of one attempt. Lines written after its lease ended are dropped by the database. */
   logFor(lease: LeaseKey): JobLog
-  /** Resolves when all lines written so far are stored. */
+  /** Resolves when all lines written so far are stored; rejects if the database does not answer. */
   flush(): Promise<void>
 }
 
@@ -34,20 +34,27 @@ export const createLogWriter = (options: { run: Run; onError: (error: Error) => 
       await options.run(appendJobLogs(toStorableJson(lines)))
     } catch (error) {
       options.onError(error as Error)
-      if (!isRefused(error)) buffer = [...lines, ...buffer].slice(-MAX_BUFFERED_LINES)
+      if (isRefused(error)) return
+      buffer = [...lines, ...buffer].slice(-MAX_BUFFERED_LINES)
+      writeSoon()
+      throw error
     }
   }
 
   const flush = (): Promise<void> => {
-    writing = writing.then(write)
+    writing = writing.catch(() => {}).then(write)
     return writing
+  }
+
+  const writeSoon = (): void => {
+    timer ??= setTimeout(() => flush().catch(() => {}), FLUSH_MS)
   }
 
   const append = (lease: LeaseKey, level: LogLevel, message: string): void => {
     const { job_id, token } = lease
     const text = toLogText(message, MAX_MESSAGE_CHARACTERS)
     buffer.push({ job_id, token, at: new Date().toISOString(), level, message: text })
-    timer ??= setTimeout(flush, FLUSH_MS)
+    writeSoon()
   }
 
   return {

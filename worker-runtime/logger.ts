@@ -26,9 +26,13 @@ export const createLogger = (options: {
 const formatJson = (at: Date, level: LogLevel, message: string, fields: LogFields): string =>
   JSON.stringify({ time: at.toISOString(), level, message, ...plain(fields) })
 
+/** Names and messages of tenants may hold anything: on a terminal, control characters are commands. */
+const CONTROL = /\p{Cc}/u
+
 const formatPretty = (at: Date, level: LogLevel, message: string, fields: LogFields): string => {
   const rest = Object.entries(plain(fields)).map(
-    ([key, value]) => `${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+    ([key, value]) =>
+      `${key}=${typeof value === 'string' && !CONTROL.test(value) ? value : JSON.stringify(value)}`,
   )
   return `${at.toTimeString().slice(0, 8)} \x1b[${COLOURS[level]}m${level.padEnd(5)}\x1b[0m ${message} \x1b[90m${rest.join(' ')}\x1b[0m`
 }

@@ -28,10 +28,20 @@ const MAX_ERROR_CHARACTERS = 4_000
 /** What a thrown value says. An abort speaks louder than whatever the handler threw because of it. */
 export const outcomeOfThrow = (thrown: unknown, aborted: ExecutionAborted | undefined): Outcome => {
   if (aborted) return outcomeOfAbort(aborted)
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
   const code = thrown instanceof JobError ? thrown.code : 'handler_error'
-  const error = { code, message: message.slice(0, MAX_ERROR_CHARACTERS) }
+  const error = { code: textOf(code), message: messageOf(thrown).slice(0, MAX_ERROR_CHARACTERS) }
   return { kind: 'failed', error, permanent: thrown instanceof JobError && thrown.permanent }
+}
+
+const messageOf = (thrown: unknown): string => textOf(thrown instanceof Error ? thrown.message : thrown)
+
+/** Handlers may throw anything, also what has no text form. */
+const textOf = (value: unknown): string => {
+  try {
+    return String(value)
+  } catch {
+    return 'The handler threw something that cannot be described.'
+  }
 }
 
 export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {

@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { type EndedAttempt, endAttempts } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
-import { isRefused } from './database.ts'
+import { isRefused, retryFor } from './database.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
 import type { LogWriter } from './log-writer.ts'
 import { toStorableJson } from './storable-json.ts'
@@ -14,7 +13,6 @@ export type Recorder = {
 type Entry = { ended: EndedAttempt; settle: (recorded: boolean) => void }
 
 const MAX_GROUP = 200
-const RETRY_PAUSE_MS = 500
 
 /**
  * Stores ends of attempts. An end is sent at once if none is on its way; those that come meanwhile wait and go
@@ -41,22 +39,22 @@ export const createRecorder = (options: {
 
   /** Until it is stored, or until the leases have run out and the jobs are someone else's anyway. */
   const store = async (group: Entry[]): Promise<void> => {
-    const giveUpAt = performance.now() + LEASE_SECONDS * 1000
-    for (;;) {
-      // Log lines first: they are accepted only while the lease is held.
-      await options.logs.flush()
-      try {
-        const rows = await options.run(endAttempts(toStorableJson(group.map((entry) => entry.ended))))
-        const stored = new Set(rows.map((row) => row.job_id))
-        for (const { ended, settle } of group) settle(stored.has(ended.job_id))
-        return
-      } catch (error) {
-        options.onError(error as Error)
-        if (isRefused(error)) return storeEach(group)
-        if (performance.now() > giveUpAt) return settleAll(group, false)
-        await delay(RETRY_PAUSE_MS)
-      }
+    const json = toStorableJson(group.map((entry) => entry.ended))
+    try {
+      const rows = await retryFor(LEASE_SECONDS * 1000, () => send(json), options.onError)
+      const stored = new Set(rows.map((row) => row.job_id))
+      for (const { ended, settle } of group) settle(stored.has(ended.job_id))
+    } catch (error) {
+      options.onError(error as Error)
+      if (isRefused(error)) await storeEach(group)
+      else settleAll(group, false)
     }
+  }
+
+  const send = async (json: string): Promise<{ job_id: string }[]> => {
+    // Log lines first: they are accepted only while the lease is held.
+    await options.logs.flush()
+    return options.run(endAttempts(json))
   }
 
   /** Postgres will not take the statement as it is: find the value it objects to, and fail that job alone. */

@@ -1,5 +1,4 @@
 import { hostname } from 'node:os'
-import { z } from 'zod'
 import { registerJobTypes } from '../db/queries/job-types.ts'
 import { SCHEMA_VERSION, schemaVersion } from '../db/queries/schema-version.ts'
 import { createClaimer } from './claimer.ts'
@@ -11,6 +10,7 @@ import { createLeaseKeeper } from './lease-keeper.ts'
 import { createListener } from './listener.ts'
 import { createLogWriter } from './log-writer.ts'
 import type { Logger } from './logger.ts'
+import { describePayload } from './payload-schema.ts'
 import { createRecorder } from './recorder.ts'
 import { createRunningJobs } from './running-jobs.ts'
 import { createUpkeep } from './upkeep.ts'
@@ -88,7 +88,11 @@ export const createWorker = (options: {
     if ((schema?.version ?? 0) < SCHEMA_VERSION) {
       throw new Error(`the schema is older than version ${SCHEMA_VERSION}; run npm run migrate`)
     }
-    await run(registerJobTypes(options.handlers.map(describeType)))
+    const described = options.handlers.map(({ type, schema }) => ({
+      type,
+      payload_schema: describePayload(schema),
+    }))
+    await run(registerJobTypes(described))
     for (const part of [claimer, listener, leaseKeeper, upkeep]) part.start()
     logger.info('worker started', { worker_id: id, types, slots: config.SMARTQUEUE_WORKER_SLOTS })
   }
@@ -113,9 +117,3 @@ export const createWorker = (options: {
     },
   }
 }
-
-/** What a JSON Schema cannot say (refinements, transforms) is left to the handler's own parse. */
-const describeType = (handler: JobHandler) => ({
-  type: handler.type,
-  payload_schema: z.toJSONSchema(handler.schema, { io: 'input', unrepresentable: 'any' }),
-})

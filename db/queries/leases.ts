@@ -72,8 +72,8 @@ const LOCK_HELD = `
 const keysJson = (held: LeaseKey[]): string =>
   JSON.stringify(held.map(({ job_id, token }) => ({ job_id, token })))
 
-/** Answers the jobs that are still held; a job that is missing has been lost. */
-export const renewLeases = (held: LeaseKey[], leaseSeconds: number): Query<{ job_id: string }> => ({
+/** Answers the leases that are still held; one that is missing has been lost. */
+export const renewLeases = (held: LeaseKey[], leaseSeconds: number): Query<{ token: string }> => ({
   name: 'renew-leases',
   text: `
     with held as materialized (
@@ -83,7 +83,7 @@ export const renewLeases = (held: LeaseKey[], leaseSeconds: number): Query<{ job
     set expires_at = now() + $2::int * interval '1 second'
     from held
     where l.job_id = held.job_id
-    returning l.job_id`,
+    returning l.token`,
   values: [keysJson(held), leaseSeconds],
 })
 

@@ -6,7 +6,8 @@ import { findUnstorable } from './storable.ts'
 
 export const MAX_BODY_BYTES = 256 * 1024
 const MAX_DEPTH = 32
-const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i
+/** What hono's validator takes for JSON, no more: it passes over a body of another type. */
+const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
 
 /**
  * Route middleware that reads and checks a JSON body first: media type, size, encoding, syntax, depth, and text

@@ -41,10 +41,22 @@ export const createJobTypes = (run: Run, now: () => number = Date.now): JobTypes
 type JsonSchema = { description?: string; properties?: Record<string, JsonSchema> }
 
 const toJobType = (schema: Record<string, unknown>): JobType => ({
-  payload: z.fromJSONSchema(schema),
+  payload: toPayloadSchema(schema),
   describe: (path) => {
     let field: JsonSchema | undefined = schema
     for (const key of path) field = field?.properties?.[String(key)]
     return field?.description
   },
 })
+
+/** A schema that cannot be read here checks nothing here: the worker parses the payload again in any case. */
+const toPayloadSchema = (schema: Record<string, unknown>): z.ZodType => {
+  try {
+    return z.fromJSONSchema(schema)
+  } catch (error) {
+    console.warn(
+      JSON.stringify({ level: 'warn', message: 'unreadable payload schema', error: String(error) }),
+    )
+    return z.looseObject({})
+  }
+}

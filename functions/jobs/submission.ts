@@ -20,12 +20,13 @@ export const submitJob = async (
   await checkPayload(services, request)
   const { name, type, payload, priority, tags, retry } = request
   const timeout_seconds = request.timeout_seconds ?? null
+  const runAt = request.run_at ? new Date(request.run_at) : null
   const job = { id: uuidV7(), name, type, payload, priority, tags, timeout_seconds, ...retry }
   const [submitted] = await services.run(
     submitJobs({
       orgId: principal.org_id,
       userId: principal.user_id,
-      jobs: [{ ...job, rank: rankOf(priority), run_at: request.run_at ?? null }],
+      jobs: [{ ...job, rank: rankOf(priority), run_at: runAt?.toISOString() ?? null }],
     }),
   )
   if (!submitted) throw membershipEnded()
@@ -34,7 +35,7 @@ export const submitJob = async (
     org_id: principal.org_id,
     created_by: principal.user_id,
     status: submitted.status,
-    run_at: request.run_at ? new Date(request.run_at) : null,
+    run_at: runAt,
     attempts: 0,
     worker_id: null,
     result: null,

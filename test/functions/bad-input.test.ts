@@ -64,6 +64,9 @@ test('a body that is not declared as JSON is refused with 415', async () => {
       'text/plain',
       'application/x-www-form-urlencoded',
       'multipart/form-data; boundary=x',
+      'application/json;',
+      'application/json ; charset=utf-8',
+      'application/vnd.api.v2+json',
     ]) {
       const options = { body: JSON.stringify(job), headers: { 'content-type': type } }
       assertProblem(await send(path, options), 415, 'unsupported-media-type')
@@ -105,6 +108,7 @@ test('wrong types are refused with 422 and the place of each', async () => {
     [{ ...job, run_at: '2026-01-01T00:00:00' }, '#/run_at'],
     [{ ...job, run_at: '0000-01-01T00:00:00Z' }, '#/run_at'],
     [{ ...job, run_at: '9999-12-31T23:59:59-14:00' }, '#/run_at'],
+    [{ ...job, run_at: '2026-01-01T00:00:00+24:00' }, '#/run_at'],
   ]
   for (const [json, pointer] of wrong)
     assertProblem(await send('/jobs', { json }), 422, 'invalid-request', pointer)

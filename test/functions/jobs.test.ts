@@ -7,6 +7,7 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { claim } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let edge: Edge
@@ -63,6 +64,18 @@ test('a submitted job is committed, and read back as it was answered', async () 
   assert.deepEqual(read.body, body)
 })
 
+test('a time is understood in every form that RFC 3339 allows', async () => {
+  for (const run_at of [
+    '2999-01-01T00:00:00+23:59',
+    '2999-01-01T00:00:00-16:00',
+    `2999-01-01T00:00:00.${'1'.repeat(100)}Z`,
+  ]) {
+    const { status, body, text } = await submit({ ...minimal, run_at })
+    assert.equal(status, 201, text)
+    assert.equal(body.run_at, new Date(run_at).toISOString())
+  }
+})
+
 test('what a job leaves out has sensible defaults', async () => {
   const { body } = await submit(minimal)
   assert.deepEqual(
@@ -88,9 +101,10 @@ test('a type that no worker handles is refused, with the ones that are', async (
 test('a type is accepted as soon as a worker has announced it', async () => {
   assertProblem(await submit({ ...minimal, type: 'newcomer' }), 422, 'unknown-job-type')
   await database.run(registerJobTypes([{ type: 'newcomer', payload_schema: {} }]))
-  let answer = await submit({ ...minimal, type: 'newcomer' })
-  while (answer.status === 422) answer = await submit({ ...minimal, type: 'newcomer' })
-  assert.equal(answer.status, 201)
+  await waitFor(
+    'the type to be known',
+    async () => (await submit({ ...minimal, type: 'newcomer' })).status === 201,
+  )
 })
 
 test("a payload is checked against its handler's schema at submission", async () => {
@@ -109,6 +123,17 @@ test("a payload is checked against its handler's schema at submission", async ()
   })
   assertProblem(malformed, 422, 'invalid-request', '#/payload/code')
   assert.equal(malformed.body.detail, '#/payload/code must be a country code')
+})
+
+test('a payload schema that the edge cannot read is in the way of nobody', async () => {
+  const payload_schema = { type: 'object', unevaluatedProperties: false }
+  await database.run(registerJobTypes([{ type: 'unreadable', payload_schema }]))
+  const status = await waitFor('the type to be known', async () => {
+    const answer = await submit({ ...minimal, type: 'unreadable' })
+    return answer.status !== 422 && answer.status
+  })
+  assert.equal(status, 201)
+  assert.equal((await submit(minimal)).status, 201)
 })
 
 test('jobs are listed newest first, page by page, each once', async () => {

@@ -114,6 +114,8 @@ const parts: [string, (process: RunningProcess) => boolean][] = [
   ['wrangler', ({ command }) => command.includes('wrangler-dist')],
   ['workerd', ({ command }) => command.includes('workerd serve')],
   ['PostgreSQL', ({ command }) => command.includes('postgres -D')],
+  ['esbuild', ({ command }) => command.includes('esbuild --service')],
+  ['the reaper', ({ command }) => command.includes('reaper.ts')],
 ]
 
 test('SIGTERM to any part stops everything and says which part died', () =>

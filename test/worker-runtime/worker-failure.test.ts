@@ -69,6 +69,21 @@ test('a worker that finishes after it lost its lease changes nothing, and says s
   assert.equal(said().length, 1)
 })
 
+test('a worker that claims a job again, after it lost it, runs the new attempt only', async () => {
+  const worker = await startWorker(database.url)
+  const id = await jobs.submit('/wait')
+  await jobs.untilArrived('/wait')
+  await database.sql('update leases set expires_at = now()')
+  await jobs.untilArrived('/wait', 2)
+  assert.deepEqual([(await jobs.look(id)).attempts, (await jobs.look(id)).worker_id], [2, worker.id])
+  const stopped = worker.stop()
+  await waitFor('draining', () => worker.log.some(({ message }) => message === 'draining'))
+  target.release()
+  assert.equal(await stopped, 0)
+  const job = await jobs.look(id)
+  assert.deepEqual([job.status, job.attempts], ['completed', 2], 'the drain waited for it')
+})
+
 test('a worker outlives the loss of all its connections', async () => {
   const worker = await startWorker(database.url)
   await waitFor(

@@ -27,6 +27,8 @@ export type EmbeddedPostgresOptions = {
   /** A free one unless given. */
   readonly port?: number
   readonly settings?: Readonly<Record<string, string>>
+  /** Told the pid as soon as there is one, long before the server is ready. */
+  readonly onSpawn?: (pid: number) => void
 }
 
 /** Starts a real Postgres from the npm package; two runs with one data folder find the same data. */
@@ -61,7 +63,7 @@ const boot = async (
   const orphanDeadline = Date.now() + ORPHAN_WAIT_MS
   for (let portRetries = 0; ; ) {
     const port = options.port ?? (await freePort())
-    const result = await launch(binaries, dataDir, serverArgs(dataDir, port, options))
+    const result = await launch(binaries, dataDir, serverArgs(dataDir, port, options), options.onSpawn)
     if (result.kind === 'ready') return { server: result.server, port }
     const portLost = options.port === undefined && result.log.includes('could not bind IPv4 address')
     const orphansLeft = result.log.includes('pre-existing shared memory block')
@@ -94,12 +96,18 @@ const serverArgs = (dataDir: string, port: number, options: EmbeddedPostgresOpti
 }
 
 // Without a deadline: Postgres gets ready or exits, and recovery after a crash takes as long as it takes.
-const launch = async (binaries: PostgresBinaries, dataDir: string, args: string[]): Promise<Launch> => {
+const launch = async (
+  binaries: PostgresBinaries,
+  dataDir: string,
+  args: string[],
+  onSpawn?: (pid: number) => void,
+): Promise<Launch> => {
   const child = binaries.startDetached('postgres', args)
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const log = followLog(child)
   await once(child, 'spawn')
+  if (child.pid !== undefined) onSpawn?.(child.pid)
   const ready = await Promise.race([log.ready.then(() => true), closed.then(() => false)])
   if (!ready || child.pid === undefined) return { kind: 'failed', log: log.tail() }
   const shutDown = async (): Promise<void> => {

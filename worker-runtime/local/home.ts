@@ -1,5 +1,5 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { UsageError } from '../command.ts'
 import { describeError } from '../describe-error.ts'
@@ -57,22 +57,57 @@ const createAuthKeys = (): string => {
   return JSON.stringify({ keys: [{ ...jwk, kid: randomBytes(6).toString('hex') }] })
 }
 
-/** The lock holds the pid of its owner. One whose owner is gone was left by a killed run. */
+/**
+ * The lock holds the pid of its owner. One whose owner is gone was left by a killed run, and is taken over.
+ * It appears whole, by a link, and a stale one goes by a rename: of two starters only one gets either.
+ */
 const takeLock = (file: string, root: string): { release(): void } => {
+  const own = `${file}.${process.pid}`
+  writeFileSync(own, String(process.pid))
   try {
-    writeFileSync(file, String(process.pid), { flag: 'wx' })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    const owner = Number(readFileSync(file, 'utf8'))
-    if (isLocalRunner(owner)) {
-      throw new UsageError(
-        `SmartQueue already runs from ${root} (pid ${owner}). Stop it, or set SMARTQUEUE_HOME.`,
-      )
-    }
-    rmSync(file)
-    return takeLock(file, root)
+    while (!linked(own, file)) removeStale(file, root)
+  } finally {
+    rmSync(own, { force: true })
   }
   return { release: () => rmSync(file, { force: true }) }
+}
+
+const linked = (from: string, to: string): boolean => {
+  try {
+    linkSync(from, to)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+const removeStale = (file: string, root: string): void => {
+  const owner = readOwner(file)
+  if (owner !== undefined && isLocalRunner(owner)) {
+    throw new UsageError(
+      `SmartQueue already runs from ${root} (pid ${owner}). Stop it, or set SMARTQUEUE_HOME.`,
+    )
+  }
+  const aside = `${file}.stale-${process.pid}`
+  try {
+    renameSync(file, aside)
+  } catch (error) {
+    // Another starter was faster; look again.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
+  }
+  // What was moved may by now be the lock of that other starter: give it back.
+  if (readOwner(aside) !== owner) linked(aside, file)
+  rmSync(aside)
+}
+
+const readOwner = (file: string): number | undefined => {
+  try {
+    return Number(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
 }
 
 const isLocalRunner = (pid: number): boolean => {

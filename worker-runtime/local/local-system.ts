@@ -5,13 +5,14 @@ import { ping } from '../../db/queries/notifications.ts'
 import type { Config } from '../config.ts'
 import { describeError } from '../describe-error.ts'
 import { migrateDatabase, withClient } from '../migrate.ts'
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded-postgres.ts'
+import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { spawnFunctions } from './functions-server.ts'
 import type { Home } from './home.ts'
 import { type NeonGateway, startNeonGateway } from './neon-gateway.ts'
+import { findMembers } from './process-group.ts'
 import { startReaper } from './reaper-link.ts'
-import { httpAnswers, postgresAnswers, type VitalSign, watchVitalSigns } from './vital-signs.ts'
-import { spawnWorker } from './worker-process.ts'
+import { httpAnswers, postgresAnswers, stillRuns, type VitalSign, watchVitalSigns } from './vital-signs.ts'
+import { spawnWorker, type WorkerProcess } from './worker-process.ts'
 
 /** A part of the system could not start, or has died. */
 export class PartFailed extends Error {}
@@ -37,6 +38,7 @@ type Part = { name: string; stop: () => Promise<void> }
 export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
   const parts: Part[] = []
+  const workers: WorkerProcess[] = []
   const signs: VitalSign[] = []
   const reaper = startReaper(() => fail(new PartFailed('The reaper of orphaned processes died.')))
   const baseUrl = `http://127.0.0.1:${config.PORT}`
@@ -47,9 +49,12 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   const startPostgres = async (): Promise<{ url: string; detail: string }> => {
     if (config.DATABASE_URL) return reachPostgres(config.DATABASE_URL)
     const { postgresDir: dataDir, postgresPassword: password } = home
-    const postgres: EmbeddedPostgres = await startEmbeddedPostgres({ dataDir, password })
+    const postgres = await startEmbeddedPostgres({
+      dataDir,
+      password,
+      onSpawn: (pid) => reaper.guard({ pid, signal: 'SIGINT', graceMs: 10_000 }),
+    })
     parts.push({ name: 'PostgreSQL', stop: postgres.stop })
-    reaper.guard({ pid: postgres.pid, signal: 'SIGINT', graceMs: 10_000 })
     postgres.exited.then(() => died('PostgreSQL')('ended'))
     signs.push({ part: 'PostgreSQL', check: postgresAnswers(postgres.url) })
     return { url: postgres.url, detail: `${postgres.version} embedded, data in ${postgres.dataDir}` }
@@ -78,12 +83,14 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     functions.exited.then(died('wrangler dev'))
     await untilReady(`${baseUrl}/readyz`, functions.exited)
     signs.push({ part: 'Functions', check: httpAnswers(`${baseUrl}/healthz`) })
+    // wrangler notices the loss of its bundler only at the next edit.
+    signs.push({ part: 'esbuild', check: stillRuns(findMembers(functions.pid, 'esbuild')) })
   }
 
   const startWorker = async (databaseUrl: string): Promise<string> => {
     const env = { ...process.env, DATABASE_URL: databaseUrl }
     const worker = spawnWorker({ env, drainSeconds: config.SMARTQUEUE_DRAIN_SECONDS })
-    parts.push({ name: 'Worker', stop: worker.stop })
+    workers.push(worker)
     // Told by its closed channel that the runner is gone, it is stopping already: the signal ends it at once.
     reaper.guard({ pid: worker.pid, signal: 'SIGTERM', graceMs: 2_000 })
     worker.exited.then(died('A worker'))
@@ -105,9 +112,13 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     told({ part: 'Gateway', detail: `Neon's protocol at ${gateway.address}` })
     await startFunctions(gateway)
     told({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
-    for (let started = 0; started < config.SMARTQUEUE_MIN_WORKERS; started++) {
+    // Together: one after the other, each would claim what the one before gave back.
+    parts.push({
+      name: 'Workers',
+      stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
+    })
+    while (workers.length < config.SMARTQUEUE_MIN_WORKERS)
       told({ part: 'Worker', detail: await startWorker(url) })
-    }
     vitalSigns.start()
     const accounts = await withClient(url, (client) =>
       client.query(findExample.text, [...findExample.values]),

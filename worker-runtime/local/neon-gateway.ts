@@ -36,7 +36,9 @@ export const startNeonGateway = async (options: NeonGatewayOptions): Promise<Neo
       .then((reply) => send(res, reply))
       .catch(() => res.destroy()) // the caller hung up, or the result is too large for one answer
   })
-  const tunnels = new WebSocketServer({ server, perMessageDeflate: false })
+  // Browsers name the page that asks: no page has business with the database.
+  const verifyClient = ({ req }: { req: IncomingMessage }): boolean => req.headers.origin === undefined
+  const tunnels = new WebSocketServer({ server, perMessageDeflate: false, verifyClient })
   tunnels.on('connection', (socket) => openTunnel(socket, target))
   // The server reports the same error.
   tunnels.on('error', () => {})

@@ -48,22 +48,47 @@ const isAlive = (pid: number): boolean => signalGroup(pid, 0) && !hasOnlyZombies
 /** In a container whose first process does not reap orphans, ended processes still answer signals. */
 const hasOnlyZombies = (group: number): boolean => {
   if (!existsSync('/proc/self/stat')) return false
-  const members = readdirSync('/proc')
+  return membersOf(group).every(({ state }) => state === 'Z')
+}
+
+type Member = { pid: number; state: string; parent: number; group: number }
+
+const membersOf = (group: number): Member[] =>
+  readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
-    .map(readState)
-    .filter((process) => process?.group === group)
-  return members.every((process) => process?.state === 'Z')
+    .flatMap((name) => readState(name) ?? [])
+    .filter((member) => member.group === group)
+
+/** Pids of the group whose program is called `program`; none where there is no /proc. */
+export const findMembers = (group: number, program: string): number[] => {
+  if (!existsSync('/proc/self/stat')) return []
+  return membersOf(group)
+    .map(({ pid }) => pid)
+    .filter((pid) => readCommand(pid).some((word) => word.endsWith(`/${program}`)))
+}
+
+export const isRunning = (pid: number): boolean => {
+  const state = readState(String(pid))?.state
+  return state !== undefined && state !== 'Z'
+}
+
+const readCommand = (pid: number): string[] => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+  } catch {
+    return []
+  }
 }
 
 /** Who started this process, and who started that: npm runs scripts through a shell. Changes when one of them dies. */
 export const parentage = (): string => `${process.ppid} ${readState(String(process.ppid))?.parent}`
 
-const readState = (pid: string): { state: string; parent: number; group: number } | undefined => {
+const readState = (pid: string): Member | undefined => {
   try {
     // pid (name) state parent group …; the name may hold anything, also brackets.
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const [state = '', parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    return { state, parent: Number(parent), group: Number(group) }
+    return { pid: Number(pid), state, parent: Number(parent), group: Number(group) }
   } catch {
     // It has ended in the meantime.
     return undefined

@@ -19,13 +19,16 @@ export const startReaper = (onDeath: () => void): Reaper => {
   })
   const groups: GuardedGroup[] = []
   let released = false
-  child.once('exit', () => {
+  const died = (): void => {
     if (!released) onDeath()
-  })
+  }
+  child.once('exit', died)
+  // A message to a reaper that has just died.
+  child.once('error', died)
   return {
     guard: (group) => {
       groups.unshift(group)
-      child.send({ groups } satisfies ReaperMessage)
+      if (child.connected) child.send({ groups } satisfies ReaperMessage)
     },
     release: () => {
       released = true

@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { createPoller, type Poller } from '../poller.ts'
+import { isRunning } from './process-group.ts'
 
 const INTERVAL_MS = 1_000
 const TIMEOUT_MS = 5_000
@@ -55,4 +56,8 @@ export const postgresAnswers = (url: string) => async (): Promise<void> => {
     if ((error as { code?: string }).code) throw error
   }
   await client.end().catch(() => {})
+}
+
+export const stillRuns = (pids: number[]) => async (): Promise<void> => {
+  if (!pids.every(isRunning)) throw new Error('its process has ended')
 }
