@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -263,6 +264,12 @@ test('a client over WebSocket runs queries and hears notifications', { timeout: 
   } finally {
     await client.end()
   }
+})
+
+test('a web page gets no tunnel to the database', async () => {
+  const socket = new WebSocket(`ws://${gateway.address}/v2`, { origin: 'https://page.example' })
+  const [error] = await once(socket, 'error')
+  assert.match(error.message, /401/)
 })
 
 test('WebSocket clients that vanish leave no backend behind', { timeout: 15_000 }, async () => {
