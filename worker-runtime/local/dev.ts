@@ -3,8 +3,9 @@ import { runCommand, UsageError } from '../command.ts'
 import { type Config, parseConfig } from '../config.ts'
 import { describeError } from '../describe-error.ts'
 import { isAllowed } from '../egress/address-guard.ts'
+import { isPortFree } from './functions-server.ts'
 import { openHome } from './home.ts'
-import { createLocalSystem, EXAMPLE_USER, isPortFree, PartFailed, type Step } from './local-system.ts'
+import { createLocalSystem, EXAMPLE_USER, PartFailed, type Step } from './local-system.ts'
 import { parentage } from './process-group.ts'
 
 const HELP = `Usage: npm run dev

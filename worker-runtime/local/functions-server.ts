@@ -1,14 +1,19 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import { type ProcessGroup, trackGroup } from './process-group.ts'
 
 const WRANGLER = join(
   dirname(createRequire(import.meta.url).resolve('wrangler/package.json')),
   'bin/wrangler.js',
 )
+
+/** `ready` resolves when the functions answer and find their database, or when they have ended. */
+export type FunctionsServer = ProcessGroup & { readonly ready: Promise<void> }
 
 /** The functions on real workerd. */
 export const spawnFunctions = (options: {
@@ -17,7 +22,7 @@ export const spawnFunctions = (options: {
   stateDir: string
   /** wrangler would start a crashed workerd again, and hide that it crashes. */
   onCrash: () => void
-}): ProcessGroup => {
+}): FunctionsServer => {
   const args = [
     ...['dev', '--ip', '127.0.0.1', '--port', String(options.port), '--inspector-port', '0'],
     ...['--env-file', options.bindingsFile, '--persist-to', options.stateDir],
@@ -34,8 +39,32 @@ export const spawnFunctions = (options: {
   })
   passOn(child.stdout, process.stdout, options.onCrash)
   passOn(child.stderr, process.stderr, options.onCrash)
-  return trackGroup(child, { signal: 'SIGTERM', graceMs: 5_000 })
+  const group = trackGroup(child, { signal: 'SIGTERM', graceMs: 5_000 })
+  return { ...group, ready: untilReady(`http://127.0.0.1:${options.port}/readyz`, group.exited) }
 }
+
+const untilReady = async (url: string, exited: Promise<string>): Promise<void> => {
+  let ended = false
+  exited.then(() => {
+    ended = true
+  })
+  while (!ended) {
+    const ready = await fetch(url).then(
+      (response) => response.ok,
+      () => false,
+    )
+    if (ready) return
+    await delay(50)
+  }
+}
+
+/** True for the moment: whoever binds the port next has it. Good enough to say so in one clear line. */
+export const isPortFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const probe = createServer()
+    probe.once('error', () => resolve(false))
+    probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)))
+  })
 
 const CRASH_LINE = 'The Workers runtime crashed unexpectedly'
 

@@ -1,11 +1,8 @@
-import { createServer } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
 import { findAccount } from '../../db/queries/accounts.ts'
-import { ping } from '../../db/queries/notifications.ts'
 import type { Config } from '../config.ts'
-import { describeError } from '../describe-error.ts'
 import { migrateDatabase, withClient } from '../migrate.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
+import { reachPostgres } from './external-postgres.ts'
 import { spawnFunctions } from './functions-server.ts'
 import type { Home } from './home.ts'
 import { type NeonGateway, startNeonGateway } from './neon-gateway.ts'
@@ -32,12 +29,11 @@ export type LocalSystem = {
 export const EXAMPLE_USER = 'ada'
 const findExample = findAccount(EXAMPLE_USER)
 
-type Part = { name: string; stop: () => Promise<void> }
-
 /** Everything that `npm run dev` runs. Whoever starts it must also stop it, also after a failed start. */
 export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
-  const parts: Part[] = []
+  /** How to stop what runs, in the order it was started. */
+  const stops: (() => Promise<unknown>)[] = []
   const workers: WorkerProcess[] = []
   const signs: VitalSign[] = []
   const reaper = startReaper(() => fail(new PartFailed('The reaper of orphaned processes died.')))
@@ -54,7 +50,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
       password,
       onSpawn: (pid) => reaper.guard({ pid, signal: 'SIGINT', graceMs: 10_000 }),
     })
-    parts.push({ name: 'PostgreSQL', stop: postgres.stop })
+    stops.push(postgres.stop)
     postgres.exited.then(() => died('PostgreSQL')('ended'))
     signs.push({ part: 'PostgreSQL', check: postgresAnswers(postgres.url) })
     return { url: postgres.url, detail: `${postgres.version} embedded, data in ${postgres.dataDir}` }
@@ -62,7 +58,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
 
   const startGateway = async (target: string): Promise<NeonGateway> => {
     const gateway = await startNeonGateway({ target })
-    parts.push({ name: 'Gateway', stop: gateway.stop })
+    stops.push(gateway.stop)
     return gateway
   }
 
@@ -78,10 +74,11 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
       stateDir: home.wranglerDir,
       onCrash: () => died('workerd')('crashed'),
     })
-    parts.push({ name: 'Functions', stop: functions.stop })
+    stops.push(functions.stop)
     reaper.guard({ pid: functions.pid, signal: 'SIGTERM', graceMs: 5_000 })
     functions.exited.then(died('wrangler dev'))
-    await untilReady(`${baseUrl}/readyz`, functions.exited)
+    const ended = await Promise.race([functions.exited, functions.ready])
+    if (ended) throw new PartFailed(`wrangler dev ${ended}.`)
     signs.push({ part: 'Functions', check: httpAnswers(`${baseUrl}/healthz`) })
     // wrangler notices the loss of its bundler only at the next edit.
     signs.push({ part: 'esbuild', check: stillRuns(findMembers(functions.pid, 'esbuild')) })
@@ -113,12 +110,10 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     await startFunctions(gateway)
     told({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
     // Together: one after the other, each would claim what the one before gave back.
-    parts.push({
-      name: 'Workers',
-      stop: async () => void (await Promise.all(workers.map((worker) => worker.stop()))),
-    })
-    while (workers.length < config.SMARTQUEUE_MIN_WORKERS)
+    stops.push(() => Promise.all(workers.map((worker) => worker.stop())))
+    while (workers.length < config.SMARTQUEUE_MIN_WORKERS) {
       told({ part: 'Worker', detail: await startWorker(url) })
+    }
     vitalSigns.start()
     const accounts = await withClient(url, (client) =>
       client.query(findExample.text, [...findExample.values]),
@@ -127,7 +122,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   }
 
   const stopParts = async (): Promise<void> => {
-    for (let part = parts.pop(); part; part = parts.pop()) await part.stop()
+    for (let stop = stops.pop(); stop; stop = stops.pop()) await stop()
   }
 
   const stopAll = async (): Promise<void> => {
@@ -154,48 +149,5 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
       stopping ??= stopAll()
       return stopping
     },
-  }
-}
-
-/** True for the moment: whoever binds the port next has it. Good enough to say so in one clear line. */
-export const isPortFree = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const probe = createServer()
-    probe.once('error', () => resolve(false))
-    probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)))
-  })
-
-const untilReady = async (url: string, exited: Promise<string>): Promise<void> => {
-  let ended: string | undefined
-  exited.then((how) => {
-    ended = how
-  })
-  for (;;) {
-    if (ended) throw new PartFailed(`wrangler dev ${ended}.`)
-    const ready = await fetch(url).then(
-      (response) => response.ok,
-      () => false,
-    )
-    if (ready) return
-    await delay(50)
-  }
-}
-
-/** Found out before anything is built on it. */
-const reachPostgres = async (url: string): Promise<{ url: string; detail: string }> => {
-  const place = `at ${hostOf(url)} (DATABASE_URL)`
-  try {
-    await withClient(url, (client) => client.query(ping().text))
-    return { url, detail: place }
-  } catch (error) {
-    throw new PartFailed(`PostgreSQL ${place} cannot be used: ${describeError(error)}.`)
-  }
-}
-
-const hostOf = (url: string): string => {
-  try {
-    return new URL(url).host || 'a local socket'
-  } catch {
-    return 'a local socket'
   }
 }
