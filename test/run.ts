@@ -30,7 +30,7 @@ const main = async (): Promise<number> => {
   const files = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts').sort()
   const flags = [
     `--test-concurrency=${availableParallelism() + 1}`,
-    '--test-timeout=120000',
+    '--test-timeout=240000',
     '--test-reporter=spec',
   ]
   if (values.name) flags.push(`--test-name-pattern=${values.name}`)

@@ -7,11 +7,10 @@ import { test } from 'node:test'
 import { createTestDatabase } from '../support/database.ts'
 import {
   freePort,
-  isGone,
   type LocalRunner,
-  type RunningProcess,
   spawnRunner,
   startRunner,
+  untilAllGone,
   withHome,
 } from '../support/local-runner.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -37,9 +36,6 @@ const getJob = async (runner: LocalRunner, id: string | undefined, token: string
   const response = await fetch(`${runner.url}/jobs/${id}`, { headers: { authorization: `Bearer ${token}` } })
   return (await response.json()) as { status: string }
 }
-
-const untilAllGone = (processes: RunningProcess[]) =>
-  waitFor('every process to end', () => processes.every(isGone), 30_000)
 
 test('register, submit, watch it run; Ctrl-C stops all of it, and the next start finds the data', () =>
   withHome(async (home) => {
@@ -94,43 +90,6 @@ test(
       }
     }),
 )
-
-test('a killed runner leaves no process behind, and the next start cleans up after it', () =>
-  withHome(async (home) => {
-    const victim = await startRunner(home)
-    const processes = victim.processes()
-    process.kill(victim.pid, 'SIGKILL')
-    await victim.exited
-    await untilAllGone(processes)
-    assert.ok(existsSync(join(home, 'dev.lock')), 'the lock of the killed run is still there')
-    const next = await startRunner(home)
-    process.kill(next.pid, 'SIGTERM')
-    assert.equal(await next.exited, 0)
-    assert.equal(existsSync(join(home, 'dev.lock')), false)
-  }))
-
-const parts: [string, (process: RunningProcess) => boolean][] = [
-  ['the worker', ({ command }) => command.includes('main.ts')],
-  ['wrangler', ({ command }) => command.includes('wrangler-dist')],
-  ['workerd', ({ command }) => command.includes('workerd serve')],
-  ['PostgreSQL', ({ command }) => command.includes('postgres -D')],
-  ['esbuild', ({ command }) => command.includes('esbuild --service')],
-  ['the reaper', ({ command }) => command.includes('reaper.ts')],
-]
-
-test('SIGTERM to any part stops everything and says which part died', () =>
-  withHome(async (home) => {
-    for (const [part, matches] of parts) {
-      const runner = await startRunner(home)
-      const processes = runner.processes()
-      const victim = processes.find(matches)
-      assert.ok(victim, part)
-      process.kill(victim.pid, 'SIGTERM')
-      assert.equal(await runner.exited, 1, `${part}: ${runner.output()}`)
-      assert.match(runner.output(), /Stopping everything\./)
-      await untilAllGone(processes)
-    }
-  }))
 
 test('a taken port is one line that names the port and the variable', () =>
   withHome(async (home) => {

@@ -79,8 +79,11 @@ export const freePort = async (): Promise<number> => {
 }
 
 /** Ended, or a zombie that nobody reaps. */
-export const isGone = ({ pid }: RunningProcess): boolean =>
-  !listProcesses().some((process) => process.pid === pid)
+const isGone = ({ pid }: RunningProcess): boolean => !listProcesses().some((process) => process.pid === pid)
+
+/** Waits until all of them have ended. */
+export const untilAllGone = (processes: RunningProcess[]): Promise<boolean> =>
+  waitFor('every process to end', () => processes.every(isGone), 30_000)
 
 const descendants = (root: number): RunningProcess[] => {
   const all = listProcesses()
