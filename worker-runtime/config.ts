@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { LOG_LEVELS } from '../db/rules/log-levels.ts'
 import { type AllowList, parseAllowList } from './egress/address-guard.ts'
 
 /** Everything that the environment can set. The README's table has a row for each. */
@@ -12,7 +13,7 @@ const settings = {
   SMARTQUEUE_WORKER_SLOTS: wholeNumber(1, 1000).default(10),
   SMARTQUEUE_MIN_WORKERS: wholeNumber(1, 50).default(1),
   SMARTQUEUE_DRAIN_SECONDS: wholeNumber(0, 3600).default(25),
-  SMARTQUEUE_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  SMARTQUEUE_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   SMARTQUEUE_HTTP_ALLOW: z
     .string()
     .default('')

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { LogLevel } from '../db/rules/log-levels.ts'
 
 /** What a handler may use. Everything it needs from the worker reaches it through `ctx`. */
 export type JobContext = {
@@ -13,7 +14,6 @@ export type JobContext = {
   readonly fetch: GuardedFetch
 }
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export type JobLog = Readonly<Record<LogLevel, (message: string) => void>>
 
 /** The part of WHATWG fetch that handlers get; redirects are followed unless `redirect` is `manual`. */

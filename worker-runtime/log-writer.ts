@@ -1,8 +1,9 @@
 import { appendJobLogs, type NewLogLine } from '../db/queries/job-logs.ts'
 import type { LeaseKey } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
+import type { LogLevel } from '../db/rules/log-levels.ts'
 import { isRefused } from './database.ts'
-import type { JobLog, LogLevel } from './handler-api.ts'
+import type { JobLog } from './handler-api.ts'
 import { toLogText, toStorableJson } from './storable-json.ts'
 
 export type LogWriter = {

@@ -1,25 +1,25 @@
+import { LOG_LEVELS, type LogLevel } from '../db/rules/log-levels.ts'
 import { describeError } from './describe-error.ts'
-import type { LogLevel } from './handler-api.ts'
 
 export type LogFields = Record<string, unknown>
 export type Logger = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>
 
-const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 const COLOURS: Record<LogLevel, number> = { debug: 90, info: 36, warn: 33, error: 31 }
 
 /** One line of JSON for each event; on a terminal the same, laid out for people. */
 export const createLogger = (options: {
   level: LogLevel
   pretty?: boolean
-  fields?: LogFields
   write?: (line: string) => void
 }): Logger => {
   const { write = (line) => void process.stdout.write(line), pretty = process.stdout.isTTY } = options
   const format = pretty ? formatPretty : formatJson
-  const log = (level: LogLevel) => (message: string, fields?: LogFields) => {
-    if (LEVELS.indexOf(level) < LEVELS.indexOf(options.level)) return
-    write(`${format(new Date(), level, message, { ...options.fields, ...fields })}\n`)
-  }
+  const log =
+    (level: LogLevel) =>
+    (message: string, fields: LogFields = {}) => {
+      if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(options.level)) return
+      write(`${format(new Date(), level, message, fields)}\n`)
+    }
   return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
 }
 

@@ -1,7 +1,9 @@
 import { hostname } from 'node:os'
 import { registerJobTypes } from '../db/queries/job-types.ts'
-import { SCHEMA_VERSION, schemaVersion } from '../db/queries/schema-version.ts'
+import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../db/queries/schema-version.ts'
+import type { Run } from '../db/query.ts'
 import { createClaimer } from './claimer.ts'
+import { UsageError } from './command.ts'
 import type { Config } from './config.ts'
 import { createDatabase } from './database.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
@@ -84,10 +86,7 @@ export const createWorker = (options: {
   const upkeep = createUpkeep({ run, logger, onError: failed('upkeep') })
 
   const start = async (): Promise<void> => {
-    const [schema] = await run(schemaVersion())
-    if ((schema?.version ?? 0) < SCHEMA_VERSION) {
-      throw new Error(`the schema is older than version ${SCHEMA_VERSION}; run npm run migrate`)
-    }
+    await requireCurrentSchema(run)
     const described = options.handlers.map(({ type, schema }) => ({
       type,
       payload_schema: describePayload(schema),
@@ -116,4 +115,16 @@ export const createWorker = (options: {
       return stopping
     },
   }
+}
+
+const requireCurrentSchema = async (run: Run): Promise<void> => {
+  const [schema] = await run(schemaVersion()).catch((error: { code?: string }) => {
+    if (error.code === UNDEFINED_TABLE) return []
+    throw error
+  })
+  const version = schema?.version ?? 0
+  if (version >= SCHEMA_VERSION) return
+  throw new UsageError(
+    `The schema is at version ${version}, ${SCHEMA_VERSION} is needed. Run npm run migrate.`,
+  )
 }

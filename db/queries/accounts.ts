@@ -1,6 +1,5 @@
 import type { Query } from '../query.ts'
-
-export type Role = 'admin' | 'org_admin' | 'user'
+import type { Role } from '../rules/roles.ts'
 
 export type Account = {
   user_id: string

@@ -1,6 +1,5 @@
 import type { Query } from '../query.ts'
-
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+import type { LogLevel } from '../rules/log-levels.ts'
 
 export type NewLogLine = {
   job_id: string

@@ -7,7 +7,7 @@ export type RetryPolicy = {
 export const DEFAULT_RETRY: RetryPolicy = { maxAttempts: 3, initialDelaySeconds: 5, backoffMultiplier: 2 }
 
 /** An hour: a backoff beyond it only hides that a job is not coming back. */
-export const MAX_DELAY_SECONDS = 3600
+const MAX_DELAY_SECONDS = 3600
 
 /**
  * Milliseconds until the next attempt, or null if there is none left.

@@ -5,7 +5,8 @@ let sequence = 0
  * UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit sequence, 62 random bits. Ids of one process sort in the
  * order they were made, also within a millisecond: jobs submitted together keep their order.
  */
-export const uuidV7 = (nowMs: number = Date.now()): string => {
+export const uuidV7 = (): string => {
+  const nowMs = Date.now()
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   const view = new DataView(bytes.buffer)
   if (nowMs > lastMs) {

@@ -1,6 +1,7 @@
 import { errors, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
 import type { Account } from '../../db/queries/accounts.ts'
+import { ROLES } from '../../db/rules/roles.ts'
 import type { KeyRing } from './key-ring.ts'
 
 /** Who asks, and in which organisation. */
@@ -13,7 +14,7 @@ const ISSUER = 'smartqueue'
 const claimsSchema = z.object({
   sub: z.uuid(),
   org: z.uuid(),
-  role: z.enum(['admin', 'org_admin', 'user']),
+  role: z.enum(ROLES),
 })
 
 export const signAccessToken = async (keys: KeyRing, principal: Principal): Promise<string> => {

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { ROLES } from '../../db/rules/roles.ts'
 
 const username = z
   .string()
@@ -29,7 +30,7 @@ export const session = z
     user: z.object({
       id: z.uuid(),
       username: z.string(),
-      role: z.enum(['admin', 'org_admin', 'user']),
+      role: z.enum(ROLES),
       org_id: z.uuid(),
     }),
     access_token: z.string().openapi({ description: 'Send as `authorization: Bearer …`.' }),

@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { SCHEMA_VERSION, schemaVersion } from '../../db/queries/schema-version.ts'
+import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../../db/queries/schema-version.ts'
 import { DatabaseUnavailable } from '../database.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -42,17 +42,16 @@ const timeUp = (): Promise<never> =>
   })
 
 const requireCurrentSchema = async ({ run }: Services): Promise<void> => {
-  const answer = Promise.race([run(schemaVersion()), timeUp()])
-  const version = await answer.then(
-    ([row]) => row?.version ?? 0,
-    (error) => {
+  const rows = await Promise.race([run(schemaVersion()), timeUp()]).catch(
+    (error: Error & { code?: string }) => {
       if (error instanceof DatabaseUnavailable)
         throw new ProblemError('not-ready', 'The database does not answer.')
-      throw new ProblemError('not-ready', 'The database has no SmartQueue schema. Run npm run migrate.')
+      if (error.code === UNDEFINED_TABLE) return []
+      throw error
     },
   )
-  if (version < SCHEMA_VERSION) {
-    const detail = `The schema is at version ${version}, ${SCHEMA_VERSION} is needed. Run npm run migrate.`
-    throw new ProblemError('not-ready', detail)
-  }
+  const version = rows[0]?.version ?? 0
+  if (version >= SCHEMA_VERSION) return
+  const detail = `The schema is at version ${version}, ${SCHEMA_VERSION} is needed. Run npm run migrate.`
+  throw new ProblemError('not-ready', detail)
 }

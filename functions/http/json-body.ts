@@ -4,7 +4,7 @@ import type { AppEnv } from '../context.ts'
 import { ProblemError } from './problem.ts'
 import { findUnstorable } from './storable.ts'
 
-export const MAX_BODY_BYTES = 256 * 1024
+const MAX_BODY_BYTES = 256 * 1024
 const MAX_DEPTH = 32
 /** What hono's validator takes for JSON, no more: it passes over a body of another type. */
 const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
@@ -46,11 +46,10 @@ const parseJson = (bytes: ArrayBuffer): unknown => {
 /** Sixteen digits in a row: the least that can be an integer which a double does not hold. */
 const LONG_NUMBER = /\d{16}/
 
-/** An integer that a double would round, say an id of another system, becomes NaN: `findUnstorable` refuses that. */
+/** An integer that a double may round, say an id of another system, becomes NaN: `findUnstorable` refuses that. */
 const keepLongNumbers = (_key: string, value: unknown, context?: { source?: string }): unknown => {
-  const source = context?.source ?? ''
-  const rounds = typeof value === 'number' && /^-?\d+$/.test(source) && BigInt(source) !== BigInt(value)
-  return rounds ? Number.NaN : value
+  const isInteger = typeof value === 'number' && /^-?\d+$/.test(context?.source ?? '')
+  return isInteger && !Number.isSafeInteger(value) ? Number.NaN : value
 }
 
 const checkJson = (body: unknown): void => {

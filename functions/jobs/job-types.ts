@@ -18,19 +18,19 @@ const FRESH_MS = 5_000
 /** An unknown type looks again at once, but a flood of them asks the database only this often. */
 const RETRY_MS = 500
 
-export const createJobTypes = (run: Run, now: () => number = Date.now): JobTypes => {
+export const createJobTypes = (run: Run): JobTypes => {
   let types = new Map<string, JobType>()
   let loadedAt = Number.NEGATIVE_INFINITY
 
   const load = async (): Promise<void> => {
     const rows = await run(listJobTypes())
     types = new Map(rows.map((row) => [row.type, toJobType(row.payload_schema)]))
-    loadedAt = now()
+    loadedAt = Date.now()
   }
 
   return {
     find: async (type) => {
-      const age = now() - loadedAt
+      const age = Date.now() - loadedAt
       if (age > FRESH_MS || (!types.has(type) && age > RETRY_MS)) await load()
       return types.get(type)
     },

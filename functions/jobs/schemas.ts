@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { JOB_STATES } from '../../db/rules/job-states.ts'
+import { LOG_LEVELS } from '../../db/rules/log-levels.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
 import { DEFAULT_RETRY } from '../../db/rules/retry.ts'
 import { timestamp } from '../http/openapi.ts'
@@ -87,7 +88,7 @@ export const job = z
 export const logLine = z
   .object({
     at: timestamp,
-    level: z.enum(['debug', 'info', 'warn', 'error']),
+    level: z.enum(LOG_LEVELS),
     message: z.string(),
     attempt: z.int(),
   })

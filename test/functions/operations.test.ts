@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { SCHEMA_VERSION } from '../../db/queries/schema-version.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -64,6 +65,8 @@ test('the OpenAPI document describes every route with its answers', async () => 
   const { status, body } = await edge.request('GET', '/openapi.json')
   assert.equal(status, 200)
   assert.equal(body.openapi, '3.1.0')
+  const { version } = JSON.parse(await readFile('package.json', 'utf8'))
+  assert.equal(body.info.version, version)
   const operations = Object.entries(body.paths).flatMap(([path, item]) =>
     Object.keys(item as object).map((method) => `${method} ${path}`),
   )

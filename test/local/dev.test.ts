@@ -4,9 +4,9 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { freePort } from '../../worker-runtime/local/ports.ts'
 import { createTestDatabase } from '../support/database.ts'
 import {
-  freePort,
   type LocalRunner,
   spawnRunner,
   startRunner,

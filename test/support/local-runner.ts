@@ -2,7 +2,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
+import { freePort } from '../../worker-runtime/local/ports.ts'
 import { createTestFolder } from './folder.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -67,15 +67,6 @@ export const withHome = async (use: (home: string) => Promise<void>): Promise<vo
   } finally {
     await rm(home, { recursive: true, force: true })
   }
-}
-
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' ? (address?.port ?? 0) : 0
 }
 
 /** Ended, or a zombie that nobody reaps. */

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { after, before, beforeEach, test } from 'node:test'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { httpJobs } from '../support/http-jobs.ts'
@@ -98,6 +99,17 @@ test('a worker outlives the loss of all its connections', async () => {
   const id = await jobs.submit('/ok')
   await jobs.untilStatus(id, 'completed')
   assert.equal(await worker.stop(), 0)
+})
+
+test('a worker on a database without a schema says what to do', async () => {
+  const empty = await createTestDatabase({ empty: true })
+  const { status, stderr } = spawnSync(process.execPath, ['worker-runtime/main.ts'], {
+    env: { ...process.env, DATABASE_URL: empty.url },
+    encoding: 'utf8',
+  })
+  assert.equal(status, 1)
+  assert.match(stderr, /^The schema is at version 0, \d+ is needed\. Run npm run migrate\.\n$/)
+  await empty.drop()
 })
 
 test('two workers share the jobs, each job once', async () => {

@@ -3,9 +3,9 @@ import { runCommand, UsageError } from '../command.ts'
 import { type Config, parseConfig } from '../config.ts'
 import { describeError } from '../describe-error.ts'
 import { isAllowed } from '../egress/address-guard.ts'
-import { isPortFree } from './functions-server.ts'
-import { openHome } from './home.ts'
+import { type Home, openHome } from './home.ts'
 import { createLocalSystem, EXAMPLE_USER, PartFailed, type Step } from './local-system.ts'
+import { isPortFree } from './ports.ts'
 import { parentage } from './process-group.ts'
 
 const HELP = `Usage: npm run dev
@@ -37,7 +37,7 @@ const main = async (): Promise<number> => {
   }
 }
 
-const runUntilStopped = async (config: Config, home: ReturnType<typeof openHome>): Promise<number> => {
+const runUntilStopped = async (config: Config, home: Home): Promise<number> => {
   const system = createLocalSystem(config, home)
   const asked = untilAskedToStop()
   const startedAt = performance.now()

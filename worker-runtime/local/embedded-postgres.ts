@@ -1,9 +1,9 @@
 import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { findDatabase } from '../../db/queries/databases.ts'
+import { freePort } from './ports.ts'
 import { openPostgresBinaries, type PostgresBinaries, type PostgresProcess } from './postgres-binaries.ts'
 import { prepareDataDir, SUPERUSER } from './postgres-data-dir.ts'
 
@@ -71,15 +71,6 @@ const boot = async (
     else if (orphansLeft && Date.now() < orphanDeadline) await delay(100)
     else throw new Error(`Postgres does not start on ${dataDir}:\n${result.log}`)
   }
-}
-
-const freePort = async (): Promise<number> => {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const { port } = probe.address() as AddressInfo
-  probe.close()
-  await once(probe, 'close')
-  return port
 }
 
 const serverArgs = (dataDir: string, port: number, options: EmbeddedPostgresOptions): string[] => {

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
@@ -57,14 +56,6 @@ const untilReady = async (url: string, exited: Promise<string>): Promise<void> =
     await delay(50)
   }
 }
-
-/** True for the moment: whoever binds the port next has it. Good enough to say so in one clear line. */
-export const isPortFree = (port: number): Promise<boolean> =>
-  new Promise((resolve) => {
-    const probe = createServer()
-    probe.once('error', () => resolve(false))
-    probe.listen({ port, host: '127.0.0.1', exclusive: true }, () => probe.close(() => resolve(true)))
-  })
 
 const CRASH_LINE = 'The Workers runtime crashed unexpectedly'
 
