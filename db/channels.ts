@@ -1,13 +1,14 @@
-/** NOTIFY channels. The payload of `JOBS_READY` is the type of a job that became ready. */
+/**
+ * NOTIFY channels. Notifications are sent after the commit that they tell of, by a statement of their own, and one
+ * for many: inside the transaction, NOTIFY holds a lock of the whole server across the flush, and no two commits
+ * share one any more. One that gets lost is covered by the workers' slow poll.
+ */
+
+/** The payload is the type of jobs that became ready. */
 export const JOBS_READY = 'jobs_ready'
 
-/**
- * A CTE for statements that make jobs ready: tells idle workers, once for each type in the CTE `ready`.
- * The statement must read from `notified`; Postgres skips a CTE that nobody reads.
- */
-export const NOTIFY_READY = `
-    notified as (
-      select pg_notify('${JOBS_READY}', type)
-      from ready
-      group by type
-    )`
+/** The payload is the id of a worker, of whose jobs some were cancelled. */
+export const JOBS_CANCELLED = 'jobs_cancelled'
+
+/** A worker has nothing to do while others hold jobs that they have not started. The payload is its id. */
+export const WORKER_IDLE = 'worker_idle'

@@ -1,15 +1,24 @@
-import { JOBS_READY } from '../channels.ts'
+import { JOBS_CANCELLED, JOBS_READY, WORKER_IDLE } from '../channels.ts'
 import type { Query } from '../query.ts'
 
-export const listenForReadyJobs = (): Query<never> => ({
-  name: 'listen-for-ready-jobs',
-  text: `listen ${JOBS_READY}`,
+/** No parameters: `LISTEN` takes none. */
+export const listen = (): Query<never> => ({
+  name: 'listen',
+  text: `listen ${JOBS_READY}; listen ${JOBS_CANCELLED}; listen ${WORKER_IDLE}`,
   values: [],
 })
 
-/** Finds out whether the other end of a connection is still there. */
-export const ping = (): Query<{ alive: boolean }> => ({
+/** Sends one notification for each payload. */
+export const notify = (channel: string, payloads: readonly string[]): Query<never> => ({
+  name: 'notify',
+  text: `
+    select pg_notify($1::text, payload)
+    from unnest($2::text[]) as payload`,
+  values: [channel, payloads],
+})
+
+export const ping = (): Query<{ answer: number }> => ({
   name: 'ping',
-  text: 'select true as alive',
+  text: `select 1 as answer`,
   values: [],
 })

@@ -5,5 +5,24 @@ export type Priority = (typeof PRIORITIES)[number]
 /** How much a second of waiting costs in each class, relative to `normal`. */
 const WEIGHTS: Record<Priority, number> = { critical: 64, high: 8, normal: 1, low: 1 / 8 }
 
-/** Order in the queue, lowest first. Jobs of one class run in order of arrival. */
-export const rankOf = (priority: Priority): number => -Math.log(WEIGHTS[priority])
+/** How far a requested timeout speaks for the runtime, where there is one. */
+const TIMEOUT_SHARE = 0.3
+
+export type RankTerms = { rank_base: number; rank_slope: number }
+
+/**
+ * The order in the queue, lowest rank first: `ln(p50) − ln(weight)`, the cμ rule. A timeout blends in as
+ * `p50^0.7 · timeout^0.3`. The rank is kept as a line in ln(p50), so that it can follow the stream's estimate
+ * while the job waits: `rank = rank_base + rank_slope · ln(p50 in ms)`.
+ */
+export const rankTerms = (priority: Priority, timeoutSeconds: number | null): RankTerms => {
+  const weight = Math.log(WEIGHTS[priority])
+  if (timeoutSeconds === null) return { rank_base: -weight, rank_slope: 1 }
+  return {
+    rank_base: TIMEOUT_SHARE * Math.log(timeoutSeconds * 1000) - weight,
+    rank_slope: 1 - TIMEOUT_SHARE,
+  }
+}
+
+/** The rank for people, 0 to 1, highest first: a job of class `normal` that takes a second has 0.5. */
+export const priorityScore = (rank: number): number => 1 / (1 + Math.exp(rank - Math.log(1000)))

@@ -1,0 +1,105 @@
+-- Who works, who leads, and what must not be claimed.
+
+create table workers (
+  worker_id text primary key,
+  hostname text not null,
+  status text not null,
+  types text[] not null,
+  slots integer not null,
+  cpu_units real not null,
+  memory_mb integer not null,
+  -- As of the last heartbeat.
+  running integer not null default 0,
+  jobs_processed bigint not null default 0,
+  started_at timestamptz not null default now(),
+  last_seen timestamptz not null default now(),
+  constraint workers_status check (status in ('online', 'draining', 'offline'))
+)
+with (fillfactor = 50);
+comment on table workers is 'The registry of worker pods. Each writes its own row every two seconds.';
+
+create table scheduler_leader (
+  -- One row: the leader of the newest term, alive or not.
+  only_row boolean primary key default true,
+  worker_id text not null,
+  term bigint not null,
+  -- The server process that holds the leader's lock. A standby ends it if the leader has gone silent.
+  backend_pid integer not null,
+  elected_at timestamptz not null default now(),
+  last_seen timestamptz not null default now(),
+  constraint scheduler_leader_only_row check (only_row)
+)
+with (fillfactor = 50);
+
+create table pauses (
+  org_id uuid not null references orgs on delete cascade,
+  -- Null pauses the whole queue of the organisation.
+  type text,
+  paused_by uuid,
+  paused_at timestamptz not null default now(),
+  constraint pauses_once unique nulls not distinct (org_id, type)
+);
+comment on table pauses is 'What claims pass over, and the leader parks.';
+
+create table reservations (
+  job_id uuid primary key,
+  worker_id text not null,
+  cpu_units real not null,
+  memory_mb integer not null,
+  reserved_at timestamptz not null default now()
+);
+comment on table reservations is 'Capacity that a worker keeps free for a big job that smaller ones kept overtaking.';
+
+create index reservations_by_worker on reservations (worker_id);
+comment on index reservations_by_worker is 'Serves exchange-jobs.';
+
+create view job_overview as
+select
+  j.id,
+  j.org_id,
+  j.created_by,
+  j.stream_id,
+  j.type,
+  j.name,
+  j.payload,
+  j.priority,
+  j.tags,
+  j.timeout_seconds,
+  j.max_attempts,
+  j.initial_delay_seconds,
+  j.backoff_multiplier,
+  j.cpu_units,
+  j.memory_mb,
+  j.run_at,
+  j.deadline,
+  j.on_parent_failure,
+  j.predicted_ms,
+  j.predicted_p90_ms,
+  j.prediction_source,
+  j.model_version,
+  j.rank_base + j.rank_slope * ln(j.predicted_ms) as rank,
+  j.created_at,
+  case
+    when f.job_id is not null then f.state
+    when l.started_at is not null then 'running'
+    when l.job_id is not null or r.job_id is not null then 'ready'
+    when w.job_id is not null then w.state
+    when b.job_id is not null then 'blocked'
+  end as status,
+  coalesce(f.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, w.attempts, r.attempts, 0) as attempts,
+  coalesce(f.worker_id, case when l.started_at is not null then l.worker_id end) as worker_id,
+  coalesce(f.started_at, l.started_at) as started_at,
+  f.finished_at,
+  f.runtime_ms,
+  f.result,
+  coalesce(f.error, w.error) as error,
+  p.progress,
+  p.note as progress_note
+from jobs j
+left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
+left join leases l on l.job_id = j.id
+left join waiting_jobs w on w.job_id = j.id
+left join ready_jobs r on r.job_id = j.id
+left join blocked_jobs b on b.job_id = j.id
+left join job_progress p on p.job_id = j.id;
+comment on view job_overview is 'Each job with its status: the one place that says which table means what.';
