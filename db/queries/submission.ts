@@ -53,13 +53,15 @@ export type RefusedSubmission = {
   refusal: 'unknown_parent' | 'failed_parent'
 }
 
+export type SubmissionRow = SubmittedJob | RefusedSubmission
+
 /**
  * Commits many submissions in one statement, each for itself: all of its jobs or none. One without a row was not
  * made by a member of its organisation.
  *
  * The prediction is the stream's running estimate as of this statement, else the type's, else the default.
  */
-export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJob | RefusedSubmission> => ({
+export const submitJobs = (submissions: readonly Submission[]): Query<SubmissionRow> => ({
   name: 'submit-jobs',
   text: `
     with member as materialized (
@@ -198,7 +200,7 @@ export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJ
       select
         job.*, o.remaining,
         case when o.remaining > 0 then 'blocked' when job.run_at > now() then 'pending' else 'ready' end as status,
-        coalesce(job.start_by < now(), false) as deadline_at_risk
+        coalesce(job.start_by < greatest(now(), job.run_at), false) as deadline_at_risk
       from job
       left join obstacle o on o.child_id = job.id
     ),
