@@ -244,3 +244,20 @@ export const submitJobs = (submissions: readonly Submission[]): Query<Submission
     P90_DEVIATIONS,
   ],
 })
+
+/** What `submitJobs` has answered, or would have, for one submission that was committed. */
+export const findSubmitted = ({ orgId, jobs }: Submission): Query<SubmissionRow> => ({
+  name: 'find-submitted',
+  text: `
+    select
+      1 as submission, id, case when status in ('pending', 'blocked') then status else 'ready' end as status, created_at,
+      predicted_ms, predicted_p90_ms, prediction_source, model_version, rank,
+      coalesce(
+        deadline - predicted_p90_ms * interval '1 millisecond' < greatest(created_at, run_at),
+        false
+      ) as deadline_at_risk
+    from job_overview
+    where org_id = $1::uuid
+      and id = any ($2::uuid[])`,
+  values: [orgId, jobs.map(({ id }) => id)],
+})
