@@ -43,6 +43,9 @@ begin
       perform from blocked_jobs b where b.job_id = wanted and b.org_id = in_org for key share;
       if found then state := 'blocked'; exit; end if;
       select f.state into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+      if state = 'completed' then exit; end if;
+      -- A failed or cancelled job may be retried, and then finish, before the caller commits.
+      perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted for key share;
       if found then exit; end if;
       perform from jobs j where j.org_id = in_org and j.id = wanted;
       if not found then state := null; exit; end if;
