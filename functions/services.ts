@@ -2,6 +2,7 @@ import type { Run } from '../db/query.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
 import { parseBindings, type RawBindings } from './bindings.ts'
 import { createDatabase } from './database.ts'
+import { logFailure } from './http/background.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
 
@@ -28,11 +29,4 @@ export const servicesFor = (raw: RawBindings): Services => {
   }
   isolates.set(raw, services)
   return services
-}
-
-/** Of work that no request waits for. */
-export const logFailure = (error: unknown): void => {
-  console.error(
-    JSON.stringify({ level: 'error', message: 'a notification was not sent', error: String(error) }),
-  )
 }

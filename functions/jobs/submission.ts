@@ -4,13 +4,13 @@ import { rankTerms } from '../../db/rules/priority.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import type { Principal } from '../auth/access-token.ts'
 import { membershipEnded } from '../auth/require-auth.ts'
+import type { Hold } from '../http/background.ts'
 import { toPointer } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
 import type { Services } from '../services.ts'
 import { checkGraph, resolveParents } from './dependencies.ts'
 import type { JobRequest } from './new-job.ts'
 import { checkPayloads } from './payloads.ts'
-import type { Hold } from './submitter.ts'
 
 /** The path of a job in the body that it came in: none if it is the body. */
 export type PathOf = (job: number) => readonly PropertyKey[]

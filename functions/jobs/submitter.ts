@@ -20,9 +20,8 @@ import {
 } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { isConnectionLoss, isTransient } from '../../db/rules/transient-error.ts'
+import type { Hold } from '../http/background.ts'
 import { createAnnouncer } from './announcer.ts'
-
-export type Hold = (work: Promise<unknown>) => void
 
 export type Submitter = {
   /** Resolves with the rows of this submission once it is committed or refused. */

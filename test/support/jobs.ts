@@ -52,8 +52,8 @@ export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promis
 }
 
 /** Claims ready jobs and starts them, in the order of the queue. */
-export const claim = (run: Run, workerId = 'worker-1', limit = 10): Promise<ClaimedJob[]> =>
-  exchange(run, workerId, { limit })
+export const claim = (run: Run, workerId = 'worker-1', limit = 10, types = ['test']): Promise<ClaimedJob[]> =>
+  exchange(run, workerId, { limit, types })
 
 /** Ends attempts of jobs that the worker holds. */
 export const end = async (run: Run, ...ended: EndedAttempt[]): Promise<void> => {
@@ -63,12 +63,12 @@ export const end = async (run: Run, ...ended: EndedAttempt[]): Promise<void> => 
 const exchange = async (
   run: Run,
   workerId: string,
-  { limit, ended = [] }: { limit: number; ended?: EndedAttempt[] },
+  { limit, types = [], ended = [] }: { limit: number; types?: string[]; ended?: EndedAttempt[] },
 ): Promise<ClaimedJob[]> => {
   const everything = { fromLane: -32768, fromKey: '0', toLane: 10_000, toKey: '0' }
   const room = { freeCpuUnits: 1e6, freeMemoryMb: 1e9 }
   const age = { ageAllowanceMs: 0, ageLimit: 0, ageFromKey: '0' }
-  const claim = { limit, startNow: limit, types: ['test'], segments: [everything], ...room, ...age }
+  const claim = { limit, startNow: limit, types, segments: [everything], ...room, ...age }
   const rows = await run(exchangeJobs({ workerId, leaseSeconds: 30, ended, started: [], claim }))
   return rows.filter((row): row is ClaimedJob => row.job_id !== null)
 }
