@@ -110,6 +110,9 @@ comment on index jobs_by_stream is 'Serves list-jobs by type and by name.';
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
 comment on index jobs_by_priority is 'Serves list-jobs by a priority that is not the common one.';
 
+create index jobs_by_creator on jobs (org_id, created_by, id);
+comment on index jobs_by_creator is 'Serves list-jobs by creator.';
+
 create index jobs_by_tag on jobs using gin (tags) where tags <> '{}';
 comment on index jobs_by_tag is 'Serves list-jobs by tag.';
 
@@ -127,6 +130,9 @@ comment on table waiting_jobs is 'Pending and retrying jobs: what becomes ready 
 
 create index waiting_jobs_due on waiting_jobs (wake_at);
 comment on index waiting_jobs_due is 'Serves wake-due-jobs.';
+
+create index waiting_jobs_by_org on waiting_jobs (org_id, state, job_id);
+comment on index waiting_jobs_by_org is 'Serves list-jobs by status pending and retrying, next to organisations with many.';
 
 create sequence ready_keys cache 1;
 
@@ -162,6 +168,9 @@ comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must st
 
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 10000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
+
+create index ready_jobs_by_org on ready_jobs (org_id, job_id);
+comment on index ready_jobs_by_org is 'Serves list-jobs by status ready, next to organisations with many.';
 
 create sequence lease_tokens cache 1;
 
@@ -208,8 +217,9 @@ comment on table finished_jobs is 'Completed, failed and cancelled jobs with the
 create index finished_jobs_unsuccessful on finished_jobs (org_id, state, job_id) where state <> 'completed';
 comment on index finished_jobs_unsuccessful is 'Serves list-jobs by status failed and cancelled.';
 
-create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) where state = 'failed';
-comment on index finished_jobs_dead is 'Serves list-dead-letters and replay-dead-letters.';
+create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) include (stream_id, finished_at)
+where state = 'failed';
+comment on index finished_jobs_dead is 'Serves list-dead-letters, without a look at the table, and list-jobs by fingerprint.';
 
 create table attempts (
   id bigint generated always as identity primary key,

@@ -22,6 +22,9 @@ create table blocked_jobs (
   constraint blocked_jobs_remaining check (remaining > 0)
 );
 
+create index blocked_jobs_by_org on blocked_jobs (org_id, job_id);
+comment on index blocked_jobs_by_org is 'Serves list-jobs by status blocked, next to organisations with many.';
+
 create function lock_parents(in_org uuid, in_jobs uuid[]) returns table (job_id uuid, state text)
 language plpgsql
 as $$
