@@ -16,15 +16,16 @@ export type JobFilter = {
   fingerprint?: string | undefined
 }
 
-/** A filter as SQL. */
+/** A filter as SQL. `j` is a row of `jobs`. */
 export type Conditions = {
-  /** On the id, whatever the column is called. */
-  id: (column: string) => string[]
-  /** On `streams s`. Also true of its jobs. */
-  stream: string[]
-  /** On `jobs j`. */
-  job: string[]
-  /** On the table `q` that holds the jobs of a state. */
+  /** On the type and the name, of `jobs` or of `streams`. */
+  stream: (row: 'j' | 's') => string[]
+  /** On `j`, each served by an index of its own. */
+  traits: string[]
+  /** Bounds of the id, whatever the column is called, and the exact time on `j`. */
+  range: (column: string) => string[]
+  time: string[]
+  /** On the row `q` that says in which state the job is. */
   place: string[]
 }
 
@@ -35,29 +36,32 @@ const SLACK_MS = 60_000
 export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => string): Conditions => {
   const { type, name, tag, priority, createdBy, createdAfter, createdBefore, fingerprint } = filter
   const stream: string[] = []
-  const job: string[] = []
-  const range: ((column: string) => string)[] = []
   if (type !== undefined) stream.push(`type = ${take(type)}::text`)
   if (name !== undefined) stream.push(`name = ${take(name)}::text`)
+  const traits: string[] = []
   // What a partial index leaves out is said again: the planner does not conclude it.
-  if (tag !== undefined) job.push(`j.tags @> array[${take(tag)}::text]`, `j.tags <> '{}'`)
-  if (priority !== undefined) job.push(`j.priority = ${take(priority)}::text`)
-  if (priority !== undefined && priority !== 'normal') job.push(`j.priority <> 'normal'`)
-  if (createdBy !== undefined) job.push(`j.created_by = ${take(createdBy)}::uuid`)
+  if (tag !== undefined) traits.push(`j.tags @> array[${take(tag)}::text] and j.tags <> '{}'`)
+  if (priority !== undefined) {
+    traits.push(
+      `j.priority = ${take(priority)}::text${priority === 'normal' ? '' : ` and j.priority <> 'normal'`}`,
+    )
+  }
+  if (createdBy !== undefined) traits.push(`j.created_by = ${take(createdBy)}::uuid`)
+  const bounds: string[] = []
+  const time: string[] = []
   if (createdAfter) {
-    const floor = take(uuidV7Floor(createdAfter.getTime() - SLACK_MS))
-    range.push((column) => `${column} >= ${floor}::uuid`)
-    job.push(`j.created_at >= ${take(createdAfter.toISOString())}::timestamptz`)
+    bounds.push(`>= ${take(uuidV7Floor(createdAfter.getTime() - SLACK_MS))}::uuid`)
+    time.push(`j.created_at >= ${take(createdAfter.toISOString())}::timestamptz`)
   }
   if (createdBefore) {
-    const ceiling = take(uuidV7Floor(createdBefore.getTime() + SLACK_MS))
-    range.push((column) => `${column} < ${ceiling}::uuid`)
-    job.push(`j.created_at < ${take(createdBefore.toISOString())}::timestamptz`)
+    bounds.push(`< ${take(uuidV7Floor(createdBefore.getTime() + SLACK_MS))}::uuid`)
+    time.push(`j.created_at < ${take(createdBefore.toISOString())}::timestamptz`)
   }
   return {
-    id: (column) => range.map((bound) => bound(column)),
-    stream: stream.map((condition) => `s.${condition}`),
-    job: [...stream.map((condition) => `j.${condition}`), ...job],
+    stream: (row) => stream.map((condition) => `${row}.${condition}`),
+    traits,
+    range: (column) => bounds.map((bound) => `${column} ${bound}`),
+    time,
     place: fingerprint === undefined ? [] : [`q.fingerprint = ${take(fingerprint)}::text`],
   }
 }

@@ -50,90 +50,118 @@ const all = (conditions: string[]): string =>
   conditions.join(`
         and `)
 
-const searchPlace = ({ table, state }: Place, { id, job, place }: Conditions): string => `
-      select q.job_id as id
-      from ${table} q${job.length > 0 ? JOIN_JOBS : ''}
-      where ${all(['q.org_id = $1::uuid', state, 'q.job_id < $2::uuid', ...id('q.job_id'), ...place, ...job])}
-      order by q.job_id desc
-      limit $3::int`
-
-const JOIN_JOBS = `
-      join jobs j on j.org_id = q.org_id and j.id = q.job_id`
-
 const merge = (parts: string[]): string => `
       select id
       from (${parts.map((part) => `(${part})`).join(' union all ')}) part
       order by id desc
       limit $3::int`
 
-const searchAll = (filter: JobFilter, conditions: Conditions): string => {
-  const { tag, priority, createdBy } = filter
-  const others = [tag, priority, createdBy].filter((value) => value !== undefined).length
-  const isStream = conditions.stream.length > 0
-  if (isStream && others === 0) return newestFirst(conditions, searchStreams(conditions))
-  if (tag !== undefined || isStream || others > 1)
-    return newestFirst(conditions, searchThoroughly(conditions))
-  return searchInOrder(conditions)
+const searchAll = ({ tag }: JobFilter, conditions: Conditions): string => {
+  const { stream, traits } = conditions
+  const ofOrg = ofOrganisation(conditions)
+  const isOrdered = stream('j').length === 0 && traits.length <= 1 && tag === undefined
+  if (isOrdered) return inOrder('j.id', 'jobs j', [...ofOrg, ...traits])
+  const columns = 'j.id, j.type, j.name, j.tags, j.priority, j.created_by'
+  const window = inOrder(columns, 'jobs j', ofOrg, WINDOW)
+  const recent = inOrder('j.id', 'newest j', [...stream('j'), ...traits])
+  return newestFirst(window, recent, traits.length > 0 ? everyHit(conditions) : searchStreams(conditions))
 }
 
-const OF_ORG = ['j.org_id = $1::uuid', 'j.id < $2::uuid']
+const searchPlace = ({ table, state }: Place, conditions: Conditions): string => {
+  const { stream, traits, range, time, place } = conditions
+  const ofPlace = ['q.org_id = $1::uuid', state, 'q.job_id < $2::uuid', ...range('q.job_id'), ...place]
+  const ofJob = [...stream('j'), ...traits, ...time]
+  if (ofJob.length === 0) return inOrder('q.job_id as id', `${table} q`, ofPlace)
+  if (ofJob.length === time.length) return inOrder('j.id', `${table} q${JOIN_JOBS}`, [...ofPlace, ...time])
+  const window = inOrder('q.org_id, q.job_id', `${table} q`, ofPlace, WINDOW)
+  const recent = inOrder('j.id', `newest q${JOIN_JOBS}`, ofJob)
+  const isInPlace = `exists (select from ${table} q where ${all([...ofPlace, 'q.job_id = hit.id'])})`
+  return newestFirst(window, recent, everyHit(conditions, isInPlace))
+}
 
-const searchInOrder = ({ id, job }: Conditions): string => `
-      select j.id
-      from jobs j
-      where ${all([...OF_ORG, ...id('j.id'), ...job])}
-      order by j.id desc
-      limit $3::int`
+const JOIN_JOBS = `
+      join jobs j on j.org_id = q.org_id and j.id = q.job_id`
+
+const ofOrganisation = ({ range, time }: Conditions): string[] => [
+  'j.org_id = $1::uuid',
+  'j.id < $2::uuid',
+  ...range('j.id'),
+  ...time,
+]
 
 /** 2 ms to look through, and enough to fill a page with what one job in a hundred is. */
 const WINDOW = 5000
 
-const newestFirst = ({ id, job }: Conditions, thorough: string): string => `
-      with recent as materialized (
-        select j.id
-        from (
-          select id, type, name, tags, priority, created_by, created_at
-          from jobs j
-          where ${all([...OF_ORG, ...id('j.id')])}
-          order by id desc
-          limit ${WINDOW}
-        ) j
-        where ${all(job)}
-        order by j.id desc
-        limit $3::int
+const inOrder = (
+  columns: string,
+  from: string,
+  conditions: string[],
+  limit: number | '$3::int' = '$3::int',
+): string => `
+      select ${columns}
+      from ${from}
+      where ${all(conditions)}
+      order by ${/ q\b/.test(from) ? 'q.job_id' : 'j.id'} desc
+      limit ${limit}`
+
+/** The thorough search is not even begun if the newest fill the page, or are all that there is. */
+const newestFirst = (window: string, recent: string, thorough: string): string => `
+      with newest as materialized (${window}
+      ),
+      recent as materialized (${recent}
+      ),
+      enough as materialized (
+        select (select count(*) from recent) >= $3::int or (select count(*) from newest) < ${WINDOW} as enough
       )
       select id
       from recent
-      where (select count(*) from recent) >= $3::int
+      where (select enough from enough)
       union all
       select id
       from (${thorough}
       ) thorough
-      where (select count(*) from recent) < $3::int
+      where not (select enough from enough)
       order by id desc`
 
-const searchThoroughly = ({ id, job }: Conditions): string => `
+/**
+ * All jobs of the type, name and traits, without a limit: the planner looks for the cheapest way to all of them. Then,
+ * from the newest on, those in the state that is wanted.
+ */
+const everyHit = (conditions: Conditions, isWanted = 'true'): string => {
+  const { stream, traits } = conditions
+  const ofJob = all([...ofOrganisation(conditions), ...traits])
+  const ofStream = `streams s
+        cross join lateral (
+          select j.id
+          from jobs j
+          where ${ofJob}
+            and j.stream_id = s.id
+          offset 0
+        ) j
+        where ${all(['s.org_id = $1::uuid', ...stream('s')])}`
+  return `
       with hit as materialized (
         select j.id
-        from jobs j
-        where ${all([...OF_ORG, ...id('j.id'), ...job])}
+        from ${traits.length === 0 ? ofStream : `jobs j where ${all([...stream('j'), ofJob])}`}
       )
       select id
-      from hit
+      from (select id from hit order by id desc) hit
+      where ${isWanted}
       order by id desc
       limit $3::int`
+}
 
 /**
  * A page can only come from as many streams as it has rows: those whose newest job is newest. So streams with nothing
  * on the page cost one look at the index each.
  */
-const searchStreams = ({ id, stream, job }: Conditions): string => {
-  const ofStream = all([...OF_ORG, 'j.stream_id = s.id', ...id('j.id'), ...job])
+const searchStreams = (conditions: Conditions): string => {
+  const ofStream = all([...ofOrganisation(conditions), 'j.stream_id = s.id'])
   return `
       with stream as materialized (
         select s.id
         from streams s
-        where ${all(['s.org_id = $1::uuid', ...stream])}
+        where ${all(['s.org_id = $1::uuid', ...conditions.stream('s')])}
       ),
       newest as materialized (
         select s.id

@@ -1,5 +1,7 @@
 import type { Query } from '../query.ts'
 
+export type RetryableState = 'failed' | 'cancelled'
+
 export type RetriedJob = { job_id: string; type: string; status: 'pending' | 'blocked' | 'ready' }
 
 /**
@@ -10,7 +12,11 @@ export type RetriedJob = { job_id: string; type: string; status: 'pending' | 'bl
  * parent has failed retries that, too, or has done so. Parents that are retried by the same statement are in no place
  * while it runs, and lock_parents would look for them for ever.
  */
-export const retryJobs = (orgId: string, jobIds: readonly string[]): Query<RetriedJob> => ({
+export const retryJobs = (
+  orgId: string,
+  jobIds: readonly string[],
+  states: readonly RetryableState[] = ['failed', 'cancelled'],
+): Query<RetriedJob> => ({
   name: 'retry-jobs',
   text: `
     with found as materialized (
@@ -18,7 +24,7 @@ export const retryJobs = (orgId: string, jobIds: readonly string[]): Query<Retri
       from finished_jobs
       where org_id = $1::uuid
         and job_id = any ($2::uuid[])
-        and state <> 'completed'
+        and state = any ($3::text[])
       order by job_id
       for update
     ),
@@ -91,5 +97,5 @@ export const retryJobs = (orgId: string, jobIds: readonly string[]): Query<Retri
     )
     select job_id, type, status
     from placed`,
-  values: [orgId, jobIds],
+  values: [orgId, jobIds, states],
 })

@@ -4,12 +4,20 @@ import { JOB_STATES } from '../../db/rules/job-states.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
 import { time } from '../http/openapi.ts'
 
+/** Query parameters may hold what no body may: Postgres has no text with NUL. */
+const text = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .refine((value) => !value.includes('\0'), 'contains a NUL character')
+
 /** Which jobs are meant. All fields that are given must hold. */
 export const filterFields = {
   status: z.enum(JOB_STATES).optional(),
-  type: z.string().min(1).max(64).optional(),
-  name: z.string().min(1).max(200).optional(),
-  tag: z.string().min(1).max(64).optional().openapi({ description: 'Jobs that have this tag.' }),
+  type: text(64).optional(),
+  name: text(200).optional(),
+  tag: text(64).optional().openapi({ description: 'Jobs that have this tag.' }),
   priority: z.enum(PRIORITIES).optional(),
   created_by: z.uuid().optional().openapi({ description: 'The id of a user.' }),
   created_after: time.optional().openapi({ description: 'Created at this time or later.' }),

@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { type AttemptRow, listAttempts } from '../../db/queries/attempts.ts'
 import { listJobs } from '../../db/queries/job-list.ts'
 import { type JobLogRow, listJobLogs } from '../../db/queries/job-logs.ts'
 import { getJob } from '../../db/queries/jobs.ts'
@@ -9,7 +10,7 @@ import { createRouter } from '../http/validation.ts'
 import { FINGERPRINT_RULE, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
 import { jobPath, noSuchJob } from './job-path.ts'
 import { viewJob, viewSummary } from './job-view.ts'
-import { job, jobSummary, logLine } from './schemas.ts'
+import { attempt, job, jobSummary, logLine } from './schemas.ts'
 
 export const readRoutes = () =>
   createRouter()
@@ -33,6 +34,18 @@ export const readRoutes = () =>
       const rows = await c.get('services').run(listJobLogs(page))
       if (rows.length === 0) throw noSuchJob(id)
       return c.json(toPage(rows.filter(isLine), limit, { position: (row) => row.id, item: viewLine }), 200)
+    })
+    .openapi(attemptsRoute, async (c) => {
+      const { id } = c.req.valid('param')
+      const { cursor, limit } = c.req.valid('query')
+      const orgId = c.get('principal').org_id
+      const page = { orgId, jobId: id, after: cursor ?? null, limit: limit + 1 }
+      const rows = await c.get('services').run(listAttempts(page))
+      if (rows.length === 0) throw noSuchJob(id)
+      return c.json(
+        toPage(rows.filter(isAttempt), limit, { position: (row) => row.id, item: viewAttempt }),
+        200,
+      )
     })
 
 const listQuery = z
@@ -79,6 +92,21 @@ const logsRoute = createRoute({
   },
 })
 
+const attemptsRoute = createRoute({
+  method: 'get',
+  path: '/jobs/{id}/attempts',
+  tags: ['jobs'],
+  summary: "Read a job's attempts, oldest first",
+  description: 'Those of a job that was retried count from 1 again.',
+  security: SECURITY,
+  middleware: requireAuth(),
+  request: { params: jobPath, query: pageQuery(z.string().regex(/^\d{1,19}$/)) },
+  responses: {
+    200: jsonContent(pageOf(attempt), 'A page of attempts'),
+    ...problems('unauthenticated', 'not-found', 'invalid-request'),
+  },
+})
+
 type StoredLine = JobLogRow & { id: string }
 const isLine = (row: JobLogRow): row is StoredLine => row.id !== null
 
@@ -87,4 +115,17 @@ const viewLine = (row: StoredLine): z.output<typeof logLine> => ({
   level: row.level,
   message: row.message,
   attempt: row.attempt,
+})
+
+type StoredAttempt = AttemptRow & { id: string }
+const isAttempt = (row: AttemptRow): row is StoredAttempt => row.id !== null
+
+const viewAttempt = (row: StoredAttempt): z.output<typeof attempt> => ({
+  attempt: row.attempt,
+  outcome: row.outcome,
+  error: row.error,
+  worker_id: row.worker_id,
+  started_at: row.started_at.toISOString(),
+  finished_at: row.finished_at?.toISOString() ?? null,
+  runtime_ms: row.runtime_ms === null ? null : Math.round(row.runtime_ms),
 })

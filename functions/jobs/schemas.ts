@@ -75,3 +75,18 @@ export const logLine = z
     attempt: z.int(),
   })
   .openapi('LogLine')
+
+export const attempt = z
+  .object({
+    attempt: z.int(),
+    outcome: z.enum(['running', 'completed', 'failed', 'lost', 'snoozed', 'cancelled']).openapi({
+      description:
+        '`lost`: its worker stopped answering. `snoozed`: the handler asked for a later time; it does not count.',
+    }),
+    error: failure.nullable(),
+    worker_id: z.string(),
+    started_at: timestamp,
+    finished_at: timestamp.nullable(),
+    runtime_ms: z.int().nullable(),
+  })
+  .openapi('Attempt')
