@@ -30,11 +30,9 @@ const worker = z
   .object({
     worker_id: z.string(),
     hostname: z.string(),
-    status: z
-      .enum(['online', 'draining', 'offline'])
-      .openapi({
-        description: '`draining`: finishes its jobs and stops. `offline`: not seen for 10 s, or stopped.',
-      }),
+    status: z.enum(['online', 'draining', 'offline']).openapi({
+      description: '`draining`: finishes its jobs and stops. `offline`: not seen for 10 s, or stopped.',
+    }),
     last_seen: timestamp,
     started_at: timestamp,
     jobs_processed: z.int(),
