@@ -10,7 +10,7 @@ import { jsonBody } from '../http/json-body.ts'
 import { jsonContent, jsonRequest, problems, SECURITY } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { tellHolders } from './cancellation.ts'
-import { FINGERPRINT_RULE, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
+import { FINGERPRINT_RULE, type Filter, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
 import { tellWorkers } from './retries.ts'
 import { countSweep, MAX_SWEEP, type Sweep, sweepJobs } from './sweep.ts'
 
@@ -42,22 +42,32 @@ export const bulkRoutes = () =>
       ),
     )
 
-const bulkRequest = (states: readonly JobState[]) =>
+const { fingerprint, ...cancelFields } = filterFields
+
+const saysSomething = (filter: Filter): boolean => Object.keys(filter).length > 0
+const NOTHING = 'needs at least one field'
+
+const cancelFilter = z
+  .strictObject({ ...cancelFields, status: z.enum(CANCELLABLE).optional() })
+  .refine(saysSomething, NOTHING)
+
+const retryFilter = z
+  .strictObject({ ...filterFields, status: z.enum(RETRYABLE).optional() })
+  .refine(saysSomething, NOTHING)
+  .refine(fitsFingerprint, FINGERPRINT_RULE)
+
+const bulkRequest = <BulkFilter extends z.ZodType<Filter>>(filter: BulkFilter) =>
   z.strictObject({
-    filter: z
-      .strictObject({ ...filterFields, status: z.enum(states).optional() })
-      .refine((filter) => Object.keys(filter).length > 0, 'needs at least one field')
-      .refine(fitsFingerprint, FINGERPRINT_RULE)
-      .openapi({ description: 'All fields that are given must hold. At least one is needed.' }),
+    filter: filter.openapi({ description: 'All fields that are given must hold. At least one is needed.' }),
     dry_run: z.boolean().default(false).openapi({ description: 'Only count, up to 100,000.' }),
   })
 
-const cancelRequest = bulkRequest(CANCELLABLE).openapi('BulkCancel')
-const retryRequest = bulkRequest(RETRYABLE).openapi('BulkRetry')
+const cancelRequest = bulkRequest(cancelFilter).openapi('BulkCancel')
+const retryRequest = bulkRequest(retryFilter).openapi('BulkRetry')
 
 const actInBulk = async (
   c: Context<AppEnv>,
-  { filter, dry_run }: z.output<ReturnType<typeof bulkRequest>>,
+  { filter, dry_run }: { filter: Filter; dry_run: boolean },
   states: readonly JobState[],
   change: (ids: string[]) => Promise<number>,
 ): Promise<Sweep> => {

@@ -99,6 +99,15 @@ test('a filter that says nothing, or asks for the impossible, is refused', async
     'invalid-request',
     '#/filter/status',
   )
+  const fingerprint = 'a'.repeat(32)
+  assertProblem(
+    await act('cancel', { filter: { fingerprint } }),
+    422,
+    'invalid-request',
+    '#/filter/fingerprint',
+  )
+  const cancelled = await act('retry', { filter: { fingerprint, status: 'cancelled' } })
+  assertProblem(cancelled, 422, 'invalid-request', '#/filter/status')
   assertProblem(await act('retry', { filter: { colour: 'red' } }), 422, 'invalid-request', '#/filter/colour')
   assertProblem(await edge.request('POST', '/jobs/bulk/cancel', { json: {} }), 401, 'unauthenticated')
 })
