@@ -23,7 +23,7 @@ export const searchJobs = ({
   const conditions = conditionsOf(filter, (value) => `$${values.push(value)}`)
   const places = filter.statuses?.flatMap((status) => PLACES[status])
   if (!places) return { text: searchAll(filter, conditions), values }
-  const parts = places.map((place) => searchPlace(place, conditions))
+  const parts = places.map((place) => searchPlace(place, conditions, limit))
   return { text: parts.length === 1 ? parts.join() : merge(parts), values }
 }
 
@@ -67,12 +67,14 @@ const searchAll = ({ tag }: JobFilter, conditions: Conditions): string => {
   return newestFirst(window, recent, traits.length > 0 ? everyHit(conditions) : searchStreams(conditions))
 }
 
-const searchPlace = ({ table, state }: Place, conditions: Conditions): string => {
+const searchPlace = ({ table, state }: Place, conditions: Conditions, limit: number): string => {
   const { stream, traits, range, time, place } = conditions
   const ofPlace = ['q.org_id = $1::uuid', state, 'q.job_id < $2::uuid', ...range('q.job_id'), ...place]
   const ofJob = [...stream('j'), ...traits, ...time]
   if (ofJob.length === 0) return inOrder('q.job_id as id', `${table} q`, ofPlace)
-  if (ofJob.length === time.length) return inOrder('j.id', `${table} q${JOIN_JOBS}`, [...ofPlace, ...time])
+  // Of more than the window there is no first look: to count is to join.
+  if (ofJob.length === time.length || limit > WINDOW)
+    return inOrder('j.id', `${table} q${JOIN_JOBS}`, [...ofPlace, ...ofJob])
   const window = inOrder('q.org_id, q.job_id', `${table} q`, ofPlace, WINDOW)
   const recent = inOrder('j.id', `newest q${JOIN_JOBS}`, ofJob)
   const isInPlace = `exists (select from ${table} q where ${all([...ofPlace, 'q.job_id = hit.id'])})`

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { sweepJobs } from '../../functions/jobs/sweep.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
@@ -82,6 +83,21 @@ test('thousands of jobs take several statements, and none is left', async () => 
   const retried = await act('retry', { filter: { name: 'many', created_after: '2020-01-01T00:00:00Z' } })
   assert.deepEqual(retried.body, { matched: 2500, changed: 2500, done: true })
   assert.deepEqual(await states(ada), { ready: 2500 })
+})
+
+test('a sweep passes over jobs that it cannot change', async () => {
+  const jobs = Array.from({ length: 1200 }, () => newJob({ name: 'stubborn' }))
+  await seedJobs(database.run, ada, jobs)
+  const seen = new Set<string>()
+  const sweep = await sweepJobs(
+    database.run,
+    { orgId: ada.orgId, filter: { name: 'stubborn' } },
+    async (ids) => {
+      for (const id of ids) seen.add(id)
+      return 0
+    },
+  )
+  assert.deepEqual([sweep, seen.size], [{ matched: 1200, changed: 0, done: true }, 1200])
 })
 
 test('a filter that says nothing, or asks for the impossible, is refused', async () => {
