@@ -154,13 +154,16 @@ with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, au
 create unique index ready_jobs_order on ready_jobs (lane, key);
 comment on index ready_jobs_order is 'Serves exchange-jobs: lowest lane first, in order of arrival within it.';
 
-create unique index ready_jobs_age on ready_jobs (key) where lane < 10000;
+create unique index ready_jobs_age on ready_jobs (key) where lane < 5000;
 comment on index ready_jobs_age is 'Serves exchange-jobs: the oldest first, whatever its lane.';
 
-create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 10000;
+create unique index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
+comment on index ready_jobs_parked is 'Serves unpark-jobs.';
+
+create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;
 comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must start now to make their deadline.';
 
-create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 10000;
+create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
 
 create sequence lease_tokens cache 1;
@@ -241,7 +244,7 @@ create table job_events (
 );
 comment on table job_events is 'One row for each transition of a job, written by the statement that makes it.';
 
-create index job_events_by_id on job_events using brin (id) with (pages_per_range = 16, autosummarize = on);
+create index job_events_by_id on job_events using brin (id, at) with (pages_per_range = 16, autosummarize = on);
 comment on index job_events_by_id is 'For reading on from an event. A B-tree would cost each transition a second write.';
 
 create table job_logs (

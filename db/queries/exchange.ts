@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { JobFailure } from './jobs.ts'
 
 /** Names a held job. Every write of a worker carries the token: a former holder matches no row. */
@@ -13,20 +14,23 @@ export type EndedAttempt = LeaseKey & { ranMs: number } & (
   )
 
 /** A part of the order to look through: from the first position up to, and without, the second. */
-export type Segment = { fromLane: number; fromKey: string; toLane: number; toKey: string }
+export type Segment = { fromLane: number; fromKey: number; toLane: number; toKey: number }
 
 export type Claim = {
   limit: number
   /** How many of them the worker starts at once; the others it holds until a slot is free. */
   startNow: number
+  /** How many it may hold, beyond what fits now. Only jobs of the default size are claimed ahead. */
+  ahead: number
   types: readonly string[]
   freeCpuUnits: number
   freeMemoryMb: number
+  /** None: no jobs by rank. */
   segments: readonly Segment[]
   /** The age lane: its share of predicted milliseconds in this claim, how many jobs to look at, and from where. */
   ageAllowanceMs: number
   ageLimit: number
-  ageFromKey: string
+  ageFromKey: number
 }
 
 export type ClaimedJob = {
@@ -46,8 +50,10 @@ export type ClaimedJob = {
   checkpoint: unknown
   lane: number
   key: string
-  /** Taken because it was the oldest, not because it was next. */
-  aged: boolean
+  /** Why it was taken: 0 it had a reservation, 1 its deadline, 2 it was the oldest, 3 it was next. */
+  urgency: number
+  /** Its place in the order of this claim, from 1. */
+  nth: number
   /** Counts as started from the claim on. */
   started: boolean
 }
@@ -60,6 +66,9 @@ export type ExchangeHeader = {
   became_ready: number
   /** Jobs wait that are bigger than the default: a claim may have passed over some. */
   big_waiting: boolean
+  /** What this worker must keep free for a job that has a reservation. */
+  reserved_cpu_units: number
+  reserved_memory_mb: number
 }
 
 export type ExchangeRow = ExchangeHeader | ClaimedJob
@@ -101,9 +110,13 @@ export const exchangeJobs = (exchange: {
       claim.ageAllowanceMs,
       claim.ageLimit,
       claim.ageFromKey,
+      claim.ahead,
     ],
   }
 }
+
+/** A stream whose estimate has changed by half has moved: its queued jobs are scored again. */
+const MOVED = Math.log(1.5).toFixed(3)
 
 const NOT_PAUSED = (row: string): string => `
         and not exists (
@@ -117,8 +130,8 @@ const CANDIDATE = `
         c.job_id, c.org_id, c.stream_id, c.lane, c.key, c.attempts, c.suspect, c.cpu_units, c.memory_mb, c.predicted_ms`
 
 const FITS = `
-        and c.cpu_units <= (select cpu_units from room)
-        and c.memory_mb <= (select memory_mb from room)
+        and c.cpu_units <= (select greatest(cpu_units, ${DEFAULT_RESOURCES.cpu_units}) from room)
+        and c.memory_mb <= (select greatest(memory_mb, ${DEFAULT_RESOURCES.memory_mb}) from room)
         and c.type = any ($15::text[])${NOT_PAUSED('c')}`
 
 const TEXT = `
@@ -177,7 +190,7 @@ const TEXT = `
       update streams s
       set
         (runs, mean_log, deviation_log, moved) = (
-          select f.runs, f.mean_log, f.deviation_log, s.scored_log is null or abs(f.mean_log - s.scored_log) > 0.1
+          select f.runs, f.mean_log, f.deviation_log, s.scored_log is null or abs(f.mean_log - s.scored_log) > ${MOVED}
           from (
             select
               s.runs + m as runs,
@@ -216,8 +229,10 @@ const TEXT = `
     ),
     room as materialized (
       select
-        $16::real - coalesce(sum(cpu_units), 0) as cpu_units,
-        $17::double precision - coalesce(sum(memory_mb), 0) as memory_mb
+        $16::double precision - coalesce(sum(cpu_units), 0) as cpu_units,
+        $17::double precision - coalesce(sum(memory_mb), 0) as memory_mb,
+        coalesce(sum(cpu_units), 0) as reserved_cpu_units,
+        coalesce(sum(memory_mb), 0) as reserved_memory_mb
       from reservations
       where worker_id = $1::text
     ),
@@ -226,8 +241,8 @@ const TEXT = `
       from reservations v
       join ready_jobs c on c.job_id = v.job_id
       where v.worker_id = $1::text
-        and c.lane < 10000
-        and c.cpu_units <= $16::real
+        and c.lane < 5000
+        and c.cpu_units <= $16::double precision
         and c.memory_mb <= $17::double precision${NOT_PAUSED('c')}
       limit $13::int
       for update of c skip locked
@@ -237,7 +252,7 @@ const TEXT = `
       from ready_jobs c
       where c.start_by <= now()
         and c.start_by is not null
-        and c.lane < 10000${FITS}
+        and c.lane < 5000${FITS}
       order by c.start_by
       limit $13::int
       for update of c skip locked
@@ -246,7 +261,7 @@ const TEXT = `
       select${CANDIDATE}
       from ready_jobs c
       where c.key >= $24::bigint
-        and c.lane < 10000${FITS}
+        and c.lane < 5000${FITS}
       order by c.key
       limit $23::int
       for update of c skip locked
@@ -295,8 +310,8 @@ const TEXT = `
         window queue as (order by urgency, position rows unbounded preceding)
       ) ordered
       where nth <= $13::int
-        and cpu_sum <= (select cpu_units from room)
-        and memory_sum <= (select memory_mb from room)
+        and cpu_sum <= (select cpu_units from room) + $25::int * ${DEFAULT_RESOURCES.cpu_units}
+        and memory_sum <= (select memory_mb from room) + $25::int * ${DEFAULT_RESOURCES.memory_mb}
     ),
     taken as (
       delete from ready_jobs
@@ -346,12 +361,13 @@ const TEXT = `
         array(select job_id from held where state = 'completed'),
         array(select job_id from held where state = 'failed')
       ) else 0 end as became_ready,
-      exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 10000) as big_waiting
+      exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 5000) as big_waiting,
+      (select reserved_cpu_units from room) as reserved_cpu_units, (select reserved_memory_mb from room) as reserved_memory_mb
     union all
     select
       l.job_id, l.token, j.type, j.name, j.payload, l.attempts + 1, j.timeout_seconds, j.max_attempts,
       j.initial_delay_seconds, j.backoff_multiplier, l.cpu_units, l.memory_mb, l.predicted_ms, p.checkpoint, l.lane, l.key,
-      l.urgency, l.nth, l.started_at is not null, null, null, null
+      l.urgency, l.nth, l.started_at is not null, null, null, null, null, null
     from lease l
     cross join lateral (
       select type, name, payload, timeout_seconds, max_attempts, initial_delay_seconds, backoff_multiplier

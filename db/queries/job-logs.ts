@@ -16,7 +16,7 @@ export const appendJobLogs = (linesJson: string): Query<never> => ({
     insert into job_logs (org_id, job_id, attempt, at, level, message)
     select l.org_id, l.job_id, l.attempt, line.at, line.level, line.message
     from rows from (
-      jsonb_to_recordset($1::jsonb) as (job_id uuid, token uuid, at timestamptz, level text, message text)
+      jsonb_to_recordset($1::jsonb) as (job_id uuid, token bigint, at timestamptz, level text, message text)
     ) with ordinality as line (job_id, token, at, level, message, position)
     join leases l on l.job_id = line.job_id and l.token = line.token
     order by line.position`,

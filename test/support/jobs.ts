@@ -1,9 +1,16 @@
 import { registerAccount } from '../../db/queries/accounts.ts'
+import {
+  type Claim,
+  type ClaimedJob,
+  type EndedAttempt,
+  type ExchangeHeader,
+  exchangeJobs,
+} from '../../db/queries/exchange.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
-import { type NewJob, submitJobs } from '../../db/queries/jobs.ts'
-import { type ClaimedJob, claimJobs } from '../../db/queries/leases.ts'
+import { type NewJob, submitJobs } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
-import { rankOf } from '../../db/rules/priority.ts'
+import { rankTerms } from '../../db/rules/priority.ts'
+import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 
 export type Tenant = { orgId: string; userId: string }
@@ -31,20 +38,75 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   name: 'a job',
   payload: {},
   priority: 'normal',
-  rank: rankOf(overrides.priority ?? 'normal'),
   tags: [],
   timeout_seconds: null,
   max_attempts: 3,
   initial_delay_seconds: 0,
   backoff_multiplier: 2,
+  ...DEFAULT_RESOURCES,
   run_at: null,
+  deadline: null,
+  depends_on: [],
+  on_parent_failure: 'fail',
+  ...rankTerms(overrides.priority ?? 'normal', overrides.timeout_seconds ?? null),
   ...overrides,
 })
 
 export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promise<string[]> => {
-  await run(submitJobs({ ...tenant, jobs }))
+  await run(submitJobs([{ ...tenant, jobs }]))
   return jobs.map(({ id }) => id)
 }
 
-export const claim = (run: Run, workerId = 'worker-1', limit = 10): Promise<ClaimedJob[]> =>
-  run(claimJobs({ workerId, types: ['test'], limit, leaseSeconds: 30 }))
+const NOTHING: Claim = {
+  limit: 0,
+  startNow: 0,
+  ahead: 0,
+  types: ['test'],
+  freeCpuUnits: 1_000,
+  freeMemoryMb: 1_000_000,
+  segments: [],
+  ageAllowanceMs: 0,
+  ageLimit: 0,
+  ageFromKey: 0,
+}
+
+/** Everything in the order of rank, from one end to the other. */
+const WHOLE_ORDER = [{ fromLane: -5_000, fromKey: 0, toLane: 5_000, toKey: 0 }]
+
+/** One exchange as a worker makes it: by rank, all of it started at once, unless told otherwise. */
+export const exchange = async (
+  run: Run,
+  options: {
+    workerId?: string
+    ended?: EndedAttempt[]
+    started?: { job_id: string; token: string; ranMs: number }[]
+    claim?: Partial<Claim>
+  } = {},
+): Promise<{ header: ExchangeHeader; claimed: ClaimedJob[] }> => {
+  const limit = options.claim?.limit ?? 0
+  const [header, ...claimed] = await run(
+    exchangeJobs({
+      workerId: options.workerId ?? 'worker-1',
+      leaseSeconds: 30,
+      ended: options.ended ?? [],
+      started: options.started ?? [],
+      claim: { ...NOTHING, startNow: limit, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
+    }),
+  )
+  return {
+    header: header as ExchangeHeader,
+    claimed: (claimed as ClaimedJob[]).sort((a, b) => a.nth - b.nth),
+  }
+}
+
+export const claim = async (run: Run, workerId = 'worker-1', limit = 10): Promise<ClaimedJob[]> =>
+  (await exchange(run, { workerId, claim: { limit } })).claimed
+
+/** How an attempt of a test ends. */
+export const completed = ({ job_id, token }: ClaimedJob, result: unknown = null): EndedAttempt => ({
+  job_id,
+  token,
+  ranMs: 5,
+  state: 'completed',
+  resultJson: result === null ? null : JSON.stringify(result),
+})
