@@ -18,7 +18,7 @@ const JOB_OPTIONS = { removeOnComplete: true, removeOnFail: true }
 export const bullmq = (): Contender => ({
   key: 'bullmq',
   name: 'BullMQ',
-  about: '6, Redis with appendfsync everysec, 100 jobs at a time',
+  about: '6, Redis with appendfsync everysec, 50 jobs at a time',
   store: 'redis',
   share: 1,
   worker: { file: new URL('./bullmq-worker.ts', import.meta.url) },

@@ -69,7 +69,10 @@ export const startWorkers = async (
   }
 }
 
-const spawnWorker = (contender: Contender, options: { url: string; mode: Mode }): ChildProcess =>
+const spawnWorker = (
+  contender: Contender,
+  options: { url: string; count: number; mode: Mode },
+): ChildProcess =>
   fork(fileURLToPath(contender.worker.file), {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     env: {
@@ -79,6 +82,7 @@ const spawnWorker = (contender: Contender, options: { url: string; mode: Mode })
       ...contender.worker.env,
       BENCH_URL: options.url,
       BENCH_MODE: options.mode,
+      BENCH_WORKERS: String(options.count),
     },
   })
 
