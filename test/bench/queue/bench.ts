@@ -16,16 +16,18 @@ import { printHttp, printStandings, printTargets } from './tables.ts'
 import { checkTargets } from './targets.ts'
 
 /** SmartQueue beside the queues it is compared with: one machine, one Postgres with fsync on, no-op jobs. */
-export const benchQueue = async ({ say, quick }: BenchOptions): Promise<BenchReport> => {
-  const sizes = quick ? QUICK : FULL
-  const contenders = await findContenders(say)
+export const benchQueue = async (options: BenchOptions): Promise<BenchReport> => {
+  const sizes = options.quick ? QUICK : FULL
   const startedMs = performance.now()
+  const elapsedSeconds = (): number => Math.round((performance.now() - startedMs) / 1000)
+  const say = (line: string): void => options.say(`${String(elapsedSeconds()).padStart(4)} s  ${line}`)
+  const contenders = await findContenders(say)
   const { medians, rounds, http } = await withArena(say, async (arena) => ({
     ...(await runRounds(arena, contenders, { sizes, say })),
     http: await arena.withEmpty(smartqueue, (url) => benchHttp(url, { requests: sizes.httpRequests, say })),
   }))
   const targets = checkTargets(medians)
-  const seconds = Math.round((performance.now() - startedMs) / 1000)
+  const seconds = elapsedSeconds()
   return {
     data: {
       machine: { cores: availableParallelism(), cpu: cpus()[0]?.model, node: process.version },

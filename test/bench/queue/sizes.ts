@@ -1,6 +1,6 @@
 export type Sizes = {
   rounds: number
-  /** Queued for a plain drain. A contender with a share below 1 gets that part of it, and of the next two. */
+  /** Queued for a plain drain: far more than four workers fetch ahead. Of it and `measured` a contender gets its share. */
   drain: number
   /** How many are run of a queue that is longer than that. */
   measured: number
@@ -18,7 +18,7 @@ export type Sizes = {
 /** A quarter of an hour on 2 cores. */
 export const FULL: Sizes = {
   rounds: 3,
-  drain: 40_000,
+  drain: 60_000,
   measured: 40_000,
   long: 200_000,
   snapshotCapMs: 20_000,
@@ -33,9 +33,9 @@ export const FULL: Sizes = {
 export const QUICK: Sizes = {
   rounds: 1,
   drain: 4_000,
-  measured: 4_000,
-  long: 8_000,
-  snapshotCapMs: 3_000,
+  measured: 3_000,
+  long: 6_000,
+  snapshotCapMs: 2_000,
   huge: 20_000,
   oneByOne: 50,
   concurrent: 300,

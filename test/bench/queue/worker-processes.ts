@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Contender } from './contender.ts'
 import { type Curve, createCurve } from './curve.ts'
@@ -17,6 +18,8 @@ export type WorkerProcesses = {
   readonly failed: Promise<never>
   stop(): Promise<void>
 }
+
+const START_MS = 30_000
 
 /** Real processes, each with one worker of the contender. Resolves when all of them are at work. */
 export const startWorkers = async (
@@ -49,7 +52,7 @@ export const startWorkers = async (
   // Reported by whoever waits; unheard, it would end the benchmark without its clean-up.
   failed.catch(() => {})
   try {
-    await Promise.race([Promise.all(children.map(untilReady)), failed])
+    await Promise.race([Promise.all(children.map(untilReady)), failed, giveUp(contender)])
   } catch (error) {
     await stop()
     throw error
@@ -92,6 +95,12 @@ const untilReady = (child: ChildProcess): Promise<void> =>
       if (message.kind === 'ready') resolve()
     })
   })
+
+/** With too few jobs queued, one worker may hold all of them while another waits for its first. */
+const giveUp = async (contender: Contender): Promise<never> => {
+  await delay(START_MS, undefined, { ref: false })
+  throw new Error(`Not all workers of ${contender.name} hold a job after ${START_MS} ms`)
+}
 
 /** At once: its database is thrown away, and a worker that drains would still be measured by the next one. */
 const end = async (child: ChildProcess): Promise<void> => {
