@@ -3,8 +3,9 @@ import {
   type Claim,
   type ClaimedJob,
   type EndedAttempt,
-  type ExchangeHeader,
+  type ExchangeNews,
   exchangeJobs,
+  readExchange,
 } from '../../db/queries/exchange.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { type NewJob, submitJobs } from '../../db/queries/submission.ts'
@@ -82,9 +83,9 @@ export const exchange = async (
     started?: { job_id: string; token: string; ranMs: number }[]
     claim?: Partial<Claim>
   } = {},
-): Promise<{ header: ExchangeHeader; claimed: ClaimedJob[] }> => {
+): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
   const limit = options.claim?.limit ?? 0
-  const [header, ...claimed] = await run(
+  const rows = await run(
     exchangeJobs({
       workerId: options.workerId ?? 'worker-1',
       leaseSeconds: 30,
@@ -93,20 +94,25 @@ export const exchange = async (
       claim: { ...NOTHING, startNow: limit, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
     }),
   )
-  return {
-    header: header as ExchangeHeader,
-    claimed: (claimed as ClaimedJob[]).sort((a, b) => a.nth - b.nth),
-  }
+  return readExchange(rows)
 }
 
 export const claim = async (run: Run, workerId = 'worker-1', limit = 10): Promise<ClaimedJob[]> =>
   (await exchange(run, { workerId, claim: { limit } })).claimed
 
-/** How an attempt of a test ends. */
-export const completed = ({ job_id, token }: ClaimedJob, result: unknown = null): EndedAttempt => ({
+/** What every end of an attempt says. */
+export const held = ({ job_id, token, org_id, stream_id, attempt, started }: ClaimedJob) => ({
   job_id,
   token,
+  org_id,
+  stream_id,
+  attempt,
   ranMs: 5,
+  announced: started,
+})
+
+export const completed = (job: ClaimedJob, result: unknown = null): EndedAttempt => ({
+  ...held(job),
   state: 'completed',
   resultJson: result === null ? null : JSON.stringify(result),
 })

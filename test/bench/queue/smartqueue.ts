@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { registerJobTypes } from '../../../db/queries/job-types.ts'
-import { submitJobs } from '../../../db/queries/jobs.ts'
+import { submitJobs } from '../../../db/queries/submission.ts'
 import type { Query } from '../../../db/query.ts'
 import { migrateDatabase, withClient } from '../../../worker-runtime/migrate.ts'
 import { newJob, seedTenant, type Tenant } from '../../support/jobs.ts'
@@ -33,8 +33,8 @@ const openClient = async (url: string, connections: number): Promise<QueueClient
   const pool = new pg.Pool({ connectionString: url, max: connections })
   const run = runOn(pool)
   return {
-    add: () => run(submitJobs({ ...tenant, jobs: [noopJob()] })),
-    addMany: (count) => run(submitJobs({ ...tenant, jobs: Array.from({ length: count }, noopJob) })),
+    add: () => run(submitJobs([{ ...tenant, jobs: [noopJob()] }])),
+    addMany: (count) => run(submitJobs([{ ...tenant, jobs: Array.from({ length: count }, noopJob) }])),
     unfinished: async () => Number((await pool.query(UNFINISHED)).rows[0].jobs),
     close: () => pool.end(),
   }
@@ -60,21 +60,25 @@ const UNFINISHED = `
 
 /** What the statements of the product leave behind of a job that went well. */
 const SEED_FINISHED = `
-  with job as (
+  with stream as (
+    insert into streams (org_id, type, name)
+    values ($1::uuid, '${JOB_TYPE}', 'noop')
+    on conflict on constraint streams_identity do update
+    set name = excluded.name
+    returning id
+  ),
+  job as (
     insert into jobs (
-      id, org_id, created_by, type, name, payload, priority, rank, tags,
-      max_attempts, initial_delay_seconds, backoff_multiplier, created_at
+      org_id, id, created_by, stream_id, type, name, payload, priority, tags, max_attempts, initial_delay_seconds,
+      backoff_multiplier, cpu_units, memory_mb, on_parent_failure, predicted_ms, predicted_p90_ms, prediction_source,
+      rank_base, rank_slope, created_at
     )
     select
-      uuidv7(interval '-1 day'), $1::uuid, $2::uuid, '${JOB_TYPE}', 'noop', '${JSON.stringify(PAYLOAD)}'::jsonb,
-      'normal', 0, '{}', 3, 0, 2, now() - interval '1 day'
-    from generate_series(1, $3::int)
-    returning id, org_id, created_at
-  ),
-  attempt as (
-    insert into attempts (job_id, org_id, attempt, outcome, worker_id, started_at, finished_at)
-    select id, org_id, 1, 'completed', 'seed', created_at, created_at
-    from job
+      $1::uuid, uuidv7(interval '-1 day'), $2::uuid, stream.id, '${JOB_TYPE}', 'noop',
+      '${JSON.stringify(PAYLOAD)}'::jsonb, 'normal', '{}', 3, 0, 2, 1, 64, 'fail', 1000, 10000, 'default', 0, 1,
+      now() - interval '1 day'
+    from stream, generate_series(1, $3::int)
+    returning id, org_id, stream_id, created_at
   ),
   event as (
     insert into job_events (org_id, job_id, state, attempt, at)
@@ -82,6 +86,8 @@ const SEED_FINISHED = `
     from job
     cross join (values ('ready', 0), ('running', 1), ('completed', 1)) as step (state, attempt)
   )
-  insert into finished_jobs (job_id, org_id, state, attempts, worker_id, started_at, finished_at)
-  select id, org_id, 'completed', 1, 'seed', created_at, created_at
+  insert into finished_jobs (
+    org_id, job_id, stream_id, state, attempts, worker_id, started_at, runtime_ms, finished_at
+  )
+  select org_id, id, stream_id, 'completed', 1, 'seed', created_at, 1, created_at
   from job`
