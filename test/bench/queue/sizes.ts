@@ -21,10 +21,10 @@ export const FULL: Sizes = {
   drain: 60_000,
   measured: 40_000,
   long: 200_000,
-  snapshotCapMs: 20_000,
+  snapshotCapMs: 15_000,
   huge: 1_000_000,
   oneByOne: 500,
-  concurrent: 5_000,
+  concurrent: 3_000,
   pickups: 100,
   httpRequests: 3_000,
 }
