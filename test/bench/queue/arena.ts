@@ -5,7 +5,7 @@ export type Arena = {
   storeOf(contender: Contender): Store
   /** Hands over a fresh database with the queue installed, and drops it afterwards. */
   withEmpty<T>(contender: Contender, measure: (url: string) => Promise<T>): Promise<T>
-  /** The same with jobs queued; from the second time on a copy, where the store can copy. */
+  /** The same with jobs queued: a copy of a database that was loaded once. */
   withLoaded<T>(contender: Contender, load: Load, measure: (url: string) => Promise<T>): Promise<T>
 }
 
@@ -37,12 +37,10 @@ export const createArena = (stores: Partial<Record<Contender['store'], Store>>):
   }
 
   const copyLoaded = async (contender: Contender, load: Load): Promise<string> => {
-    const { copy } = storeOf(contender)
-    if (!copy) return createLoaded(contender, load)
-    const key = `${contender.store} ${contender.key} ${load.queued} ${load.finished ?? 0}`
+    const key = `${contender.key} ${load.queued} ${load.finished ?? 0}`
     const original = originals.get(key) ?? createLoaded(contender, load)
     originals.set(key, original)
-    return copy(await original)
+    return storeOf(contender).copy(await original)
   }
 
   const dropAfter = async <T>(

@@ -30,7 +30,7 @@ export type QueueClient = {
 export type Store = {
   create(): Promise<string>
   /** A copy of a database, ready faster than a second one could be filled. */
-  copy?(url: string): Promise<string>
+  copy(url: string): Promise<string>
   drop(url: string): Promise<void>
   /** Brings a filled database to rest: whatever filling it left to do is done before the clock runs. */
   settle(url: string): Promise<void>

@@ -1,41 +1,48 @@
 import { type Arena, addInBatches, withQueue } from './arena.ts'
 import type { Contender, QueueClient } from './contender.ts'
-
-/** Jobs a second, one after the other on one connection. */
-export const enqueueOneByOne = (arena: Arena, contender: Contender, jobs: number): Promise<number> =>
-  measure(arena, contender, { connections: 1, jobs }, async (queue) => {
-    for (let n = 0; n < jobs; n++) await queue.add()
-  })
-
-/** Jobs a second in batches of 1,000, one after the other on one connection. */
-export const enqueueInBatches = (arena: Arena, contender: Contender, jobs: number): Promise<number> =>
-  measure(arena, contender, { connections: 1, jobs }, (queue) => addInBatches(queue, jobs))
+import type { Measurements } from './metrics.ts'
 
 export const IN_FLIGHT = 50
 
-/** Jobs a second of 50 submitters, each of which waits for its job before it sends the next. */
-export const enqueueConcurrently = (arena: Arena, contender: Contender, jobs: number): Promise<number> =>
-  measure(arena, contender, { connections: IN_FLIGHT, jobs }, async (queue) => {
-    let left = jobs
-    const submitter = async (): Promise<void> => {
-      while (left-- > 0) await queue.add()
-    }
-    await Promise.all(Array.from({ length: IN_FLIGHT }, submitter))
-  })
-
-const measure = (
+/** Jobs a second, nobody running any: one after the other, from 50 submitters, and in batches of 1,000. */
+export const measureEnqueue = (
   arena: Arena,
   contender: Contender,
-  options: { connections: number; jobs: number },
-  submit: (queue: QueueClient) => Promise<void>,
-): Promise<number> =>
+  jobs: { oneByOne: number; concurrent: number; inBatches: number },
+): Promise<Measurements> =>
   arena.withEmpty(contender, async (url) => {
     await arena.storeOf(contender).settle(url)
-    return withQueue(contender, { url, connections: options.connections }, async (queue) => {
-      // Opens the connections and prepares the statements.
-      await Promise.all(Array.from({ length: options.connections }, () => queue.add()))
-      const startMs = performance.now()
-      await submit(queue)
-      return (options.jobs / (performance.now() - startMs)) * 1000
-    })
+    const rate = (connections: number, count: number, submit: Submit): Promise<number> =>
+      withQueue(contender, { url, connections }, (queue) => rateOf(queue, { connections, count, submit }))
+    return {
+      enqueue_one: await rate(1, jobs.oneByOne, oneByOne),
+      enqueue_concurrent: await rate(IN_FLIGHT, jobs.concurrent, concurrently),
+      enqueue_batch: await rate(1, jobs.inBatches, addInBatches),
+    }
   })
+
+type Submit = (queue: QueueClient, count: number) => Promise<void>
+
+const rateOf = async (
+  queue: QueueClient,
+  { connections, count, submit }: { connections: number; count: number; submit: Submit },
+): Promise<number> => {
+  // Opens the connections and prepares the statements.
+  await Promise.all(Array.from({ length: connections }, () => queue.add()))
+  const startMs = performance.now()
+  await submit(queue, count)
+  return (count / (performance.now() - startMs)) * 1000
+}
+
+const oneByOne: Submit = async (queue, count) => {
+  for (let n = 0; n < count; n++) await queue.add()
+}
+
+/** Each submitter waits for its job before it sends the next. */
+const concurrently: Submit = async (queue, count) => {
+  let left = count
+  const submitter = async (): Promise<void> => {
+    while (left-- > 0) await queue.add()
+  }
+  await Promise.all(Array.from({ length: IN_FLIGHT }, submitter))
+}

@@ -1,7 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { mkdir } from 'node:fs/promises'
+import { cp, mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../../worker-runtime/local/ports.ts'
 import { type ProcessGroup, trackGroup } from '../../../worker-runtime/local/process-group.ts'
 import type { Reaper } from '../../../worker-runtime/local/reaper-link.ts'
@@ -11,14 +12,20 @@ import { treeCpuMs } from './process-cpu.ts'
 export const isRedisInstalled = (): boolean =>
   spawnSync('redis-server', ['--version'], { stdio: 'ignore' }).status === 0
 
+/** With everysec, the log is complete a second after the last write. */
+const FSYNC_MS = 1_500
+
 /** A server for each database: it starts in a moment, and is as empty as a new one. */
 export const startRedisStore = (folder: string, reaper: Reaper): Store => {
   const servers = new Map<string, ProcessGroup>()
 
-  const create = async (): Promise<string> => {
+  const dirOf = (port: number | string): string => join(folder, `redis-${port}`)
+
+  const create = async (from?: string): Promise<string> => {
     const port = await freePort()
-    const dir = join(folder, `redis-${port}`)
-    await mkdir(dir, { recursive: true })
+    const dir = dirOf(port)
+    if (from) await cp(dirOf(new URL(from).port), dir, { recursive: true })
+    else await mkdir(dir, { recursive: true })
     const server = await startRedis(port, dir)
     reaper.guard({ pid: server.pid, signal: 'SIGTERM', graceMs: 2_000 })
     const url = `redis://127.0.0.1:${port}`
@@ -29,12 +36,15 @@ export const startRedisStore = (folder: string, reaper: Reaper): Store => {
   const drop = async (url: string): Promise<void> => {
     await servers.get(url)?.stop()
     servers.delete(url)
+    await rm(dirOf(new URL(url).port), { recursive: true, force: true })
   }
 
   return {
-    create,
+    create: () => create(),
+    // Its log is all of a database: a server that starts on a copy of it has the same jobs.
+    copy: create,
     drop,
-    settle: async () => {},
+    settle: () => delay(FSYNC_MS),
     usage: async (url) => {
       const pid = servers.get(url)?.pid
       return { cpuMs: pid === undefined ? undefined : treeCpuMs(pid), walBytes: undefined }

@@ -24,7 +24,11 @@ export const smartqueue: Contender = {
   open: async (url, connections) => openClient(url, connections),
   seedFinished: async (url, count) => {
     const tenant = await withClient(url, findTenant)
-    await withClient(url, (client) => client.query(SEED_FINISHED, [tenant.orgId, tenant.userId, count]))
+    await withClient(url, async (client) => {
+      // Leaves the foreign keys unchecked, which takes most of the time.
+      await client.query('set session_replication_role = replica')
+      await client.query(SEED_FINISHED, [tenant.orgId, tenant.userId, count])
+    })
   },
 }
 

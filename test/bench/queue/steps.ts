@@ -3,7 +3,7 @@ import { percentile } from '../report.ts'
 import type { Arena } from './arena.ts'
 import type { Contender } from './contender.ts'
 import { type Drain, drain } from './drain.ts'
-import { enqueueConcurrently, enqueueInBatches, enqueueOneByOne } from './enqueue.ts'
+import { measureEnqueue } from './enqueue.ts'
 import { type Measurements, SUBJECT } from './metrics.ts'
 import { pickupTimes } from './pickup.ts'
 import type { Sizes } from './sizes.ts'
@@ -47,11 +47,7 @@ export const createSteps = (arena: Arena, sizes: Sizes, pickups: Map<string, num
   return [
     {
       name: 'enqueue',
-      run: async (contender) => ({
-        enqueue_one: await enqueueOneByOne(arena, contender, sizes.oneByOne),
-        enqueue_batch: await enqueueInBatches(arena, contender, sizes.drain),
-        enqueue_concurrent: await enqueueConcurrently(arena, contender, sizes.concurrent),
-      }),
+      run: (contender) => measureEnqueue(arena, contender, { ...sizes, inBatches: sizes.drain }),
     },
     {
       name: 'drain, 1 worker',
