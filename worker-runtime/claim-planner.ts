@@ -74,7 +74,7 @@ export const createClaimPlanner = (options: {
       deep = claimed.length >= claim.limit
       reserved = news.reserved
       floors.observe(news, !deep || news.big_waiting)
-      age.observe({ jobs: claimed.length, predictedMs: news.predicted_ms, agedMs: news.aged_ms })
+      age.observe({ jobs: claimed.length, predictedMs: news.predicted_ms ?? 0, agedMs: news.aged_ms ?? 0 })
     },
     mayClaimMore: () => deep && room().now > 0,
     othersAreIdle: () => {

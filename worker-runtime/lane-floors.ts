@@ -59,7 +59,7 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
     ageFrom: () => floors.get(AGE) ?? 0,
     observe: (claimed, exhaustive) => {
       if (exhaustive) return clear()
-      for (const [lane, key] of Object.entries(claimed.floors)) floors.set(Number(lane), key)
+      for (const [lane, key] of Object.entries(claimed.floors ?? {})) floors.set(Number(lane), key)
       if (claimed.age_floor !== null) floors.set(AGE, claimed.age_floor)
     },
   }

@@ -67,10 +67,14 @@ export type ClaimedJob = ClaimedRow & {
 export type ExchangeNews = {
   /** Of all leases of this claim. */
   token: string
-  /** The claimed jobs in their order: id, attempt, whether it counts as started, cpu units, memory. */
-  claims: [string, number, boolean, number, number][]
+  /** The claimed jobs in their order, one value each; null instead of empty. */
+  job_ids: string[] | null
+  attempts: number[] | null
+  started: boolean[] | null
+  cpu_units: number[] | null
+  memory_mb: number[] | null
   /** Of those that have one. */
-  checkpoints: Record<string, unknown>
+  checkpoints: Record<string, unknown> | null
   /** Jobs whose lease was no longer held. */
   lost: string[]
   /** Dependents that the ends have made ready. */
@@ -80,10 +84,10 @@ export type ExchangeNews = {
   /** Room is kept for a job that has a reservation with this worker. */
   reserved: boolean
   /** Predicted work claimed, and how much of it because it was the oldest. */
-  predicted_ms: number
-  aged_ms: number
+  predicted_ms: number | null
+  aged_ms: number | null
   /** The smallest key claimed of each lane, and of the oldest. */
-  floors: Record<string, number>
+  floors: Record<string, number> | null
   age_floor: number | null
 }
 
@@ -101,11 +105,18 @@ export const readExchange = (rows: readonly ExchangeRow[]): { news: ExchangeNews
     else jobs.set(row.job_id, row)
   }
   if (!news) throw new Error('An exchange answers at least one row')
-  const { token, checkpoints } = news
-  const claimed = news.claims.flatMap(([job_id, attempt, started, cpu_units, memory_mb]) => {
+  const { token, attempts, started, cpu_units, memory_mb, checkpoints } = news
+  const claimed = (news.job_ids ?? []).flatMap((job_id, n) => {
     const job = jobs.get(job_id)
-    const lease = { token, attempt, started, cpu_units, memory_mb, checkpoint: checkpoints[job_id] ?? null }
-    return job ? Object.assign(job, lease) : []
+    if (!job) return []
+    return Object.assign(job, {
+      token,
+      attempt: attempts?.[n] ?? 1,
+      started: started?.[n] ?? false,
+      cpu_units: cpu_units?.[n] ?? 0,
+      memory_mb: memory_mb?.[n] ?? 0,
+      checkpoint: checkpoints?.[job_id] ?? null,
+    })
   })
   return { news, claimed }
 }
@@ -399,36 +410,42 @@ const TEXT = `
     select
       json_build_object(
         'token', (select token from token)::text,
-        'claims', (
-          select coalesce(
-            json_agg(json_build_array(job_id, attempts + 1, started_at is not null, cpu_units, memory_mb)), '[]'
-          )
-          from chosen
+        'job_ids', job_ids,
+        'attempts', attempts,
+        'started', started,
+        'cpu_units', cpu_units,
+        'memory_mb', memory_mb,
+        'predicted_ms', predicted_ms,
+        'aged_ms', aged_ms,
+        'age_floor', age_floor,
+        'floors', (
+          select json_object_agg(lane, key)
+          from (select lane, min(key) as key from chosen group by lane) floor
         ),
         'checkpoints', (
-          select coalesce(json_object_agg(job_id, checkpoint), '{}')
+          select json_object_agg(job_id, checkpoint)
           from job_progress
-          where job_id = any (array(select job_id from chosen))
+          where job_id = any (job_ids)
             and checkpoint is not null
         ),
         'lost', array(select job_id from unnest($3::uuid[]) as e (job_id) where job_id not in (select job_id from gone)),
-        'became_ready', case when exists (select from held) then settle_dependents(
+        'became_ready', case when cardinality($3::uuid[]) > 0 then settle_dependents(
           array(select job_id from held where state = 'completed'),
           array(select job_id from held where state = 'failed')
         ) else 0 end,
         'big_waiting', exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 5000),
-        'reserved', (select reserved_cpu_units > 0 or reserved_memory_mb > 0 from room),
-        'predicted_ms', (select coalesce(sum(predicted_ms), 0) from chosen),
-        'aged_ms', (select coalesce(sum(predicted_ms) filter (where urgency = 2), 0) from chosen),
-        'floors', (
-          select coalesce(json_object_agg(lane, key), '{}')
-          from (select lane, min(key) as key from chosen group by lane) floor
-        ),
-        'age_floor', (select min(key) filter (where urgency = 2) from chosen)
+        'reserved', (select reserved_cpu_units > 0 or reserved_memory_mb > 0 from room)
       ) as news,
       null::uuid as job_id, null::uuid as org_id, null::bigint as stream_id, null as type, null as name,
       null::jsonb as payload, null::int as timeout_seconds, null::int as max_attempts,
       null::double precision as initial_delay_seconds, null::double precision as backoff_multiplier
+    from (
+      select
+        array_agg(job_id) as job_ids, array_agg(attempts + 1) as attempts, array_agg(started_at is not null) as started,
+        array_agg(cpu_units) as cpu_units, array_agg(memory_mb) as memory_mb, sum(predicted_ms) as predicted_ms,
+        sum(predicted_ms) filter (where urgency = 2) as aged_ms, min(key) filter (where urgency = 2) as age_floor
+      from chosen
+    ) claim
     union all
     select
       null, id, org_id, stream_id, type, name, payload, timeout_seconds, max_attempts, initial_delay_seconds,
