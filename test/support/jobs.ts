@@ -61,14 +61,11 @@ export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promis
 const NOTHING: Claim = {
   limit: 0,
   startNow: 0,
-  ahead: 0,
   types: ['test'],
-  freeCpuUnits: 1_000,
-  freeMemoryMb: 1_000_000,
+  order: 'rank',
   segments: [],
-  ageAllowanceMs: 0,
-  ageLimit: 0,
   ageFromKey: 0,
+  sized: null,
 }
 
 /** Everything in the order of rank, from one end to the other. */
@@ -81,6 +78,7 @@ export const exchange = async (
     workerId?: string
     ended?: EndedAttempt[]
     started?: { job_id: string; token: string; ranMs: number }[]
+    closed?: string[]
     claim?: Partial<Claim>
   } = {},
 ): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
@@ -91,6 +89,7 @@ export const exchange = async (
       leaseSeconds: 30,
       ended: options.ended ?? [],
       started: options.started ?? [],
+      closed: options.closed ?? [],
       claim: { ...NOTHING, startNow: limit, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
     }),
   )
