@@ -11,6 +11,12 @@ const settings = {
   PORT: wholeNumber(1, 65_535).default(8787),
   SMARTQUEUE_HOME: z.string().min(1).default('.smartqueue'),
   SMARTQUEUE_WORKER_SLOTS: wholeNumber(1, 1000).default(10),
+  /** As many as slots, unless set. */
+  SMARTQUEUE_WORKER_CPU_UNITS: wholeNumber(1, 100_000).optional(),
+  /** The memory of the machine or of its container, unless set. */
+  SMARTQUEUE_WORKER_MEMORY_MB: wholeNumber(1, 100_000_000).optional(),
+  SMARTQUEUE_POLICY: z.enum(['learned', 'fifo']).default('learned'),
+  SMARTQUEUE_RETENTION_DAYS: wholeNumber(1, 36_500).default(30),
   SMARTQUEUE_MIN_WORKERS: wholeNumber(1, 50).default(1),
   SMARTQUEUE_DRAIN_SECONDS: wholeNumber(0, 3600).default(25),
   SMARTQUEUE_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
@@ -28,7 +34,7 @@ const settings = {
 }
 
 /** Names that other releases of SmartQueue read. Set ahead of an upgrade, they do no harm here. */
-const OTHER_RELEASES = ['SMARTQUEUE_POLICY', 'SMARTQUEUE_MAX_WORKERS', 'SMARTQUEUE_SHELL_ALLOW']
+const OTHER_RELEASES = ['SMARTQUEUE_MAX_WORKERS', 'SMARTQUEUE_SHELL_ALLOW']
 
 const schema = z.object(settings)
 

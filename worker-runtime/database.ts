@@ -9,10 +9,27 @@ export type Database = {
 
 const RETRY_PAUSE_MS = 500
 
+/**
+ * Settings for the sessions that exchange jobs. Their statement is planned once and for good: the planner's guesses
+ * about queue tables, which are empty at one moment and hold a million rows at the next, are worth nothing.
+ */
+export const PINNED_PLAN = {
+  plan_cache_mode: 'force_generic_plan',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  enable_seqscan: 'off',
+  enable_material: 'off',
+  jit: 'off',
+} as const
+
+/** What commits need not wait for: a crash of the server undoes the last of them. */
+export const RELAXED_COMMIT = { synchronous_commit: 'off' } as const
+
 export const createDatabase = (options: {
   url: string
   applicationName: string
   maxConnections: number
+  settings?: Readonly<Record<string, string>>
   onError: (error: Error) => void
 }): Database => {
   const pool = new pg.Pool({
@@ -24,7 +41,14 @@ export const createDatabase = (options: {
     // Three tries fit into a lease. The server gives up first, so that nothing commits after we have.
     query_timeout: 10_000,
     statement_timeout: 9_000,
+    // A worker that was idle for a while starts its next job without connecting first.
+    idleTimeoutMillis: 0,
   })
+  const settings = Object.entries(options.settings ?? {})
+  if (settings.length > 0) {
+    const text = settings.map(([name, value]) => `set ${name} = ${value}`).join('; ')
+    pool.on('connect', (client) => void client.query(text).catch(options.onError))
+  }
   // An idle connection that breaks (a restart of Postgres) is replaced by the pool; unheard it ends the process.
   pool.on('error', options.onError)
   return {

@@ -1,12 +1,17 @@
-import { type LeaseKey, renewLeases } from '../db/queries/leases.ts'
+import type { LeaseKey } from '../db/queries/exchange.ts'
+import { renewLeases } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
 import { createPoller } from './poller.ts'
 
 export const LEASE_SECONDS = 30
 const RENEW_MS = 10_000
 
+export type Loss = 'lease_lost' | 'cancelled'
+
 export type LeaseKeeper = {
   start(): void
+  /** Some of the held jobs may have been cancelled: looks now. */
+  checkCancelled(): void
   stop(): Promise<void>
 }
 
@@ -17,32 +22,44 @@ export type LeaseKeeper = {
 export const createLeaseKeeper = (options: {
   run: Run
   held: () => (LeaseKey & { claimedAtMs: number })[]
-  onLost: (token: string) => void
+  onLost: (key: LeaseKey, why: Loss) => void
   onError: (error: Error) => void
   now?: () => number
 }): LeaseKeeper => {
   const now = options.now ?? (() => performance.now())
   let renewedAtMs = Number.NEGATIVE_INFINITY
+  let cancellations = 0
 
   const renew = async (): Promise<number> => {
     const held = options.held()
     if (held.length === 0) return RENEW_MS
+    const why: Loss = cancellations > 0 ? 'cancelled' : 'lease_lost'
+    cancellations = 0
     const askedAtMs = now()
     try {
-      const kept = new Set((await options.run(renewLeases(held, LEASE_SECONDS))).map((row) => row.token))
+      const tokens = [...new Set(held.map(({ token }) => token))]
+      const leases = await options.run(renewLeases(tokens, LEASE_SECONDS))
       renewedAtMs = askedAtMs
-      for (const { token } of held) if (!kept.has(token)) options.onLost(token)
+      const kept = new Set(leases.flatMap(({ token, job_ids }) => job_ids.map((job_id) => `${job_id} ${token}`)))
+      for (const key of held) if (!kept.has(`${key.job_id} ${key.token}`)) options.onLost(key, why)
       return RENEW_MS
     } catch (error) {
       options.onError(error as Error)
-      for (const { token, claimedAtMs } of held) {
-        const safeUntilMs = Math.max(renewedAtMs, claimedAtMs) + LEASE_SECONDS * 1000
-        if (now() >= safeUntilMs) options.onLost(token)
+      for (const key of held) {
+        const safeUntilMs = Math.max(renewedAtMs, key.claimedAtMs) + LEASE_SECONDS * 1000
+        if (now() >= safeUntilMs) options.onLost(key, 'lease_lost')
       }
       return 1_000
     }
   }
 
   const poller = createPoller({ step: renew, onError: options.onError })
-  return { start: poller.start, stop: poller.stop }
+  return {
+    start: poller.start,
+    checkCancelled: () => {
+      cancellations++
+      poller.wake()
+    },
+    stop: poller.stop,
+  }
 }

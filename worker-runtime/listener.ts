@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { listenForReadyJobs, ping } from '../db/queries/notifications.ts'
+import { listen, ping } from '../db/queries/notifications.ts'
 import { createPoller } from './poller.ts'
 
 export type Listener = { start(): void; stop(): Promise<void> }
@@ -7,13 +7,13 @@ export type Listener = { start(): void; stop(): Promise<void> }
 const CHECK_MS = 15_000
 
 /**
- * Hears that jobs are ready, on a connection of its own. What was said while the connection was down is lost,
- * so each new connection counts as news; the claimer's slow poll covers the rest.
+ * Hears what other processes say, on a connection of its own. What was said while the connection was down is lost,
+ * so each new connection counts as news; the slow polls of the listeners' owners cover the rest.
  */
 export const createListener = (options: {
   url: string
   applicationName: string
-  onReady: (type: string) => void
+  onNotification: (channel: string, payload: string) => void
   onConnected: () => void
   onError: (error: Error) => void
 }): Listener => {
@@ -27,7 +27,7 @@ export const createListener = (options: {
       connectionTimeoutMillis: 5_000,
       query_timeout: 10_000,
     })
-    fresh.on('notification', ({ payload }) => options.onReady(payload ?? ''))
+    fresh.on('notification', ({ channel, payload }) => options.onNotification(channel, payload ?? ''))
     fresh.on('error', options.onError)
     fresh.on('end', () => {
       if (client !== fresh) return
@@ -36,7 +36,7 @@ export const createListener = (options: {
     })
     try {
       await fresh.connect()
-      await fresh.query(listenForReadyJobs().text)
+      await fresh.query(listen().text)
     } catch (error) {
       end(fresh)
       throw error

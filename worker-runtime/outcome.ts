@@ -1,20 +1,21 @@
+import type { EndedAttempt, HeldKey } from '../db/queries/exchange.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
-import type { ClaimedJob, EndedAttempt } from '../db/queries/leases.ts'
 import { retryDelayMs } from '../db/rules/retry.ts'
 import { JobError } from './handler-api.ts'
 
 /** How one execution ended, before it is decided what that means for the job. */
 export type Outcome =
-  | { kind: 'done'; result: unknown }
+  | { kind: 'done'; resultJson: string | null }
+  | { kind: 'snoozed'; ms: number }
   | { kind: 'failed'; error: JobFailure; permanent: boolean }
   /** The worker stops and the job did not finish: someone else starts over. */
   | { kind: 'released' }
-  /** The job belongs to someone else by now. */
+  /** The job belongs to someone else by now, or to nobody: it was cancelled. */
   | { kind: 'lost' }
 
 /** Why a running handler is told to stop. The reason of its `AbortSignal`. */
 export class ExecutionAborted extends Error {
-  readonly why: 'timeout' | 'lease_lost' | 'shutdown'
+  readonly why: 'timeout' | 'lease_lost' | 'cancelled' | 'shutdown'
 
   constructor(why: ExecutionAborted['why'], message: string) {
     super(message)
@@ -49,26 +50,36 @@ export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {
     case 'timeout':
       return { kind: 'failed', error: { code: 'timeout', message: aborted.message }, permanent: false }
     case 'lease_lost':
+    case 'cancelled':
       return { kind: 'lost' }
     case 'shutdown':
       return { kind: 'released' }
   }
 }
 
-/** The state that a finished or failed attempt puts its job in. */
+/** What the attempt needs to know of its job. */
+type Attempt = HeldKey & {
+  max_attempts: number
+  initial_delay_seconds: number
+  backoff_multiplier: number
+}
+
+/** The state that a finished, snoozed or failed attempt puts its job in. */
 export const endAttempt = (
-  job: ClaimedJob,
-  outcome: Extract<Outcome, { kind: 'done' | 'failed' }>,
-  random: () => number,
+  job: Attempt,
+  outcome: Extract<Outcome, { kind: 'done' | 'snoozed' | 'failed' }>,
+  options: { ranMs: number; announced: boolean; random: () => number },
 ): EndedAttempt => {
-  const key = { job_id: job.job_id, token: job.token }
-  if (outcome.kind === 'done') return { ...key, state: 'completed', result: outcome.result }
+  const { job_id, token, org_id, stream_id, attempt } = job
+  const end = { job_id, token, org_id, stream_id, attempt, ranMs: options.ranMs, announced: options.announced }
+  if (outcome.kind === 'done') return { ...end, state: 'completed', resultJson: outcome.resultJson }
+  if (outcome.kind === 'snoozed') return { ...end, state: 'pending', delayMs: outcome.ms }
   const policy = {
     maxAttempts: job.max_attempts,
     initialDelaySeconds: job.initial_delay_seconds,
     backoffMultiplier: job.backoff_multiplier,
   }
-  const delay_ms = outcome.permanent ? null : retryDelayMs(policy, job.attempt, random)
-  if (delay_ms === null) return { ...key, state: 'failed', error: outcome.error }
-  return { ...key, state: 'retrying', error: outcome.error, delay_ms }
+  const delayMs = outcome.permanent ? null : retryDelayMs(policy, attempt, options.random)
+  if (delayMs === null) return { ...end, state: 'failed', error: outcome.error }
+  return { ...end, state: 'retrying', error: outcome.error, delayMs }
 }

@@ -13,8 +13,11 @@ const LONGEST_PAUSE_MS = 10_000
 export const createPoller = (options: {
   step: () => Promise<number>
   onError: (error: Error) => void
+  longestPauseMs?: number
 }): Poller => {
+  const { longestPauseMs = LONGEST_PAUSE_MS } = options
   let timer: NodeJS.Timeout | undefined
+  let immediate: NodeJS.Immediate | undefined
   let current: Promise<void> | undefined
   let stopped = true
   let woken = false
@@ -22,7 +25,14 @@ export const createPoller = (options: {
 
   const schedule = (delayMs: number): void => {
     if (stopped) return
-    timer = setTimeout(begin, delayMs)
+    // A timer takes at least a millisecond.
+    if (delayMs === 0) immediate = setImmediate(begin)
+    else timer = setTimeout(begin, delayMs)
+  }
+
+  const cancel = (): void => {
+    clearTimeout(timer)
+    clearImmediate(immediate)
   }
 
   const begin = (): void => {
@@ -40,7 +50,7 @@ export const createPoller = (options: {
       return delayMs
     } catch (error) {
       options.onError(error as Error)
-      return Math.min(FIRST_PAUSE_MS * 2 ** failures++, LONGEST_PAUSE_MS)
+      return Math.min(FIRST_PAUSE_MS * 2 ** failures++, longestPauseMs)
     }
   }
 
@@ -52,12 +62,12 @@ export const createPoller = (options: {
     wake: () => {
       woken = true
       if (stopped || current || failures > 0) return
-      clearTimeout(timer)
+      cancel()
       begin()
     },
     stop: async () => {
       stopped = true
-      clearTimeout(timer)
+      cancel()
       await current
     },
   }

@@ -1,21 +1,29 @@
-import { hostname } from 'node:os'
+import { hostname, totalmem } from 'node:os'
+import { JOBS_CANCELLED, JOBS_READY, WORKER_IDLE } from '../db/channels.ts'
+import type { ClaimedJob } from '../db/queries/exchange.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
 import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../db/queries/schema-version.ts'
 import type { Run } from '../db/query.ts'
-import { createClaimer } from './claimer.ts'
+import { createCapacity } from './capacity.ts'
+import { createClaimPlanner } from './claim-planner.ts'
 import { UsageError } from './command.ts'
 import type { Config } from './config.ts'
-import { createDatabase } from './database.ts'
+import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from './database.ts'
+import { createDuties } from './duties.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
+import { createExchanger } from './exchanger.ts'
 import type { JobHandler } from './handler-api.ts'
+import { createHeartbeat } from './heartbeat.ts'
+import { createHeldJobs, describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
+import { createLeader } from './leader.ts'
+import { createLeadership } from './leadership.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
 import { createListener } from './listener.ts'
 import { createLogWriter } from './log-writer.ts'
 import type { Logger } from './logger.ts'
 import { describePayload } from './payload-schema.ts'
-import { createRecorder } from './recorder.ts'
-import { createRunningJobs } from './running-jobs.ts'
-import { createUpkeep } from './upkeep.ts'
+import { createProgressWriter } from './progress-writer.ts'
+import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
   readonly id: string
@@ -25,7 +33,7 @@ export type Worker = {
   stop(): Promise<void>
 }
 
-/** Enough for a claim, a record, a renewal and upkeep at the same time. */
+/** Enough for log lines, progress, a renewal, a heartbeat and a leader's duties side by side. */
 const MAX_CONNECTIONS = 4
 
 /** Puts the parts of a worker together. Each of them knows only what it is handed here. */
@@ -40,50 +48,125 @@ export const createWorker = (options: {
   const handlers = new Map(options.handlers.map((handler) => [handler.type, handler]))
   const types = [...handlers.keys()]
   const failed = (part: string) => (error: Error) => logger.error(`${part} failed`, { error })
+  let processed = 0
 
-  const database = createDatabase({
-    url,
-    applicationName: `smartqueue ${id}`,
-    maxConnections: MAX_CONNECTIONS,
-    onError: failed('idle connection'),
-  })
+  const connect = (maxConnections: number, settings: Record<string, string> = {}) =>
+    createDatabase({
+      url,
+      applicationName: `smartqueue ${id}`,
+      maxConnections,
+      settings,
+      onError: failed('idle connection'),
+    })
+  const database = connect(MAX_CONNECTIONS)
+  const durable = connect(1, PINNED_PLAN)
+  const relaxed = connect(1, { ...PINNED_PLAN, ...RELAXED_COMMIT })
   const { run } = database
+
   const egress = createGuardedFetch({ allow: config.SMARTQUEUE_HTTP_ALLOW })
   const logs = createLogWriter({ run, onError: failed('log writing') })
-  const recorder = createRecorder({ run, logs, onError: failed('recording') })
-  const jobs = createRunningJobs({
-    run,
-    handlers,
-    logs,
-    recorder,
-    fetch: egress.fetch,
-    logger,
-    onSettled: () => claimer.slotFreed(),
+  const progress = createProgressWriter({ run, onError: failed('progress writing') })
+  const slots = config.SMARTQUEUE_WORKER_SLOTS
+  const capacity = createCapacity({
+    slots,
+    cpuUnits: config.SMARTQUEUE_WORKER_CPU_UNITS ?? slots,
+    memoryMb: config.SMARTQUEUE_WORKER_MEMORY_MB ?? machineMemoryMb(),
   })
-  const claimer = createClaimer({
+  const jobs: HeldJobs = createHeldJobs({
+    handlers,
+    capacity,
+    tools: {
+      logFor: logs.logFor,
+      reportProgress: progress.report,
+      saveCheckpoint: progress.checkpoint,
+      fetch: egress.fetch,
+    },
+    logger,
+    random: Math.random,
+    onEnded: (held) => exchanger.record(held),
+    onFreed: () => exchanger.wake(),
+    onStarted: () => exchanger.announceSoon(),
+  })
+  const planner = createClaimPlanner({
+    types,
+    policy: config.SMARTQUEUE_POLICY,
+    capacity,
+    jobs: () => jobs,
+    now: () => performance.now(),
+  })
+  const exchanger = createExchanger({
+    workerId: id,
+    runDurable: durable.run,
+    runRelaxed: relaxed.run,
+    jobs,
+    planner,
+    beforeEnds: async () => {
+      await Promise.all([logs.flush(), progress.flush()])
+    },
+    onExchanged: (exchanged) => {
+      planner.observe(exchanged)
+      sharing.observe(exchanged)
+    },
+    onRecorded: (held) => {
+      processed++
+      logRecorded(logger, held)
+    },
+    logger,
+    onError: failed('exchange'),
+  })
+  const sharing = createWorkSharing({
     run,
     workerId: id,
-    types,
-    freeSlots: () => config.SMARTQUEUE_WORKER_SLOTS - jobs.count(),
-    onClaimed: jobs.begin,
-    onError: failed('claim'),
+    jobs,
+    planner,
+    capacity,
+    wake: exchanger.wake,
+    onError: failed('work sharing'),
+  })
+  const leaseKeeper = createLeaseKeeper({
+    run,
+    held: () =>
+      jobs.held().map(({ job: { job_id, token }, claimedAtMs }) => ({ job_id, token, claimedAtMs })),
+    onLost: jobs.lose,
+    onError: failed('lease renewal'),
   })
   const listener = createListener({
     url,
     applicationName: `smartqueue ${id} listener`,
-    onReady: (type) => {
-      if (handlers.has(type)) claimer.notify()
+    onNotification: (channel, payload) => {
+      if (channel === JOBS_READY && (payload === '' || handlers.has(payload))) sharing.jobsAreReady()
+      if (channel === JOBS_CANCELLED && payload === id) leaseKeeper.checkCancelled()
+      if (channel === WORKER_IDLE && payload !== id) sharing.workerIsIdle()
     },
-    onConnected: claimer.notify,
+    onConnected: () => {
+      exchanger.wake()
+      leaseKeeper.checkCancelled()
+    },
     onError: failed('listener'),
   })
-  const leaseKeeper = createLeaseKeeper({
+  const heartbeat = createHeartbeat({
     run,
-    held: jobs.leases,
-    onLost: jobs.loseLease,
-    onError: failed('lease renewal'),
+    workerId: id,
+    hostname: hostname(),
+    types,
+    slots: capacity.slots,
+    cpuUnits: capacity.cpuUnits,
+    memoryMb: capacity.memoryMb,
+    running: jobs.running,
+    processed: () => processed,
+    onError: failed('heartbeat'),
   })
-  const upkeep = createUpkeep({ run, logger, onError: failed('upkeep') })
+  const leader = createLeader({
+    leadership: createLeadership({
+      url,
+      workerId: id,
+      applicationName: `smartqueue ${id} leader`,
+      logger,
+      onError: failed('leader election'),
+    }),
+    duties: createDuties({ run, logger, retentionDays: config.SMARTQUEUE_RETENTION_DAYS }),
+    onError: (duty, error) => failed(duty)(error),
+  })
 
   const start = async (): Promise<void> => {
     await requireCurrentSchema(run)
@@ -92,17 +175,31 @@ export const createWorker = (options: {
       payload_schema: describePayload(schema),
     }))
     await run(registerJobTypes(described))
-    for (const part of [claimer, listener, leaseKeeper, upkeep]) part.start()
-    logger.info('worker started', { worker_id: id, types, slots: config.SMARTQUEUE_WORKER_SLOTS })
+    await heartbeat.start()
+    for (const part of [exchanger, listener, leaseKeeper, leader]) part.start()
+    const { cpuUnits, memoryMb } = capacity
+    logger.info('worker started', { worker_id: id, types, slots, cpu_units: cpuUnits, memory_mb: memoryMb })
   }
 
   const stop = async (): Promise<void> => {
-    await Promise.all([claimer.stop(), listener.stop(), upkeep.stop()])
-    if (jobs.count() > 0) logger.info('draining', { running: jobs.count() })
-    await jobs.drain(config.SMARTQUEUE_DRAIN_SECONDS)
+    heartbeat.drain()
+    sharing.stop()
+    await leader.stop()
+    if (jobs.running() > 0) logger.info('draining', { running: jobs.running() })
+    const unfinished = await drain()
+    await exchanger.stop()
+    await listener.stop()
+    await Promise.all([logs.flush(), progress.flush()]).catch(() => {})
+    await sharing.giveBack(unfinished, 'shutdown')
     await leaseKeeper.stop()
-    await Promise.all([egress.close(), database.close()])
+    await heartbeat.stop()
+    await Promise.all([egress.close(), database.close(), durable.close(), relaxed.close()])
     logger.info('worker stopped', { worker_id: id })
+  }
+
+  const drain = async (): Promise<ClaimedJob[]> => {
+    exchanger.claimNoMore()
+    return jobs.drain(config.SMARTQUEUE_DRAIN_SECONDS)
   }
   let stopping: Promise<void> | undefined
 
@@ -115,6 +212,25 @@ export const createWorker = (options: {
       return stopping
     },
   }
+}
+
+const logRecorded = (logger: Logger, { job, ended }: HeldJob): void => {
+  switch (ended?.state) {
+    case 'completed':
+    case 'pending':
+      return logger.debug(ended.state === 'completed' ? 'job completed' : 'job snoozed', describe(job))
+    case 'failed':
+    case 'retrying': {
+      const { code, message } = ended.error
+      logger.warn(`job ${ended.state}`, { ...describe(job), error: code, reason: message })
+    }
+  }
+}
+
+/** In a container that limits it, its limit. */
+const machineMemoryMb = (): number => {
+  const bytes = Math.min(process.constrainedMemory() || totalmem(), totalmem())
+  return Math.floor(bytes / 1024 / 1024)
 }
 
 const requireCurrentSchema = async (run: Run): Promise<void> => {

@@ -37,21 +37,34 @@ begin
   for wanted in select distinct w from unnest(in_jobs) w order by w loop
     job_id := wanted;
     loop
+      state := null;
+      select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+      exit when state = 'completed';
+      if found then
+        -- A failed or cancelled job may be retried, and then complete, before the caller commits.
+        perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted for key share;
+        exit when found;
+        state := null;
+      end if;
       perform from ready_jobs r where r.job_id = wanted and r.org_id = in_org for key share;
       if found then state := 'ready'; exit; end if;
-      perform from leases l where l.job_id = wanted and l.org_id = in_org for key share;
-      if found then state := 'running'; exit; end if;
       perform from waiting_jobs w where w.job_id = wanted and w.org_id = in_org for key share;
       if found then state := 'waiting'; exit; end if;
       perform from blocked_jobs b where b.job_id = wanted and b.org_id = in_org for key share;
       if found then state := 'blocked'; exit; end if;
-      select f.state into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
-      if state = 'completed' then exit; end if;
-      -- A failed or cancelled job may be retried, and then finish, before the caller commits.
-      perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted for key share;
-      if found then exit; end if;
+      perform from leases l where wanted = any (l.job_ids) for key share;
+      if found then
+        -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
+        perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+        continue when found;
+        perform from ready_jobs r where r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
+        continue when found;
+        perform from jobs j where j.org_id = in_org and j.id = wanted;
+        if found then state := 'running'; end if;
+        exit;
+      end if;
       perform from jobs j where j.org_id = in_org and j.id = wanted;
-      if not found then state := null; exit; end if;
+      exit when not found;
     end loop;
     return next;
   end loop;
@@ -66,8 +79,11 @@ as $$
 -- ready. Being a function it looks with a fresh snapshot, after the caller has locked the finished jobs: no dependent
 -- that lock_parents let in can be missed.
 declare
-  became_ready integer;
+  became_ready integer := 0;
 begin
+  perform from job_dependencies where parent_id = any (completed || failed) limit 1;
+  if not found then return 0; end if;
+
   with edge as (
     select child_id, count(*) as done
     from job_dependencies
@@ -105,19 +121,20 @@ begin
     select job_id, org_id, 'pending', 0, run_at
     from entry
     where run_at > now()
-    returning job_id, org_id, 'pending' as state
+    returning job_id, org_id, 'pending'::job_state as state
   ),
   ready as (
     insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
     select job_id, org_id, stream_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
     from entry
     where run_at is null or run_at <= now()
-    returning job_id, org_id, 'ready' as state
+    returning job_id, org_id, 'ready'::job_state as state
   ),
   event as (
-    insert into job_events (org_id, job_id, state, attempt)
-    select org_id, job_id, state, 0
+    insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+    select org_id, array_agg(job_id), array_agg(state), array_agg(0), array_agg(null::text), array_agg(now())
     from (select * from pending union all select * from ready) moved
+    group by org_id
   )
   select count(*) into became_ready
   from ready;
@@ -158,9 +175,12 @@ begin
       from judged
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, job_id, 'failed', 0, 'dependency_failed'
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select
+        org_id, array_agg(job_id), array_agg('failed'::job_state), array_agg(0), array_agg('dependency_failed'::text),
+        array_agg(now())
       from judged
+      group by org_id
     )
     select coalesce(array_agg(job_id), '{}') into failed
     from judged;

@@ -42,7 +42,7 @@ export const listAttempts = (page: {
       union all
       select
         9223372036854775806, f.attempts,
-        case when f.state = 'failed' and f.error ->> 'code' = 'worker_lost' then 'lost' else f.state end, f.error,
+        case when f.state = 'failed' and f.error ->> 'code' = 'worker_lost' then 'lost' else f.state::text end, f.error,
         f.worker_id, f.started_at, f.finished_at, f.runtime_ms
       from finished_jobs f
       where f.org_id = j.org_id
@@ -50,7 +50,7 @@ export const listAttempts = (page: {
         and f.started_at is not null
       union all
       select 9223372036854775807, l.attempt, 'running', null, l.worker_id, l.started_at, null, null
-      from leases l
+      from held_jobs l
       where l.org_id = j.org_id
         and l.job_id = j.id
         and l.started_at is not null

@@ -38,9 +38,9 @@ const PLACES: Record<JobState, Place[]> = {
   blocked: [{ table: 'blocked_jobs', state: 'true' }],
   ready: [
     { table: 'ready_jobs', state: 'true' },
-    { table: 'leases', state: 'q.started_at is null' },
+    { table: 'held_jobs', state: 'q.started_at is null' },
   ],
-  running: [{ table: 'leases', state: 'q.started_at is not null' }],
+  running: [{ table: 'held_jobs', state: 'q.started_at is not null' }],
   completed: [{ table: 'finished_jobs', state: `q.state = 'completed'` }],
   failed: [{ table: 'finished_jobs', state: `q.state = 'failed'` }],
   cancelled: [{ table: 'finished_jobs', state: `q.state = 'cancelled'` }],

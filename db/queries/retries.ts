@@ -1,3 +1,4 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
 import type { Query } from '../query.ts'
 
 export type RetryableState = 'failed' | 'cancelled'
@@ -24,7 +25,7 @@ export const retryJobs = (
       from finished_jobs
       where org_id = $1::uuid
         and job_id = any ($2::uuid[])
-        and state = any ($3::text[])
+        and state = any ($3::job_state[])
       order by job_id
       for update
     ),
@@ -65,7 +66,7 @@ export const retryJobs = (
       select
         q.job_id, q.org_id, q.stream_id, q.type, q.lane, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, q.run_at,
         o.remaining, j.on_parent_failure,
-        case when o.remaining > 0 then 'blocked' when q.run_at > now() then 'pending' else 'ready' end as status
+        (case when o.remaining > 0 then 'blocked' when q.run_at > now() then 'pending' else 'ready' end)::job_state as status
       from retried r
       join queue_entries q on q.org_id = r.org_id and q.job_id = r.job_id
       join jobs j on j.org_id = r.org_id and j.id = r.job_id
@@ -91,9 +92,12 @@ export const retryJobs = (
       where status = 'ready'
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, job_id, status, 0, 'retried'
-      from placed
+      ${INSERT_EVENTS}
+      from (
+        select org_id, job_id, status as state, 0 as attempt, 'retried' as reason, now() as at
+        from placed
+      ) transition
+      group by org_id
     )
     select job_id, type, status
     from placed`,

@@ -1,3 +1,4 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
 import type { Query } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
@@ -54,6 +55,8 @@ export type RefusedSubmission = {
 }
 
 export type SubmissionRow = SubmittedJob | RefusedSubmission
+
+const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
 
 /**
  * Commits many submissions in one statement, each for itself: all of its jobs or none. One without a row was not
@@ -117,53 +120,75 @@ export const submitJobs = (submissions: readonly Submission[]): Query<Submission
       where not d.inside
         and (p.state is null or (p.state in ('failed', 'cancelled') and d.on_parent_failure = 'fail'))
     ),
-    known as materialized (
-      select distinct org_id, type, name
-      from request
-      where submission not in (select submission from refusal)
-    ),
-    existing as materialized (
-      select k.org_id, k.type, k.name, s.id, s.mean_log, s.deviation_log
-      from known k
-      cross join lateral (
-        select id, mean_log, deviation_log
+    -- A left lateral join on each row, not a join with all streams of the request: it is one probe of the index,
+    -- whatever the planner believes about the request.
+    located as materialized (
+      select r.*, s.stream_id, s.mean_log, s.deviation_log
+      from request r
+      left join lateral (
+        select id as stream_id, mean_log, deviation_log
         from streams
-        where org_id = k.org_id
-          and type = k.type
-          and name = k.name
+        where org_id = r.org_id
+          and type = r.type
+          and name = r.name
         offset 0
-      ) s
+      ) s on true
+      where (r.submission in (select submission from refusal)) is not true
     ),
     -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
-    created as (
+    new_stream as (
       insert into streams as s (org_id, type, name)
-      select org_id, type, name
-      from known
-      where (org_id, type, name) not in (select org_id, type, name from existing)
+      select distinct org_id, type, name
+      from located
+      where stream_id is null
       order by org_id, type, name
       on conflict on constraint streams_identity do update
       set name = excluded.name
-      returning s.org_id, s.type, s.name, s.id, s.mean_log, s.deviation_log
+      returning s.id, s.org_id, s.type, s.name
     ),
-    stream as materialized (
+    new_streams as materialized (
+      select jsonb_object_agg(${STREAM_IDENTITY}, id) as ids
+      from new_stream
+    ),
+    obstacles as materialized (
+      select jsonb_object_agg(child_id, remaining) as counts
+      from (
+        select d.child_id, count(*) as remaining
+        from dependency d
+        left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
+        where d.inside or p.state <> 'completed'
+        group by d.child_id
+      ) o
+    ),
+    predicted as materialized (
       select
-        k.org_id, k.type, k.name, k.id,
-        coalesce(k.mean_log, t.mean_log, $4::double precision) as mean_log,
-        coalesce(k.deviation_log, t.deviation_log, $5::double precision) as deviation_log,
-        case
-          when k.mean_log is not null then 'stream'
-          when t.type = k.type then 'type'
-          else 'default'
-        end as source
-      from (select * from existing union all select * from created) k
+        r.*,
+        coalesce(r.mean_log, t.mean_log, $4::double precision) as log,
+        coalesce(r.deviation_log, t.deviation_log, $5::double precision) as spread,
+        case when r.mean_log is not null then 'stream' when t.type = r.type then 'type' else 'default' end as source,
+        coalesce(((select counts from obstacles) ->> r.id::text)::integer, 0) as remaining
+      from located r
       left join lateral (
         select type, mean_log, deviation_log
         from type_estimates
-        where type = any (array[k.type, ''])
-          and k.mean_log is null
+        where type = any (array[r.type, ''])
+          and r.mean_log is null
         order by type desc
         limit 1
       ) t on true
+    ),
+    placed as materialized (
+      select
+        submission, position, org_id, id, user_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
+        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
+        rank_slope, remaining, source,
+        coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id,
+        exp(log) as predicted_ms,
+        exp(log + $6::double precision * spread) as predicted_p90_ms,
+        rank_base + rank_slope * log as rank,
+        deadline - exp(log + $6::double precision * spread) * interval '1 millisecond' as start_by,
+        (case when remaining > 0 then 'blocked' when run_at > now() then 'pending' else 'ready' end)::job_state as status
+      from predicted
     ),
     job as (
       insert into jobs (
@@ -172,37 +197,16 @@ export const submitJobs = (submissions: readonly Submission[]): Query<Submission
         predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
       )
       select
-        r.org_id, r.id, r.user_id, s.id, r.type, r.name, r.payload, r.priority, r.tags, r.timeout_seconds, r.max_attempts,
-        r.initial_delay_seconds, r.backoff_multiplier, r.cpu_units, r.memory_mb, r.run_at, r.deadline, r.on_parent_failure,
-        exp(s.mean_log), exp(s.mean_log + $6::double precision * s.deviation_log), s.source, r.rank_base, r.rank_slope
-      from request r
-      join stream s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
-      order by r.position
-      returning
-        org_id, id, stream_id, type, cpu_units, memory_mb, run_at, deadline, on_parent_failure, predicted_ms,
-        predicted_p90_ms, prediction_source, model_version, rank_base + rank_slope * ln(predicted_ms) as rank, created_at,
-        deadline - predicted_p90_ms * interval '1 millisecond' as start_by
+        org_id, id, user_id, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
+        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
+        predicted_ms, predicted_p90_ms, source, rank_base, rank_slope
+      from placed
     ),
     edge as (
       insert into job_dependencies (parent_id, child_id, org_id)
       select parent_id, child_id, org_id
       from dependency
-      where submission not in (select submission from refusal)
-    ),
-    obstacle as materialized (
-      select d.child_id, count(*)::integer as remaining
-      from dependency d
-      left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
-      where d.inside or p.state <> 'completed'
-      group by d.child_id
-    ),
-    placed as materialized (
-      select
-        job.*, o.remaining,
-        case when o.remaining > 0 then 'blocked' when job.run_at > now() then 'pending' else 'ready' end as status,
-        coalesce(job.start_by < greatest(now(), job.run_at), false) as deadline_at_risk
-      from job
-      left join obstacle o on o.child_id = job.id
+      where (submission in (select submission from refusal)) is not true
     ),
     blocked as (
       insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
@@ -221,17 +225,23 @@ export const submitJobs = (submissions: readonly Submission[]): Query<Submission
       select id, org_id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
       from placed
       where status = 'ready'
+      order by position
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, id, status, 0, case when deadline_at_risk then 'deadline_at_risk' end
-      from placed
+      ${INSERT_EVENTS}
+      from (
+        select
+          org_id, id as job_id, status as state, 0 as attempt,
+          case when start_by < greatest(now(), run_at) then 'deadline_at_risk' end as reason, now() as at
+        from placed
+      ) transition
+      group by org_id
     )
     select
-      r.submission, p.id, p.status, p.created_at, p.predicted_ms, p.predicted_p90_ms, p.prediction_source,
-      p.model_version, p.rank, p.deadline_at_risk, null::uuid as child_id, null::uuid as parent_id, null as refusal
-    from placed p
-    join request r on r.id = p.id
+      submission, id, status, now() as created_at, predicted_ms, predicted_p90_ms, source as prediction_source,
+      null::integer as model_version, rank, coalesce(start_by < greatest(now(), run_at), false) as deadline_at_risk,
+      null::uuid as child_id, null::uuid as parent_id, null as refusal
+    from placed
     union all
     select submission, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
     from refusal`,

@@ -5,8 +5,8 @@ import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { exchangeJobs } from '../../db/queries/exchange.ts'
 import { getJob } from '../../db/queries/jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { FAILURE, jobInState } from '../support/job-in-state.ts'
-import { claim, end, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
+import { COMPLETED, claimJob, claimTypes, end, FAILED, jobInState } from '../support/job-in-state.ts'
+import { newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -44,19 +44,59 @@ test('a running job is taken from its worker, which is named', async () => {
 test('a former holder cannot complete a cancelled job', async () => {
   const [id] = await seedJobs(database.run, tenant, [newJob({ type: 'fenced' })])
   assert.ok(id)
-  const [held] = await claim(database.run, 'worker-1', 1, ['fenced'])
-  assert.ok(held)
+  const held = await claimJob(database.run, id, 'fenced')
   await cancel(id)
-  await end(database.run, { ...held, state: 'completed', resultJson: '1', ranMs: 5 })
+  await end(database.run, held, { state: 'completed', resultJson: '1' })
   assert.deepEqual([(await look(id)).status, (await look(id)).result], ['cancelled', null])
 })
 
 test('a job that a worker holds and has not started was not tried', async () => {
   const id = await jobInState(database.run, tenant, 'running')
-  await database.sql('update leases set started_at = null where job_id = $1', [id])
+  await database.sql(
+    'update leases set started_ats = array[null::timestamptz] where job_ids = array[$1::uuid]',
+    [id],
+  )
   assert.equal((await cancel(id))[0]?.worker_id, 'worker-1', 'the worker must know all the same')
   const job = await look(id)
   assert.deepEqual([job.attempts, job.worker_id, job.started_at], [0, null, null])
+})
+
+test('a job that has completed stays so, although its lease goes on with others', async () => {
+  const ids = await seedJobs(database.run, tenant, [newJob({ type: 'pair' }), newJob({ type: 'pair' })])
+  const [first, second] = await claimTypes(database.run, ['pair'])
+  assert.ok(first && second)
+  await end(database.run, first, COMPLETED)
+  assert.deepEqual(
+    (await cancel(...ids)).map(({ job_id }) => job_id),
+    [second.job_id],
+  )
+  assert.deepEqual(
+    [(await look(first.job_id)).status, (await look(second.job_id)).status],
+    ['completed', 'cancelled'],
+  )
+})
+
+test('a job that completes while it is being cancelled stays so', async () => {
+  const [id] = await seedJobs(database.run, tenant, [
+    newJob({ type: 'photo-finish' }),
+    newJob({ type: 'photo-finish' }),
+  ])
+  assert.ok(id)
+  const job = await claimJob(database.run, id, 'photo-finish')
+  const worker = new pg.Client(database.url)
+  await worker.connect()
+  await worker.query('begin')
+  await worker.query('select from leases where token = $1 for update', [job.token])
+  await worker.query(
+    `insert into finished_jobs (org_id, job_id, stream_id, state, attempts) values ($1, $2, $3, 'completed', 1)`,
+    [job.org_id, id, job.stream_id],
+  )
+  const cancelled = cancel(id)
+  await waitUntilBlocked()
+  await worker.query('commit')
+  assert.deepEqual(await cancelled, [])
+  assert.equal((await look(id)).status, 'completed')
+  await worker.end()
 })
 
 test('a retrying job keeps the number of its attempts', async () => {
@@ -110,16 +150,11 @@ test('a job that is claimed while it is being cancelled is found by the next try
   const worker = new pg.Client(database.url)
   await worker.connect()
   await worker.query('begin')
-  const everything = { fromLane: -32768, fromKey: '0', toLane: 10_000, toKey: '0' }
-  const room = { freeCpuUnits: 10, freeMemoryMb: 1000, ageAllowanceMs: 0, ageLimit: 0, ageFromKey: '0' }
-  const claimOne = { limit: 1, startNow: 1, types: ['contested'], segments: [everything], ...room }
-  const { text, values } = exchangeJobs({
-    workerId: 'w',
-    leaseSeconds: 30,
-    ended: [],
-    started: [],
-    claim: claimOne,
-  })
+  const segments = [{ fromLane: -5000, fromKey: 0, toLane: 5000, toKey: 0 }]
+  const order = { order: 'rank' as const, segments, ageFromKey: 0, sized: null }
+  const claim = { limit: 1, startNow: 1, types: ['contested'], ...order }
+  const exchange = { workerId: 'w', leaseSeconds: 30, ended: [], started: [], closed: [], claim }
+  const { text, values } = exchangeJobs(exchange)
   assert.equal((await worker.query(text, [...values])).rows.length, 2)
   const first = cancel(id)
   await waitUntilBlocked()
@@ -133,11 +168,8 @@ test('many cancel and complete at the same time, and each job ends once', async 
   const jobs = Array.from({ length: 60 }, () => newJob({ type: 'crowd' }))
   const ids = await seedJobs(database.run, tenant, jobs)
   const work = async (): Promise<void> => {
-    const held = await claim(database.run, 'worker-1', 7, ['crowd'])
-    await end(
-      database.run,
-      ...held.map((job) => ({ ...job, state: 'failed' as const, error: FAILURE, ranMs: 1 })),
-    )
+    const held = await claimTypes(database.run, ['crowd'], 7)
+    for (const job of held) await end(database.run, job, FAILED)
   }
   await Promise.all([
     ...Array.from({ length: 6 }, work),
@@ -150,7 +182,7 @@ test('many cancel and complete at the same time, and each job ends once', async 
     [ids],
   )
   assert.deepEqual(rows, [{ finished: 60, jobs: 60 }])
-  assert.deepEqual(await database.sql('select job_id from leases where job_id = any ($1)', [ids]), [])
+  assert.deepEqual(await database.sql('select job_id from held_jobs where job_id = any ($1)', [ids]), [])
 })
 
 const waitUntilBlocked = async (): Promise<void> => {

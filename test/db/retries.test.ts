@@ -4,8 +4,8 @@ import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { getJob } from '../../db/queries/jobs.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { FAILURE, jobInState } from '../support/job-in-state.ts'
-import { claim, end, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
+import { COMPLETED, claimJob, end, FAILED, FAILURE, jobInState } from '../support/job-in-state.ts'
+import { newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -25,12 +25,8 @@ const attemptsOf = (id: string) =>
   database.sql('select attempt, outcome, error, worker_id from attempts where job_id = $1 order by id', [id])
 
 /** Claims the job and ends it. */
-const finish = async (id: string, type: string, state: 'completed' | 'failed'): Promise<void> => {
-  const held = (await claim(database.run, 'worker-1', 100, [type])).find(({ job_id }) => job_id === id)
-  assert.ok(held, 'the job was ready')
-  const outcome = state === 'completed' ? { state, resultJson: null } : { state, error: FAILURE }
-  await end(database.run, { ...held, ...outcome, ranMs: 3 })
-}
+const finish = async (id: string, type: string, state: 'completed' | 'failed'): Promise<void> =>
+  end(database.run, await claimJob(database.run, id, type), state === 'completed' ? COMPLETED : FAILED)
 
 test('a failed job starts over, and what it has tried is kept', async () => {
   const id = await jobInState(database.run, tenant, 'failed', { type: 'over', max_attempts: 1 })

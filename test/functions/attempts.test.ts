@@ -5,8 +5,8 @@ import { retryJobs } from '../../db/queries/retries.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
-import { FAILURE, jobInState } from '../support/job-in-state.ts'
-import { claim, end, newJob, seedJobs } from '../support/jobs.ts'
+import { COMPLETED, claimJob, end, FAILED, FAILURE, jobInState } from '../support/job-in-state.ts'
+import { newJob, seedJobs } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
 
 let database: TestDatabase
@@ -34,11 +34,7 @@ const outcomes = async (id: string) =>
 test('each attempt is told with how it ended', async () => {
   const [id] = await seedJobs(database.run, ada, [newJob({ type: 'story' })])
   assert.ok(id)
-  const start = async () => {
-    const [job] = await claim(database.run, 'worker-1', 1, ['story'])
-    assert.ok(job)
-    return { job_id: id, token: job.token, ranMs: 1234.4 }
-  }
+  const start = () => claimJob(database.run, id, 'story')
   const wake = () =>
     database.sql(`
       with woken as (delete from waiting_jobs where job_id = '${id}' returning job_id, attempts)
@@ -46,9 +42,9 @@ test('each attempt is told with how it ended', async () => {
       select q.job_id, q.org_id, q.stream_id, q.type, q.lane, w.attempts, q.cpu_units, q.memory_mb, q.predicted_ms
       from woken w join queue_entries q using (job_id)`)
   assert.deepEqual((await read(id)).body, { items: [], next_cursor: null })
-  await end(database.run, { ...(await start()), state: 'retrying', error: FAILURE, delayMs: 0 })
+  await end(database.run, await start(), { state: 'retrying', error: FAILURE, delayMs: 0 })
   await wake()
-  await end(database.run, { ...(await start()), state: 'pending', delayMs: 0 })
+  await end(database.run, await start(), { state: 'pending', delayMs: 0 })
   await wake()
   const last = await start()
   const running = (await read(id)).body.items.at(-1)
@@ -56,7 +52,7 @@ test('each attempt is told with how it ended', async () => {
     [running.attempt, running.outcome, running.finished_at, running.runtime_ms, running.worker_id],
     [2, 'running', null, null, 'worker-1'],
   )
-  await end(database.run, { ...last, state: 'failed', error: FAILURE })
+  await end(database.run, last, FAILED)
   const told = [
     [1, 'failed'],
     [2, 'snoozed'],
@@ -65,7 +61,7 @@ test('each attempt is told with how it ended', async () => {
   assert.deepEqual(await outcomes(id), told)
   await database.run(retryJobs(ada.orgId, [id]))
   assert.deepEqual(await outcomes(id), told, 'a retry keeps the history')
-  await end(database.run, { ...(await start()), state: 'completed', resultJson: null })
+  await end(database.run, await start(), COMPLETED, 1234.4)
   assert.deepEqual(await outcomes(id), [...told, [1, 'completed']])
   const { items } = (await read(id)).body
   assert.deepEqual([items[0].error, items[3].error, items[3].runtime_ms], [FAILURE, null, 1234])

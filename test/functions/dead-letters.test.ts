@@ -3,8 +3,8 @@ import { after, before, beforeEach, test } from 'node:test'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
-import { jobInState } from '../support/job-in-state.ts'
-import { claim, end, newJob, seedJobs } from '../support/jobs.ts'
+import { claimJob, end, jobInState } from '../support/job-in-state.ts'
+import { newJob, seedJobs } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
 
 let database: TestDatabase
@@ -36,10 +36,12 @@ const fail = async (
   const ids = []
   for (const message of messages) {
     const [id] = await seedJobs(database.run, account, [newJob({ type })])
-    const job = (await claim(database.run, 'worker-1', 1000, [type])).find(({ job_id }) => job_id === id)
-    assert.ok(job)
-    await end(database.run, { ...job, state: 'failed', error: { code, message }, ranMs: 1 })
-    ids.push(job.job_id)
+    assert.ok(id)
+    await end(database.run, await claimJob(database.run, id, type), {
+      state: 'failed',
+      error: { code, message },
+    })
+    ids.push(id)
   }
   return ids
 }

@@ -4,7 +4,7 @@ import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
-import { claim, end } from '../support/jobs.ts'
+import { COMPLETED, claimJob, claimTypes, end, FAILED } from '../support/job-in-state.ts'
 import { assertProblem } from '../support/problem.ts'
 
 let database: TestDatabase
@@ -33,15 +33,10 @@ const submitBatch = (jobs: object[], account = ada) =>
 const statusOf = async (id: string) =>
   (await edge.request('GET', `/jobs/${id}`, { token: ada.token })).body.status
 const countJobs = async () => (await database.sql<{ n: number }>('select count(*)::int as n from jobs'))[0]?.n
-const failure = { code: 'broken', message: 'It broke.' }
 
-/** Starts the one job that is ready and ends it. */
-const finish = async (id: string, state: 'completed' | 'failed'): Promise<void> => {
-  const job = (await claim(database.run, 'worker-1', 100)).find(({ job_id }) => job_id === id)
-  assert.ok(job)
-  const outcome = state === 'completed' ? { state, resultJson: null } : { state, error: failure }
-  await end(database.run, { job_id: id, token: job.token, ranMs: 5, ...outcome })
-}
+/** Starts the job and ends it. */
+const finish = async (id: string, state: 'completed' | 'failed'): Promise<void> =>
+  end(database.run, await claimJob(database.run, id), state === 'completed' ? COMPLETED : FAILED)
 
 test('a job waits for the jobs that it depends on', async () => {
   const parent = (await submit({})).body
@@ -58,7 +53,7 @@ test('a job waits for the jobs that it depends on', async () => {
     'ready',
     'a completed parent is no obstacle',
   )
-  await claim(database.run, 'worker-1', 100)
+  await claimTypes(database.run, ['test'])
 })
 
 test('a parent that is unknown, or of another organisation, is refused by its place', async () => {
@@ -72,7 +67,7 @@ test('a parent that is unknown, or of another organisation, is refused by its pl
   const batch = await submitBatch([{}, {}, { depends_on: [own.id, foreign.id] }])
   assertProblem(batch, 422, 'unknown-dependency', '#/jobs/2/depends_on/1')
   assert.equal(await countJobs(), before, 'nothing of it was kept')
-  await claim(database.run, 'worker-1', 100)
+  await claimTypes(database.run, ['test'])
 })
 
 test('a parent that has failed is refused, unless the job would wait for it', async () => {

@@ -47,7 +47,10 @@ test('jobs are listed by each status', async () => {
 
 test('a job that a worker holds and has not started is listed as ready', async () => {
   const id = await jobInState(database.run, ada, 'running')
-  await database.sql('update leases set started_at = null where job_id = $1', [id])
+  await database.sql(
+    'update leases set started_ats = array[null::timestamptz] where job_ids = array[$1::uuid]',
+    [id],
+  )
   assert.deepEqual(await list('status=ready'), [id])
   assert.deepEqual(await list('status=running'), [])
 })

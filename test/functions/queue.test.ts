@@ -5,8 +5,8 @@ import { JOBS_CANCELLED, JOBS_READY } from '../../db/channels.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
-import { jobInState } from '../support/job-in-state.ts'
-import { claim, newJob, seedJobs } from '../support/jobs.ts'
+import { claimTypes, jobInState } from '../support/job-in-state.ts'
+import { newJob, seedJobs } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
 import { waitFor } from '../support/wait-for.ts'
 
@@ -57,11 +57,11 @@ test('the queue, and types of it, are paused and resumed', async () => {
 test('nothing of a paused queue is claimed, and workers are told when it goes on', async () => {
   const [id] = await seedJobs(database.run, ada, [newJob({ type: 'halted' })])
   await send('pause', {})
-  assert.deepEqual(await claim(database.run, 'worker-1', 1, ['halted']), [])
+  assert.deepEqual(await claimTypes(database.run, ['halted']), [])
   heard.length = 0
   await send('resume', {})
   await waitFor('the notification', () => heard.includes(`${JOBS_READY} halted`))
-  const [job] = await claim(database.run, 'worker-1', 1, ['halted'])
+  const [job] = await claimTypes(database.run, ['halted'])
   assert.equal(job?.job_id, id)
 })
 

@@ -67,7 +67,7 @@ test('a job that does not exist can be neither cancelled nor retried', async () 
 })
 
 const placesOf = async (id: string): Promise<number> => {
-  const tables = ['waiting_jobs', 'ready_jobs', 'leases', 'blocked_jobs', 'finished_jobs']
+  const tables = ['waiting_jobs', 'ready_jobs', 'held_jobs', 'blocked_jobs', 'finished_jobs']
   const counts = tables.map((table) => `(select count(*) from ${table} where job_id = $1)`).join(' + ')
   const [row] = await database.sql<{ places: number }>(`select (${counts})::int as places`, [id])
   return row?.places ?? 0

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
-import type { EndedAttempt } from '../../db/queries/exchange.ts'
+import type { ClaimedJob, EndedAttempt, HeldKey } from '../../db/queries/exchange.ts'
 import type { NewJob } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import type { JobState } from '../../db/rules/job-states.ts'
-import { claim, end, newJob, seedJobs, type Tenant } from './jobs.ts'
+import { exchange, held, newJob, seedJobs, type Tenant } from './jobs.ts'
 
 const LATER = '2999-01-01T00:00:00Z'
 export const FAILURE = { code: 'broken', message: 'It broke.' }
+
+export const COMPLETED: Outcome = { state: 'completed', resultJson: null }
+export const FAILED: Outcome = { state: 'failed', error: FAILURE }
 
 let made = 0
 
@@ -24,16 +27,16 @@ export const jobInState = async (
     assert.ok(id)
     return id
   }
-  const start = async (): Promise<{ job_id: string; token: string }> => {
+  const start = async (): Promise<ClaimedJob> => {
     const id = await seed()
-    const [job] = await claim(run, 'worker-1', 1, [overrides.type ?? type])
+    const [job] = await claimTypes(run, [overrides.type ?? type], 1)
     assert.equal(job?.job_id, id)
     return job
   }
   const finish = async (outcome: Outcome): Promise<string> => {
-    const { job_id, token } = await start()
-    await end(run, { job_id, token, ranMs: 7, ...outcome })
-    return job_id
+    const job = await start()
+    await end(run, job, outcome)
+    return job.job_id
   }
   switch (state) {
     case 'pending':
@@ -51,7 +54,7 @@ export const jobInState = async (
     case 'completed':
       return finish({ state, resultJson: '{"ok":true}' })
     case 'failed':
-      return finish({ state, error: FAILURE })
+      return finish(FAILED)
     case 'cancelled': {
       const id = await seed()
       await run(cancelJobs(tenant.orgId, [id]))
@@ -60,8 +63,21 @@ export const jobInState = async (
   }
 }
 
-type Outcome = EndedAttempt extends infer Ended
-  ? Ended extends EndedAttempt
-    ? Omit<Ended, 'job_id' | 'token' | 'ranMs'>
-    : never
-  : never
+type OfEach<Ended> = Ended extends EndedAttempt ? Omit<Ended, keyof HeldKey | 'ranMs' | 'announced'> : never
+
+/** How an attempt ended, without which one. */
+export type Outcome = OfEach<EndedAttempt>
+
+export const claimTypes = async (run: Run, types: string[], limit = 1000): Promise<ClaimedJob[]> =>
+  (await exchange(run, { claim: { limit, types } })).claimed
+
+/** Claims whatever is ready of the type and answers the one job, which must be among it. */
+export const claimJob = async (run: Run, id: string, type = 'test'): Promise<ClaimedJob> => {
+  const job = (await claimTypes(run, [type])).find(({ job_id }) => job_id === id)
+  assert.ok(job, 'the job was ready')
+  return job
+}
+
+export const end = async (run: Run, job: ClaimedJob, outcome: Outcome, ranMs = 5): Promise<void> => {
+  await exchange(run, { ended: [{ ...held(job), ranMs, ...outcome }] })
+}

@@ -1,5 +1,12 @@
 import { registerAccount } from '../../db/queries/accounts.ts'
-import { type ClaimedJob, type EndedAttempt, exchangeJobs } from '../../db/queries/exchange.ts'
+import {
+  type Claim,
+  type ClaimedJob,
+  type EndedAttempt,
+  type ExchangeNews,
+  exchangeJobs,
+  readExchange,
+} from '../../db/queries/exchange.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { type NewJob, submitJobs } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
@@ -51,24 +58,60 @@ export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promis
   return jobs.map(({ id }) => id)
 }
 
-/** Claims ready jobs and starts them, in the order of the queue. */
-export const claim = (run: Run, workerId = 'worker-1', limit = 10, types = ['test']): Promise<ClaimedJob[]> =>
-  exchange(run, workerId, { limit, types })
-
-/** Ends attempts of jobs that the worker holds. */
-export const end = async (run: Run, ...ended: EndedAttempt[]): Promise<void> => {
-  await exchange(run, 'worker-1', { limit: 0, ended })
+const NOTHING: Claim = {
+  limit: 0,
+  startNow: 0,
+  types: ['test'],
+  order: 'rank',
+  segments: [],
+  ageFromKey: 0,
+  sized: null,
 }
 
-const exchange = async (
+/** Everything in the order of rank, from one end to the other. */
+const WHOLE_ORDER = [{ fromLane: -5_000, fromKey: 0, toLane: 5_000, toKey: 0 }]
+
+/** One exchange as a worker makes it: by rank, all of it started at once, unless told otherwise. */
+export const exchange = async (
   run: Run,
-  workerId: string,
-  { limit, types = [], ended = [] }: { limit: number; types?: string[]; ended?: EndedAttempt[] },
-): Promise<ClaimedJob[]> => {
-  const everything = { fromLane: -32768, fromKey: '0', toLane: 10_000, toKey: '0' }
-  const room = { freeCpuUnits: 1e6, freeMemoryMb: 1e9 }
-  const age = { ageAllowanceMs: 0, ageLimit: 0, ageFromKey: '0' }
-  const claim = { limit, startNow: limit, types, segments: [everything], ...room, ...age }
-  const rows = await run(exchangeJobs({ workerId, leaseSeconds: 30, ended, started: [], claim }))
-  return rows.filter((row): row is ClaimedJob => row.job_id !== null)
+  options: {
+    workerId?: string
+    ended?: EndedAttempt[]
+    started?: { job_id: string; token: string; ranMs: number }[]
+    closed?: string[]
+    claim?: Partial<Claim>
+  } = {},
+): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
+  const limit = options.claim?.limit ?? 0
+  const rows = await run(
+    exchangeJobs({
+      workerId: options.workerId ?? 'worker-1',
+      leaseSeconds: 30,
+      ended: options.ended ?? [],
+      started: options.started ?? [],
+      closed: options.closed ?? [],
+      claim: { ...NOTHING, startNow: limit, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
+    }),
+  )
+  return readExchange(rows)
 }
+
+export const claim = async (run: Run, workerId = 'worker-1', limit = 10): Promise<ClaimedJob[]> =>
+  (await exchange(run, { workerId, claim: { limit } })).claimed
+
+/** What every end of an attempt says. */
+export const held = ({ job_id, token, org_id, stream_id, attempt, started }: ClaimedJob) => ({
+  job_id,
+  token,
+  org_id,
+  stream_id,
+  attempt,
+  ranMs: 5,
+  announced: started,
+})
+
+export const completed = (job: ClaimedJob, result: unknown = null): EndedAttempt => ({
+  ...held(job),
+  state: 'completed',
+  resultJson: result === null ? null : JSON.stringify(result),
+})

@@ -1,0 +1,105 @@
+import type { Query } from '../query.ts'
+
+/**
+ * Claims pass over jobs that are paused, or of a type that no worker handles. So that they need not step over a
+ * million of them each time, the leader parks such jobs: 10,000 lanes further, where no claim looks.
+ */
+const PARKING = 10_000
+const FIRST_PARKED_LANE = 5_000
+
+const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
+
+/** Types that at least one worker handles. */
+const HANDLED = `
+    handled as materialized (
+      select distinct unnest(types) as type
+      from workers
+      where status <> 'offline'
+    )`
+
+const CLOSED = `(
+        r.type not in (select type from handled)
+        or exists (select from pauses p where p.org_id = r.org_id and (p.type is null or p.type = r.type))
+      )`
+
+/** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
+export const describeGates = (): Query<{ closed: string }> => ({
+  name: 'describe-gates',
+  text: `
+    with ${HANDLED.trim()}
+    select concat_ws(
+      ' ',
+      (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),
+      (select string_agg(type, ' ' order by type) from job_types where type not in (select type from handled))
+    ) as closed`,
+  values: [],
+})
+
+/** How many rows were looked at, the last of them, and how many moved. */
+export type GateStep = { looked_at: number; last_key: string | null; types: string[] | null; moved: number }
+
+/** Parks what must not be claimed, among the next jobs in order of age. */
+export const parkJobs = (term: string, afterKey: string, limit: number): Query<GateStep> => ({
+  name: 'park-jobs',
+  text: `
+    with ${HANDLED.trim()},
+    looked_at as materialized (
+      select r.key, r.job_id, ${CLOSED} as closed
+      from ready_jobs r
+      where r.key > $2::bigint
+        and r.lane < ${FIRST_PARKED_LANE}
+        and ${IN_TERM}
+      order by r.key
+      limit $3::int
+    ),
+    locked as materialized (
+      select job_id
+      from ready_jobs
+      where job_id = any (array(select job_id from looked_at where closed))
+      for update skip locked
+    ),
+    moved as (
+      update ready_jobs
+      set lane = lane + ${PARKING}
+      where job_id = any (array(select job_id from locked))
+        and lane < ${FIRST_PARKED_LANE}
+      returning type
+    )
+    select
+      (select count(*)::int from looked_at) as looked_at, (select max(key) from looked_at) as last_key,
+      null::text[] as types, (select count(*)::int from moved) as moved`,
+  values: [term, afterKey, limit],
+})
+
+/** Brings parked jobs back that may be claimed again, among the next in order of age. */
+export const unparkJobs = (term: string, afterKey: string, limit: number): Query<GateStep> => ({
+  name: 'unpark-jobs',
+  text: `
+    with ${HANDLED.trim()},
+    looked_at as materialized (
+      select r.key, r.job_id, ${CLOSED} as closed
+      from ready_jobs r
+      where r.key > $2::bigint
+        and r.lane >= ${FIRST_PARKED_LANE}
+        and ${IN_TERM}
+      order by r.key
+      limit $3::int
+    ),
+    locked as materialized (
+      select job_id
+      from ready_jobs
+      where job_id = any (array(select job_id from looked_at where not closed))
+      for update skip locked
+    ),
+    moved as (
+      update ready_jobs
+      set lane = lane - ${PARKING}, key = nextval('ready_keys')
+      where job_id = any (array(select job_id from locked))
+        and lane >= ${FIRST_PARKED_LANE}
+      returning type
+    )
+    select
+      (select count(*)::int from looked_at) as looked_at, (select max(key) from looked_at) as last_key,
+      (select array_agg(distinct type) from moved) as types, (select count(*)::int from moved) as moved`,
+  values: [term, afterKey, limit],
+})

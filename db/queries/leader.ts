@@ -1,0 +1,63 @@
+import type { Query } from '../query.ts'
+
+/** Any constant will do, as long as every worker uses the same. */
+const LEADER_LOCK = 7_209_115_302
+
+/** On a connection of its own: the lock lives as long as the session. */
+export const tryToLead = (): Query<{ locked: boolean }> => ({
+  name: 'try-to-lead',
+  text: `select pg_try_advisory_lock($1::bigint) as locked`,
+  values: [LEADER_LOCK],
+})
+
+/** The holder of the lock begins a new term. */
+export const beginTerm = (workerId: string): Query<{ term: string }> => ({
+  name: 'begin-term',
+  text: `
+    insert into scheduler_leader as l (worker_id, term, backend_pid)
+    values ($1::text, 1, pg_backend_pid())
+    on conflict (only_row) do update
+    set
+      worker_id = excluded.worker_id,
+      term = l.term + 1,
+      backend_pid = excluded.backend_pid,
+      elected_at = now(),
+      last_seen = now()
+    returning l.term`,
+  values: [workerId],
+})
+
+/** The leader shows that it is alive. No row: someone else leads. */
+export const confirmTerm = (term: string): Query<{ term: string }> => ({
+  name: 'confirm-term',
+  text: `
+    update scheduler_leader
+    set last_seen = now()
+    where term = $1::bigint
+      and backend_pid = pg_backend_pid()
+    returning term`,
+  values: [term],
+})
+
+/**
+ * Ends the session of a leader that has been silent for too long: its host may be gone without having closed the
+ * connection, and then the server would keep its lock for minutes. The pid must still hold the lock: by now it may
+ * be another session's.
+ */
+export const endSilentLeader = (silentMs: number): Query<{ worker_id: string }> => ({
+  name: 'end-silent-leader',
+  text: `
+    select l.worker_id, pg_terminate_backend(l.backend_pid) as ended
+    from scheduler_leader l
+    where l.last_seen < now() - $2::int * interval '1 millisecond'
+      and exists (
+        select
+        from pg_locks k
+        where k.locktype = 'advisory'
+          and k.granted
+          and k.pid = l.backend_pid
+          and k.database = (select oid from pg_database where datname = current_database())
+          and (k.classid::bigint << 32 | k.objid::bigint) = $1::bigint
+      )`,
+  values: [LEADER_LOCK, silentMs],
+})

@@ -1,0 +1,63 @@
+import type { Query } from '../query.ts'
+
+const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
+
+/** Streams whose estimate has moved by more than a lane since their queued jobs were scored. */
+export const takeMovedStreams = (term: string): Query<{ id: string }> => ({
+  name: 'take-moved-streams',
+  text: `
+    update streams
+    set scored_log = mean_log, moved = false
+    where moved
+      and ${IN_TERM}
+    returning id`,
+  values: [term],
+})
+
+/**
+ * Puts queued jobs of these streams into the lane that the newest estimate gives them, among the next jobs in order
+ * of age. A job that changes its lane goes to the end of the new one: keys only grow inside a lane.
+ */
+export const rescoreJobs = (sweep: {
+  term: string
+  streamIds: readonly string[]
+  afterKey: string
+  limit: number
+}): Query<{ looked_at: number; last_key: string | null; moved: number }> => ({
+  name: 'rescore-jobs',
+  text: `
+    with looked_at as materialized (
+      select r.key, r.job_id, r.org_id, r.stream_id = any ($2::bigint[]) as concerned
+      from ready_jobs r
+      where r.key > $3::bigint
+        and r.lane < 5000
+        and ${IN_TERM}
+      order by r.key
+      limit $4::int
+    ),
+    misplaced as materialized (
+      select r.job_id, q.lane
+      from looked_at a
+      join queue_entries q on q.org_id = a.org_id and q.job_id = a.job_id
+      cross join lateral (
+        select job_id, lane
+        from ready_jobs
+        where job_id = a.job_id
+        for update skip locked
+      ) r
+      where a.concerned
+        and r.lane <> q.lane
+        and r.lane < 5000
+    ),
+    moved as (
+      update ready_jobs r
+      set lane = m.lane, key = nextval('ready_keys')
+      from misplaced m
+      where r.job_id = m.job_id
+      returning r.job_id
+    )
+    select
+      (select count(*)::int from looked_at) as looked_at, (select max(key) from looked_at) as last_key,
+      (select count(*)::int from moved) as moved`,
+  values: [sweep.term, sweep.streamIds, sweep.afterKey, sweep.limit],
+})

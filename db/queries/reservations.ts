@@ -1,0 +1,75 @@
+import type { Query } from '../query.ts'
+
+const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
+
+const BIG = `(cpu_units > 1 or memory_mb > 64)`
+
+/**
+ * A job that is bigger than most is overtaken by smaller ones that fit into what is free. When it has waited for a
+ * while and it would be its turn, by rank or by age, a worker that could hold it keeps room: the one with the most
+ * room left, and one job for each worker. What is no longer needed is dropped.
+ */
+export const reserveCapacity = (
+  term: string,
+  afterSeconds: number,
+): Query<{ job_id: string; worker_id: string }> => ({
+  name: 'reserve-capacity',
+  text: `
+    with pointless as (
+      delete from reservations v
+      where ${IN_TERM}
+        and (
+          not exists (select from ready_jobs r where r.job_id = v.job_id and r.lane < 5000)
+          or not exists (select from workers w where w.worker_id = v.worker_id and w.status = 'online')
+        )
+      returning job_id
+    ),
+    big as materialized (
+      select r.job_id, r.type, r.cpu_units, r.memory_mb, r.ready_at
+      from ready_jobs r
+      where ${BIG}
+        and r.lane < 5000
+        and r.ready_at < now() - $2::int * interval '1 second'
+        and ${IN_TERM}
+        and not exists (select from reservations v where v.job_id = r.job_id)
+        and (
+          not exists (
+            select
+            from ready_jobs s
+            where (s.lane, s.key) < (r.lane, r.key)
+              and not ${BIG}
+          )
+          or not exists (
+            select
+            from ready_jobs s
+            where s.key < r.key
+              and s.lane < 5000
+              and not ${BIG}
+          )
+        )
+      order by r.ready_at
+      limit 1
+    ),
+    host as (
+      select big.job_id, w.worker_id, big.cpu_units, big.memory_mb
+      from big
+      join workers w
+        on big.type = any (w.types)
+        and w.status = 'online'
+        and w.cpu_units >= big.cpu_units
+        and w.memory_mb >= big.memory_mb
+      where not exists (
+        select
+        from reservations v
+        where v.worker_id = w.worker_id
+          and v.job_id not in (select job_id from pointless)
+      )
+      order by w.slots - w.running desc, w.worker_id
+      limit 1
+    )
+    insert into reservations (job_id, worker_id, cpu_units, memory_mb)
+    select job_id, worker_id, cpu_units, memory_mb
+    from host
+    returning job_id, worker_id`,
+  values: [term, afterSeconds],
+})

@@ -1,0 +1,93 @@
+import type { Query } from '../query.ts'
+
+const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
+
+/**
+ * Deletes the oldest finished jobs with all that belongs to them, a bounded number at a time. Ids are UUIDv7, so the
+ * oldest stand at the left of the primary key and no index on time is needed: one id is not younger than its job.
+ * A job that others still wait for stays.
+ */
+export const deleteExpiredJobs = (expiry: {
+  term: string
+  days: number
+  limit: number
+}): Query<{ deleted: number }> => ({
+  name: 'delete-expired-jobs',
+  text: `
+    with expired as materialized (
+      select f.org_id, f.job_id
+      from orgs o
+      cross join lateral (
+        select org_id, job_id
+        from finished_jobs
+        where org_id = o.id
+          and job_id < $4::uuid
+          and finished_at < now() - $2::double precision * interval '1 day'
+          and not exists (
+            select
+            from job_dependencies d
+            join blocked_jobs b on b.job_id = d.child_id
+            where d.parent_id = finished_jobs.job_id
+          )
+        order by job_id
+        limit $3::int
+      ) f
+      where ${IN_TERM}
+      limit $3::int
+    ),
+    finished as (
+      delete from finished_jobs f
+      using expired e
+      where f.org_id = e.org_id
+        and f.job_id = e.job_id
+    ),
+    tried as (
+      delete from attempts a
+      using expired e
+      where a.org_id = e.org_id
+        and a.job_id = e.job_id
+    ),
+    -- Logs, progress and dependencies go with the job.
+    job as (
+      delete from jobs j
+      using expired e
+      where j.org_id = e.org_id
+        and j.id = e.job_id
+    )
+    select count(*)::int as deleted
+    from expired`,
+  values: [expiry.term, expiry.days, expiry.limit, uuidBefore(expiry.days)],
+})
+
+/** The oldest events, a bounded number of statements' worth at a time. */
+export const deleteExpiredEvents = (expiry: {
+  term: string
+  days: number
+  limit: number
+}): Query<{ deleted: number }> => ({
+  name: 'delete-expired-events',
+  text: `
+    with deleted as (
+      delete from job_event_groups
+      where id = any (
+        array(
+          select id
+          from job_event_groups
+          where at < now() - $2::double precision * interval '1 day'
+            and ${IN_TERM}
+          limit $3::int
+        )
+      )
+      returning id
+    )
+    select count(*)::int as deleted
+    from deleted`,
+  values: [expiry.term, expiry.days, expiry.limit],
+})
+
+/** The smallest UUIDv7 of that age: a day of slack covers clocks that differ. */
+const uuidBefore = (days: number): string => {
+  const ms = Math.max(0, Math.floor(Date.now() - (days - 1) * 86_400_000))
+  const hex = ms.toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+}

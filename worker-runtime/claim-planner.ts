@@ -1,0 +1,95 @@
+import type { Claim } from '../db/queries/exchange.ts'
+import { DEFAULT_RESOURCES } from '../db/rules/resources.ts'
+import { createAgeShare } from './age-share.ts'
+import type { Capacity } from './capacity.ts'
+import type { Exchanged } from './exchanger.ts'
+import type { HeldJobs } from './held-jobs.ts'
+import { createLaneFloors } from './lane-floors.ts'
+
+export type Policy = 'learned' | 'fifo'
+
+export type ClaimPlanner = {
+  plan(state: { stopping: boolean; recording: boolean }): Claim
+  observe(exchanged: Exchanged): void
+  /** The last claim was full, or left bigger jobs out, and there is room for another. */
+  mayClaimMore(): boolean
+  /** Other workers have nothing to do: for a while, nothing is claimed ahead. */
+  othersAreIdle(): void
+}
+
+/** The share of the work that goes to the oldest jobs, whatever their rank. */
+const AGE_SHARE = 0.25
+const MODEST_MS = 2_000
+
+/**
+ * How much to claim, and from where. What can start now, always. As much again to hold ahead, while the queue is so
+ * deep that claims come back full, and nobody else is idle.
+ */
+export const createClaimPlanner = (options: {
+  types: readonly string[]
+  policy: Policy
+  capacity: Capacity
+  jobs: () => HeldJobs
+  now: () => number
+}): ClaimPlanner => {
+  const { capacity, now } = options
+  const floors = createLaneFloors(now)
+  const age = createAgeShare(options.policy === 'fifo' ? 1 : AGE_SHARE)
+  let deep = false
+  /** There are jobs that only a claim by size takes. */
+  let bigWaiting = false
+  let passedOver = false
+  let reserved = false
+  let modestUntilMs = Number.NEGATIVE_INFINITY
+
+  const room = (): { now: number; ahead: number } => {
+    const jobs = options.jobs()
+    const free = capacity.free().slots
+    const mayHoldAhead = deep && !reserved && now() > modestUntilMs
+    return {
+      now: Math.max(0, free - jobs.unstarted()),
+      ahead: mayHoldAhead ? Math.max(0, capacity.slots - Math.max(0, jobs.unstarted() - free)) : 0,
+    }
+  }
+
+  /** How many jobs of the default size fit into what is free. */
+  const fitting = (): number => {
+    const { cpuUnits, memoryMb } = capacity.free()
+    return Math.floor(Math.min(cpuUnits / DEFAULT_RESOURCES.cpu_units, memoryMb / DEFAULT_RESOURCES.memory_mb))
+  }
+
+  const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {
+    const { now: free, ahead } = room()
+    const startNow = bigWaiting ? free : Math.max(0, Math.min(free, fitting()))
+    // To hold more ahead is worth no statement of its own.
+    const limit = stopping || (startNow === 0 && !recording) ? 0 : startNow + ahead
+    const { cpuUnits: freeCpuUnits, memoryMb: freeMemoryMb } = capacity.free()
+    const order = age.isDue() ? 'age' : 'rank'
+    return {
+      limit,
+      startNow,
+      types: options.types,
+      order,
+      segments: limit > 0 && order === 'rank' ? floors.segments() : [],
+      ageFromKey: floors.ageFrom(),
+      sized: bigWaiting ? { freeCpuUnits, freeMemoryMb, ahead } : null,
+    }
+  }
+
+  return {
+    plan,
+    observe: ({ claim, claimed, news }) => {
+      passedOver = news.big_waiting && claim.sized === null
+      bigWaiting = news.big_waiting || news.reserved
+      if (claim.limit === 0) return
+      deep = claimed.length >= claim.limit
+      reserved = news.reserved
+      floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting)
+      age.observe(claim.order, news.predicted_ms ?? 0)
+    },
+    mayClaimMore: () => (deep || passedOver) && room().now > 0,
+    othersAreIdle: () => {
+      modestUntilMs = now() + MODEST_MS
+    },
+  }
+}

@@ -1,0 +1,151 @@
+import { JOBS_READY } from '../db/channels.ts'
+import { describeGates, parkJobs, unparkJobs } from '../db/queries/gates.ts'
+import { notify } from '../db/queries/notifications.ts'
+import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
+import { reserveCapacity } from '../db/queries/reservations.ts'
+import { deleteExpiredEvents, deleteExpiredJobs } from '../db/queries/retention.ts'
+import { estimateTypes, markSilentWorkers, reclaimExpiredLeases, wakeDueJobs } from '../db/queries/upkeep.ts'
+import type { Run } from '../db/query.ts'
+import type { Logger } from './logger.ts'
+
+/** One duty of the leader: does a bounded piece of work and answers the milliseconds until the next. */
+export type Duty = { readonly name: string; step(term: string): Promise<number> }
+
+export type DutyOptions = { run: Run; logger: Logger; retentionDays: number }
+
+const BATCH = 500
+const SWEEP = 5_000
+/** Ten thousand a second: a deep queue must not be re-scored at the cost of being worked off. */
+const RESCORE = 1_000
+const SECOND = 1_000
+
+/** A worker that has not been heard of for this long counts as gone. */
+const SILENT_SECONDS = 10
+/** A big job that would be next waits this long for room before a worker keeps it free. */
+const RESERVE_AFTER_SECONDS = 5
+
+export const createDuties = (options: DutyOptions): Duty[] => [
+  wakeDue(options),
+  watchLeases(options),
+  watchWorkers(options),
+  keepGates(options),
+  reserve(options),
+  // rescore(options),
+  estimate(options),
+  expire(options),
+]
+
+const announce = async (run: Run, rows: readonly { type: string | null }[]): Promise<void> => {
+  const types = [...new Set(rows.flatMap(({ type }) => type ?? []))]
+  if (types.length > 0) await run(notify(JOBS_READY, types))
+}
+
+const wakeDue = ({ run }: DutyOptions): Duty => ({
+  name: 'waking of due jobs',
+  step: async (term) => {
+    const woken = await run(wakeDueJobs(term, BATCH))
+    await announce(run, woken)
+    return woken.length === BATCH ? 0 : 200
+  },
+})
+
+const watchLeases = ({ run, logger }: DutyOptions): Duty => ({
+  name: 'watchdog',
+  step: async (term) => {
+    const reclaimed = await run(reclaimExpiredLeases(term, BATCH))
+    await announce(run, reclaimed)
+    for (const { job_id, worker_id, state } of reclaimed) {
+      logger.warn('lease expired', { job_id, held_by: worker_id, state })
+    }
+    return reclaimed.length === BATCH ? 0 : 500
+  },
+})
+
+const watchWorkers = ({ run, logger }: DutyOptions): Duty => ({
+  name: 'registry',
+  step: async (term) => {
+    for (const { worker_id } of await run(markSilentWorkers(term, SILENT_SECONDS))) {
+      logger.warn('worker offline', { worker_id })
+    }
+    return 2 * SECOND
+  },
+})
+
+/** Parks what is paused or without a worker, and brings it back when that ends. */
+const keepGates = ({ run }: DutyOptions): Duty => {
+  let closed = ''
+  let parkedUpTo = '0'
+  let unparkFrom: string | undefined
+
+  return {
+    name: 'parking',
+    step: async (term) => {
+      const [gates] = await run(describeGates())
+      if (gates && gates.closed !== closed) {
+        closed = gates.closed
+        parkedUpTo = '0'
+        unparkFrom = '0'
+      }
+      if (unparkFrom !== undefined) {
+        const [step] = await run(unparkJobs(term, unparkFrom, SWEEP))
+        await announce(run, (step?.types ?? []).map((type) => ({ type })))
+        unparkFrom = step && step.looked_at === SWEEP ? (step.last_key ?? undefined) : undefined
+        return unparkFrom === undefined ? 500 : 0
+      }
+      if (closed === '') return 500
+      const [step] = await run(parkJobs(term, parkedUpTo, SWEEP))
+      parkedUpTo = step?.last_key ?? parkedUpTo
+      return step?.looked_at === SWEEP ? 0 : 500
+    },
+  }
+}
+
+const reserve = ({ run, logger }: DutyOptions): Duty => ({
+  name: 'reservations',
+  step: async (term) => {
+    const [reservation] = await run(reserveCapacity(term, RESERVE_AFTER_SECONDS))
+    if (reservation) logger.info('capacity reserved', reservation)
+    return reservation ? 0 : SECOND
+  },
+})
+
+/** When a stream's estimate has moved, its queued jobs move with it. */
+const rescore = ({ run }: DutyOptions): Duty => {
+  let streamIds: string[] = []
+  let afterKey = '0'
+
+  return {
+    name: 're-scoring',
+    step: async (term) => {
+      if (streamIds.length === 0) {
+        streamIds = (await run(takeMovedStreams(term))).map(({ id }) => id)
+        afterKey = '0'
+        if (streamIds.length === 0) return SECOND
+      }
+      const [step] = await run(rescoreJobs({ term, streamIds, afterKey, limit: RESCORE }))
+      afterKey = step?.last_key ?? '0'
+      if (step?.looked_at === RESCORE) return 100
+      streamIds = []
+      return SECOND
+    },
+  }
+}
+
+const estimate = ({ run }: DutyOptions): Duty => ({
+  name: 'estimates by type',
+  step: async (term) => {
+    await run(estimateTypes(term))
+    return 5 * SECOND
+  },
+})
+
+const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
+  name: 'retention',
+  step: async (term) => {
+    const [jobs] = await run(deleteExpiredJobs({ term, days, limit: BATCH }))
+    const [events] = await run(deleteExpiredEvents({ term, days, limit: SWEEP }))
+    const deleted = { jobs: jobs?.deleted ?? 0, events: events?.deleted ?? 0 }
+    if (deleted.jobs > 0) logger.debug('expired jobs deleted', deleted)
+    return deleted.jobs === BATCH || deleted.events === SWEEP ? 50 : 60 * SECOND
+  },
+})

@@ -1,0 +1,209 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ClaimedJob, EndedAttempt, LeaseKey } from '../db/queries/exchange.ts'
+import type { Capacity } from './capacity.ts'
+import { type Execution, type ExecutionTools, startExecution } from './executor.ts'
+import type { JobHandler } from './handler-api.ts'
+import type { Logger } from './logger.ts'
+import { ExecutionAborted, endAttempt, type Outcome } from './outcome.ts'
+
+/** A job in this worker's hands, from the claim until its outcome is stored. */
+export type HeldJob = {
+  readonly job: ClaimedJob
+  /** When the claim was sent: the earliest that the lease can have begun. */
+  readonly claimedAtMs: number
+  startedAtMs: number | undefined
+  /** The database knows that it was started. */
+  announced: boolean
+  execution: Execution | undefined
+  ended: EndedAttempt | undefined
+}
+
+export type HeldJobs = {
+  running(): number
+  unstarted(): number
+  held(): HeldJob[]
+  /** Starts what can start, in the order given, and keeps the rest. */
+  accept(jobs: readonly ClaimedJob[], claimedAtMs: number): void
+  /** Started since they were claimed ahead, and not yet announced. */
+  unannounced(): HeldJob[]
+  /** Still this very lease, and not a later one of the same job. */
+  holds(held: HeldJob): boolean
+  /** Leases of which only these jobs are held. */
+  leasesClosedBy(group: readonly HeldJob[]): string[]
+  /** The outcome is stored, or nobody wants it any more: the job is no longer ours. */
+  letGo(held: HeldJob): void
+  /** The lease is gone. */
+  lose(key: LeaseKey, why: 'lease_lost' | 'cancelled'): void
+  /** Takes jobs that were not started out of our hands, the last first. */
+  takeUnstarted(count: number): ClaimedJob[]
+  startWaiting(): void
+  /** Lets jobs finish for `seconds`, then stops them. Answers those to give back. */
+  drain(seconds: number): Promise<ClaimedJob[]>
+}
+
+export const createHeldJobs = (options: {
+  handlers: ReadonlyMap<string, JobHandler>
+  capacity: Capacity
+  tools: ExecutionTools
+  logger: Logger
+  random: () => number
+  /** An attempt has ended; its slot is free. */
+  onEnded: (held: HeldJob) => void
+  /** A slot is free without an outcome to store. */
+  onFreed: () => void
+  /** A job that was claimed ahead has been started. */
+  onStarted: () => void
+}): HeldJobs => {
+  const { capacity, logger } = options
+  const held = new Map<string, HeldJob>()
+  /** How many jobs of each lease are held. */
+  const leases = new Map<string, number>()
+  let waiting: HeldJob[] = []
+  let unfinished: ClaimedJob[] = []
+  let inExecution = 0
+  let draining = false
+  let allSettled = (): void => {}
+
+  const accept = (jobs: readonly ClaimedJob[], claimedAtMs: number): void => {
+    for (const job of jobs) {
+      // After a lost lease this very worker may claim the same job again while the lost attempt has not ended yet.
+      held.get(job.job_id)?.execution?.abort(leaseLost())
+      const entry = {
+        job,
+        claimedAtMs,
+        startedAtMs: undefined,
+        announced: job.started,
+        execution: undefined,
+        ended: undefined,
+      }
+      held.set(job.job_id, entry)
+      leases.set(job.token, (leases.get(job.token) ?? 0) + 1)
+      waiting.push(entry)
+    }
+    startWaiting()
+  }
+
+  const startWaiting = (): void => {
+    let started = 0
+    for (const entry of waiting) {
+      if (draining || !capacity.fits(entry.job)) break
+      started++
+      start(entry)
+    }
+    if (started > 0) waiting = waiting.slice(started)
+  }
+
+  const start = (entry: HeldJob): void => {
+    const { job } = entry
+    const handler = options.handlers.get(job.type)
+    if (!handler) throw new Error(`Claimed a job of type ${job.type}, which has no handler`)
+    logger.debug('job started', describe(job))
+    capacity.take(job)
+    inExecution++
+    entry.startedAtMs = performance.now()
+    entry.execution = startExecution(job, handler, options.tools)
+    entry.execution.outcome.then((outcome) => settle(entry, outcome))
+    if (!entry.announced) options.onStarted()
+  }
+
+  const settle = (entry: HeldJob, outcome: Outcome): void => {
+    capacity.release(entry.job)
+    inExecution--
+    conclude(entry, outcome)
+    startWaiting()
+    if (inExecution === 0) allSettled()
+  }
+
+  const conclude = (entry: HeldJob, outcome: Outcome): void => {
+    const { job } = entry
+    switch (outcome.kind) {
+      case 'lost':
+        logger.warn('lease lost, outcome dropped', describe(job))
+        letGo(entry)
+        return options.onFreed()
+      case 'released':
+        unfinished.push(job)
+        return
+      case 'done':
+      case 'snoozed':
+      case 'failed': {
+        if (outcome.kind === 'failed') {
+          options.tools.logFor(job).error(`${outcome.error.code}: ${outcome.error.message}`)
+        }
+        const ranMs = performance.now() - (entry.startedAtMs ?? 0)
+        entry.ended = endAttempt(job, outcome, { ranMs, announced: entry.announced, random: options.random })
+        return options.onEnded(entry)
+      }
+    }
+  }
+
+  const letGo = (entry: HeldJob): void => {
+    const { job_id, token } = entry.job
+    if (held.get(job_id) === entry) held.delete(job_id)
+    const left = (leases.get(token) ?? 0) - 1
+    if (left > 0) leases.set(token, left)
+    else leases.delete(token)
+  }
+
+  const leasesClosedBy = (group: readonly HeldJob[]): string[] => {
+    const ending = new Map<string, number>()
+    for (const { job } of group) ending.set(job.token, (ending.get(job.token) ?? 0) + 1)
+    return [...ending].filter(([token, count]) => leases.get(token) === count).map(([token]) => token)
+  }
+
+  const lose = (key: LeaseKey, why: 'lease_lost' | 'cancelled'): void => {
+    const entry = held.get(key.job_id)
+    if (!entry || entry.job.token !== key.token) return
+    if (entry.execution) return entry.execution.abort(why === 'cancelled' ? cancelled() : leaseLost())
+    waiting = waiting.filter((other) => other !== entry)
+    letGo(entry)
+  }
+
+  const takeUnstarted = (count: number): ClaimedJob[] => {
+    const taken = count > 0 ? waiting.slice(-count) : []
+    waiting = waiting.slice(0, waiting.length - taken.length)
+    for (const entry of taken) letGo(entry)
+    return taken.map(({ job }) => job)
+  }
+
+  const drain = async (seconds: number): Promise<ClaimedJob[]> => {
+    draining = true
+    const unstarted = takeUnstarted(waiting.length)
+    const settled = new Promise<void>((resolve) => {
+      allSettled = resolve
+      if (inExecution === 0) resolve()
+    })
+    const timer = new AbortController()
+    await Promise.race([settled, delay(seconds * 1000, undefined, { signal: timer.signal }).catch(() => {})])
+    timer.abort()
+    const shutdown = new ExecutionAborted('shutdown', 'The worker is shutting down.')
+    for (const { execution } of held.values()) execution?.abort(shutdown)
+    await settled
+    return [...unstarted, ...unfinished]
+  }
+
+  return {
+    running: () => inExecution,
+    unstarted: () => waiting.length,
+    held: () => [...held.values()],
+    accept,
+    leasesClosedBy,
+    holds: (entry) => held.get(entry.job.job_id) === entry,
+    unannounced: () =>
+      [...held.values()].filter(
+        (entry) => !entry.announced && entry.startedAtMs !== undefined && entry.ended === undefined,
+      ),
+    letGo,
+    lose,
+    takeUnstarted,
+    startWaiting,
+    drain,
+  }
+}
+
+const leaseLost = (): ExecutionAborted =>
+  new ExecutionAborted('lease_lost', 'The lease of this attempt was lost.')
+
+const cancelled = (): ExecutionAborted => new ExecutionAborted('cancelled', 'The job was cancelled.')
+
+export const describe = ({ job_id, type, name, attempt }: ClaimedJob) => ({ job_id, type, name, attempt })

@@ -1,0 +1,88 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { JOBS_READY } from '../db/channels.ts'
+import type { ClaimedJob } from '../db/queries/exchange.ts'
+import { releaseJobs } from '../db/queries/leases.ts'
+import { notify } from '../db/queries/notifications.ts'
+import { askForWork } from '../db/queries/workers.ts'
+import type { Run } from '../db/query.ts'
+import type { Capacity } from './capacity.ts'
+import type { ClaimPlanner } from './claim-planner.ts'
+import { retryFor } from './database.ts'
+import type { Exchanged } from './exchanger.ts'
+import type { HeldJobs } from './held-jobs.ts'
+import { LEASE_SECONDS } from './lease-keeper.ts'
+
+export type WorkSharing = {
+  /** Notified that jobs became ready. */
+  jobsAreReady(): void
+  /** Notified that another worker has nothing to do. */
+  workerIsIdle(): void
+  observe(exchanged: Exchanged): void
+  giveBack(jobs: readonly ClaimedJob[], reason: string): Promise<void>
+  stop(): void
+}
+
+/** A worker whose slots are all but full leaves a new job to emptier ones for this long. */
+const YIELD_MS = 15
+/** An idle worker asks the others no more often than this. */
+const ASK_MS = 500
+
+/**
+ * Work goes to the least loaded worker. All hear of a new job at the same moment; an idle one claims at once, a busy
+ * one a little later, the more it has to do. And who has nothing left asks for what others hold and have not started:
+ * they give half of it back.
+ */
+export const createWorkSharing = (options: {
+  run: Run
+  workerId: string
+  jobs: HeldJobs
+  planner: ClaimPlanner
+  capacity: Capacity
+  wake: () => void
+  onError: (error: Error) => void
+}): WorkSharing => {
+  const { run, jobs, capacity } = options
+  let askedAtMs = Number.NEGATIVE_INFINITY
+  let yielding = false
+  let stopped = false
+
+  const jobsAreReady = async (): Promise<void> => {
+    const load = jobs.running() / capacity.slots
+    if (load >= 1 || yielding) return
+    yielding = true
+    if (load > 0) await delay(YIELD_MS * load)
+    yielding = false
+    options.wake()
+  }
+
+  const giveBack = async (held: readonly ClaimedJob[], reason: string): Promise<void> => {
+    if (held.length === 0) return
+    try {
+      const released = await retryFor(LEASE_SECONDS * 1000, () => run(releaseJobs(held, reason)))
+      await run(notify(JOBS_READY, [...new Set(released.map(({ type }) => type))]))
+    } catch (error) {
+      // They are taken over when their leases run out.
+      options.onError(error as Error)
+    }
+  }
+
+  return {
+    jobsAreReady: () => void jobsAreReady(),
+    workerIsIdle: () => {
+      options.planner.othersAreIdle()
+      if (!stopped) void giveBack(jobs.takeUnstarted(Math.ceil(jobs.unstarted() / 2)), 'shared')
+    },
+    observe: ({ claim, claimed, news }) => {
+      // Jobs that this worker's own outcomes released, and perhaps more than it can take.
+      if (news.became_ready > 0) void run(notify(JOBS_READY, [''])).catch(options.onError)
+      const idle = claim.limit > 0 && claimed.length === 0 && jobs.running() === 0
+      if (!idle || stopped || performance.now() - askedAtMs < ASK_MS) return
+      askedAtMs = performance.now()
+      void run(askForWork(options.workerId)).catch(options.onError)
+    },
+    giveBack,
+    stop: () => {
+      stopped = true
+    },
+  }
+}
