@@ -119,7 +119,8 @@ left join lateral (
   from leases o
   cross join lateral array_position(o.job_ids, j.id) as n
   where n is not null
-    and f.job_id is null
+    -- Not even looked for where the status is known without.
+    and coalesce(f.job_id, w.job_id, r.job_id, b.job_id) is null
   order by o.token desc
   limit 1
 ) l on true
