@@ -101,8 +101,7 @@ export const createHeldJobs = (options: {
     capacity.take(job)
     inExecution++
     entry.startedAtMs = performance.now()
-    entry.execution = startExecution(job, handler, options.tools)
-    entry.execution.outcome.then((outcome) => settle(entry, outcome))
+    entry.execution = startExecution(job, handler, options.tools, (outcome) => settle(entry, outcome))
     if (!entry.announced) options.onStarted()
   }
 

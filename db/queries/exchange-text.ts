@@ -17,7 +17,8 @@ const PARAMETERS = {
   lease_seconds: 'integer',
   job_ids: 'uuid[]',
   tokens: 'bigint[]',
-  org_ids: 'uuid[]',
+  orgs: 'uuid[]',
+  org_numbers: 'integer[]',
   stream_ids: 'bigint[]',
   attempts: 'integer[]',
   ran_ms: 'double precision[]',
@@ -93,7 +94,7 @@ const recordEnds = ({ results, revises }: ExchangeShape): string => `
     held as materialized (
       select
         (:job_ids!)[n] as job_id,
-        (:org_ids!)[n] as org_id,
+        (:orgs!)[(:org_numbers!)[n]] as org_id,
         (:stream_ids!)[n] as stream_id,
         (:attempts!)[n] as attempt,
         (:ran_ms!)[n] as ran_ms,
@@ -360,11 +361,12 @@ const leaseClaimed = `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
-      returning job_id, org_id, lane, key, start_by, attempts, suspect, cpu_units, memory_mb, predicted_ms
+      returning
+        job_id, org_id, stream_id, lane, key, start_by, attempts, suspect, cpu_units, memory_mb, predicted_ms
     ),
     claimed as materialized (
       select
-        job_id, org_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
+        job_id, org_id, stream_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
         case when suspect or row_number() over place <= :start_now! then now() end as started_at
       from taken
       window place as (order by coalesce(start_by <= now(), false) desc, lane, key)
@@ -421,6 +423,11 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
         'job_ids', (select job_ids from leased),
         'attempts', (select attempts from leased),
         'started_ats', (select started_ats from leased),
+        'streams', (
+          select json_object_agg(id, json_build_array(org_id, type, name))
+          from streams
+          where id = any (array(select distinct stream_id from claimed))
+        ),
         'cpu_units', (select array_agg(cpu_units) from claimed),
         'memory_mb', (select array_agg(memory_mb) from claimed),
         'predicted_ms', (select sum(predicted_ms) from claimed),
@@ -450,13 +457,12 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
         ),
         'reserved', ${sized ? `exists (select from reserved)` : 'false'}
       ) as news,
-      null::uuid as job_id, null::uuid as org_id, null::bigint as stream_id, null as type, null as name,
-      null::jsonb as payload, null::integer as timeout_seconds, null::integer as max_attempts,
-      null::double precision as initial_delay_seconds, null::double precision as backoff_multiplier
+      null::uuid as job_id, null::bigint as stream_id, null::jsonb as payload, null::integer as timeout_seconds,
+      null::integer as max_attempts, null::double precision as initial_delay_seconds,
+      null::double precision as backoff_multiplier
     union all
     select
-      null, id, org_id, stream_id, type, name, payload, timeout_seconds, max_attempts, initial_delay_seconds,
-      backoff_multiplier
+      null, id, stream_id, payload, timeout_seconds, max_attempts, initial_delay_seconds, backoff_multiplier
     from jobs
     where org_id = any (array(select distinct org_id from claimed))
       and id = any (array(select job_id from claimed))`

@@ -42,12 +42,9 @@ export type Claim = {
 }
 
 /** What was submitted, as the claim answers it. */
-export type ClaimedRow = {
+type ClaimedRow = {
   job_id: string
-  org_id: string
   stream_id: string
-  type: string
-  name: string
   payload: Record<string, unknown>
   timeout_seconds: number | null
   max_attempts: number
@@ -56,6 +53,9 @@ export type ClaimedRow = {
 }
 
 export type ClaimedJob = ClaimedRow & {
+  org_id: string
+  type: string
+  name: string
   token: string
   attempt: number
   /** Counts as started from the claim on. */
@@ -75,6 +75,8 @@ export type ExchangeNews = {
   started_ats: (string | null)[] | null
   cpu_units: number[] | null
   memory_mb: number[] | null
+  /** The claimed jobs' streams by id: organisation, type and name. */
+  streams: Record<string, [string, string, string]> | null
   /** Of those that have one. */
   checkpoints: Record<string, unknown> | null
   /** Jobs whose lease was no longer held; null instead of none. */
@@ -105,20 +107,31 @@ export const readExchange = (rows: readonly ExchangeRow[]): { news: ExchangeNews
     else jobs.set(row.job_id, row)
   }
   if (!news) throw new Error('An exchange answers at least one row')
-  const { token, attempts, started_ats, cpu_units, memory_mb, checkpoints } = news
-  const claimed = (news.job_ids ?? []).flatMap((job_id, n) => {
-    const job = jobs.get(job_id)
-    if (!job) return []
-    return Object.assign(job, {
-      token: token ?? '',
-      attempt: attempts?.[n] ?? 1,
-      started: typeof started_ats?.[n] === 'string',
-      cpu_units: cpu_units?.[n] ?? 0,
-      memory_mb: memory_mb?.[n] ?? 0,
-      checkpoint: checkpoints?.[job_id] ?? null,
-    })
-  })
-  return { news, claimed }
+  return { news, claimed: (news.job_ids ?? []).flatMap((jobId, n) => toJob(jobs.get(jobId), news, n)) }
+}
+
+const toJob = (row: ClaimedRow | undefined, news: ExchangeNews, n: number): ClaimedJob | [] => {
+  const stream = row && news.streams?.[row.stream_id]
+  if (!stream) return []
+  const [org_id, type, name] = stream
+  return {
+    job_id: row.job_id,
+    stream_id: row.stream_id,
+    org_id,
+    type,
+    name,
+    payload: row.payload,
+    timeout_seconds: row.timeout_seconds,
+    max_attempts: row.max_attempts,
+    initial_delay_seconds: row.initial_delay_seconds,
+    backoff_multiplier: row.backoff_multiplier,
+    token: news.token ?? '',
+    attempt: news.attempts?.[n] ?? 1,
+    started: typeof news.started_ats?.[n] === 'string',
+    cpu_units: news.cpu_units?.[n] ?? 0,
+    memory_mb: news.memory_mb?.[n] ?? 0,
+    checkpoint: news.checkpoints?.[row.job_id] ?? null,
+  }
 }
 
 export type Exchange = {
@@ -156,38 +169,43 @@ export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
 const exchangeValues = ({ workerId, leaseSeconds, ended, started, closed, claim }: Exchange) => {
   const samples = sampleRuntimes(ended)
   const { segments, sized } = claim
+  const orgs = [...new Set(ended.map(({ org_id }) => org_id))]
   return {
     worker_id: () => workerId,
     lease_seconds: () => leaseSeconds,
-    job_ids: () => ended.map(({ job_id }) => job_id),
-    tokens: () => [...new Set(ended.map(({ token }) => token))],
-    org_ids: () => ended.map(({ org_id }) => org_id),
-    stream_ids: () => ended.map(({ stream_id }) => stream_id),
-    attempts: () => ended.map(({ attempt }) => attempt),
-    ran_ms: () => ended.map(({ ranMs }) => ranMs),
-    announced: () => ended.map(({ announced }) => announced),
+    job_ids: () => list(ended.map(({ job_id }) => job_id)),
+    tokens: () => list([...new Set(ended.map(({ token }) => token))]),
+    orgs: () => list(orgs),
+    org_numbers: () => list(ended.map(({ org_id }) => orgs.indexOf(org_id) + 1)),
+    stream_ids: () => list(ended.map(({ stream_id }) => stream_id)),
+    attempts: () => list(ended.map(({ attempt }) => attempt)),
+    ran_ms: () => list(ended.map(({ ranMs }) => Math.round(ranMs * 1000) / 1000)),
+    announced: () => list(ended.map(({ announced }) => announced)),
     results: () => ended.map((end) => (end.state === 'completed' ? end.resultJson : null)),
-    states: () => ended.map(({ state }) => state),
+    states: () => list(ended.map(({ state }) => state)),
     errors: () => ended.map((end) => ('error' in end ? JSON.stringify(end.error) : null)),
     delays_ms: () => ended.map((end) => ('delayMs' in end ? end.delayMs : null)),
-    sample_streams: () => samples.map(({ streamId }) => streamId),
-    sample_runs: () => samples.map(({ runs }) => runs),
-    sample_means: () => samples.map(({ meanLog }) => meanLog),
-    sample_spreads: () => samples.map(({ spreadLog }) => spreadLog),
-    closed: () => closed,
-    started_ids: () => started.map(({ job_id }) => job_id),
-    started_tokens: () => [...new Set(started.map(({ token }) => token))],
-    started_ms: () => started.map(({ ranMs }) => ranMs),
+    sample_streams: () => list(samples.map(({ streamId }) => streamId)),
+    sample_runs: () => list(samples.map(({ runs }) => runs)),
+    sample_means: () => list(samples.map(({ meanLog }) => meanLog)),
+    sample_spreads: () => list(samples.map(({ spreadLog }) => spreadLog)),
+    closed: () => list(closed),
+    started_ids: () => list(started.map(({ job_id }) => job_id)),
+    started_tokens: () => list([...new Set(started.map(({ token }) => token))]),
+    started_ms: () => list(started.map(({ ranMs }) => ranMs)),
     claim_limit: () => claim.limit,
     start_now: () => claim.startNow,
     types: () => claim.types,
-    from_lanes: () => segments.map(({ fromLane }) => fromLane),
-    from_keys: () => segments.map(({ fromKey }) => fromKey),
-    to_lanes: () => segments.map(({ toLane }) => toLane),
-    to_keys: () => segments.map(({ toKey }) => toKey),
+    from_lanes: () => list(segments.map(({ fromLane }) => fromLane)),
+    from_keys: () => list(segments.map(({ fromKey }) => fromKey)),
+    to_lanes: () => list(segments.map(({ toLane }) => toLane)),
+    to_keys: () => list(segments.map(({ toKey }) => toKey)),
     age_from_key: () => claim.ageFromKey,
     free_cpu_units: () => sized?.freeCpuUnits ?? 0,
     free_memory_mb: () => sized?.freeMemoryMb ?? 0,
     ahead: () => sized?.ahead ?? 0,
   } satisfies Record<ExchangeParameter, () => QueryValue>
 }
+
+/** An array as Postgres writes it. For ids and numbers, which need no quoting; drivers quote each value, slowly. */
+const list = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`
