@@ -67,7 +67,7 @@ export const createClaimPlanner = (options: {
     const order = age.isDue() ? 'age' : 'rank'
     return {
       limit,
-      startNow,
+      starts: limit <= startNow,
       types: options.types,
       order,
       segments: limit > 0 && order === 'rank' ? floors.segments() : [],
@@ -80,10 +80,10 @@ export const createClaimPlanner = (options: {
     plan,
     observe: ({ claim, claimed, news }) => {
       passedOver = news.big_waiting && claim.sized === null
-      bigWaiting = news.big_waiting || news.reserved
+      bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
-      reserved = news.reserved
+      reserved = news.reserved === true
       floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting)
       age.observe(claim.order, news.predicted_ms ?? 0)
     },

@@ -30,7 +30,7 @@ export const createDuties = (options: DutyOptions): Duty[] => [
   watchWorkers(options),
   keepGates(options),
   reserve(options),
-  // rescore(options),
+  rescore(options),
   estimate(options),
   expire(options),
 ]

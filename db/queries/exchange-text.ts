@@ -17,7 +17,8 @@ const PARAMETERS = {
   lease_seconds: 'integer',
   job_ids: 'uuid[]',
   tokens: 'bigint[]',
-  org_ids: 'uuid[]',
+  orgs: 'uuid[]',
+  org_numbers: 'integer[]',
   stream_ids: 'bigint[]',
   attempts: 'integer[]',
   ran_ms: 'double precision[]',
@@ -35,7 +36,7 @@ const PARAMETERS = {
   started_tokens: 'bigint[]',
   started_ms: 'double precision[]',
   claim_limit: 'integer',
-  start_now: 'integer',
+  starts: 'boolean',
   types: 'text[]',
   from_lanes: 'smallint[]',
   from_keys: 'bigint[]',
@@ -93,7 +94,7 @@ const recordEnds = ({ results, revises }: ExchangeShape): string => `
     held as materialized (
       select
         (:job_ids!)[n] as job_id,
-        (:org_ids!)[n] as org_id,
+        (:orgs!)[(:org_numbers!)[n]] as org_id,
         (:stream_ids!)[n] as stream_id,
         (:attempts!)[n] as attempt,
         (:ran_ms!)[n] as ran_ms,
@@ -352,6 +353,9 @@ const claimSized = (shape: ExchangeShape): string => `
         )
     )`
 
+/** Jobs whose latest start has come stand before all lanes. */
+const FIRST_LANE = -5_000
+
 /**
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
  * snapshot and the lock is not found there; it stays ready.
@@ -360,14 +364,15 @@ const leaseClaimed = `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
-      returning job_id, org_id, lane, key, start_by, attempts, suspect, cpu_units, memory_mb, predicted_ms
+      returning
+        job_id, org_id, stream_id, lane, key, start_by, attempts, suspect, cpu_units, memory_mb, predicted_ms
     ),
     claimed as materialized (
       select
-        job_id, org_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
-        case when suspect or row_number() over place <= :start_now! then now() end as started_at
+        job_id, org_id, stream_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
+        case when start_by <= now() then ${FIRST_LANE} else lane end as place,
+        case when :starts! or suspect then now() end as started_at
       from taken
-      window place as (order by coalesce(start_by <= now(), false) desc, lane, key)
     ),
     leased as (
       insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
@@ -376,7 +381,17 @@ const leaseClaimed = `
         array_agg(org_id), array_agg(attempt), array_agg(started_at)
       from claimed
       having count(*) > 0
-      returning token, job_ids, attempts, started_ats
+      returning token
+    ),
+    summary as materialized (
+      select
+        array_agg(job_id) as job_ids,
+        case when max(attempt) > 1 then array_agg(attempt) end as attempts,
+        case when min(place) < max(place) then array_agg(place) end as places,
+        case when min(stream_id) < max(stream_id) then array_agg(stream_id) end as stream_ids,
+        case when bool_or(started_at is null) then array_agg(started_at is not null) end as started,
+        sum(predicted_ms) as predicted_ms
+      from claimed
     )`
 
 const FULFILLED = `
@@ -418,12 +433,24 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
     select
       json_build_object(
         'token', (select token from leased)::text,
-        'job_ids', (select job_ids from leased),
-        'attempts', (select attempts from leased),
-        'started_ats', (select started_ats from leased),
+        'job_ids', job_ids,
+        'attempts', attempts,
+        'places', places,
+        'stream_ids', stream_ids,
+        'started', started,${
+          sized
+            ? `
         'cpu_units', (select array_agg(cpu_units) from claimed),
         'memory_mb', (select array_agg(memory_mb) from claimed),
-        'predicted_ms', (select sum(predicted_ms) from claimed),
+        'reserved', exists (select from reserved),`
+            : ''
+        }
+        'predicted_ms', predicted_ms,
+        'streams', (
+          select json_object_agg(id, json_build_array(org_id, type, name))
+          from streams
+          where id = any (array(select distinct stream_id from claimed))
+        ),
         'floors', (
           select json_object_agg(lane, key)
           from (select lane, min(key) as key from claimed group by lane) floor
@@ -431,10 +458,9 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
         'checkpoints', (
           select json_object_agg(job_id, checkpoint)
           from job_progress
-          where job_id = any (array(select job_id from claimed))
+          where job_id = any (job_ids)
             and checkpoint is not null
         ),
-        'recorded', (select count(*) from held),
         'lost', case when (select count(*) from held) < cardinality(:job_ids!) then array(
           select job_id from unnest(:job_ids!) as e (job_id) where job_id not in (select job_id from held)
         ) end,
@@ -447,16 +473,12 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
           from ready_jobs
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
             and lane < 5000
-        ),
-        'reserved', ${sized ? `exists (select from reserved)` : 'false'}
+        )
       ) as news,
-      null::uuid as job_id, null::uuid as org_id, null::bigint as stream_id, null as type, null as name,
-      null::jsonb as payload, null::integer as timeout_seconds, null::integer as max_attempts,
-      null::double precision as initial_delay_seconds, null::double precision as backoff_multiplier
+      null::uuid as job_id, null::jsonb as payload, null::integer as timeout_seconds
+    from summary
     union all
-    select
-      null, id, org_id, stream_id, type, name, payload, timeout_seconds, max_attempts, initial_delay_seconds,
-      backoff_multiplier
+    select null, id, payload, timeout_seconds
     from jobs
     where org_id = any (array(select distinct org_id from claimed))
       and id = any (array(select job_id from claimed))`
