@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
-import { exchangeJobs } from '../../db/queries/exchange.ts'
 import { getJob } from '../../db/queries/jobs.ts'
+import type { Run } from '../../db/query.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { COMPLETED, claimJob, claimTypes, end, FAILED, jobInState } from '../support/job-in-state.ts'
-import { newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
+import { exchange, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -150,12 +150,9 @@ test('a job that is claimed while it is being cancelled is found by the next try
   const worker = new pg.Client(database.url)
   await worker.connect()
   await worker.query('begin')
-  const segments = [{ fromLane: -5000, fromKey: 0, toLane: 5000, toKey: 0 }]
-  const order = { order: 'rank' as const, segments, ageFromKey: 0, sized: null }
-  const claim = { limit: 1, startNow: 1, types: ['contested'], ...order }
-  const exchange = { workerId: 'w', leaseSeconds: 30, ended: [], started: [], closed: [], claim }
-  const { text, values } = exchangeJobs(exchange)
-  assert.equal((await worker.query(text, [...values])).rows.length, 2)
+  const runInside: Run = async ({ text, values }) => (await worker.query(text, [...values])).rows
+  const { claimed } = await exchange(runInside, { workerId: 'w', claim: { limit: 1, types: ['contested'] } })
+  assert.equal(claimed[0]?.job_id, id)
   const first = cancel(id)
   await waitUntilBlocked()
   await worker.query('commit')
