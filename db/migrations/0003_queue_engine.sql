@@ -141,8 +141,8 @@ comment on index waiting_jobs_by_org is 'Serves list-jobs by status pending and 
 create sequence ready_keys cache 1;
 
 create table ready_jobs (
-  job_id uuid primary key,
   org_id uuid not null,
+  job_id uuid not null,
   stream_id bigint not null,
   type text not null,
   -- The rank, to a tenth. 10000 is added while the job is parked: paused, or of a type that no worker handles.
@@ -157,7 +157,8 @@ create table ready_jobs (
   start_by timestamptz,
   -- A worker vanished with it in hand, before it said that it started it.
   suspect boolean not null default false,
-  ready_at timestamptz not null default now()
+  ready_at timestamptz not null default now(),
+  primary key (org_id, job_id)
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
@@ -175,9 +176,6 @@ comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must st
 
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
-
-create index ready_jobs_by_org on ready_jobs (org_id, job_id);
-comment on index ready_jobs_by_org is 'Serves list-jobs by status ready, next to organisations with many.';
 
 create sequence lease_tokens cache 1;
 

@@ -57,7 +57,7 @@ begin
         -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
         perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
         continue when found;
-        perform from ready_jobs r where r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
+        perform from ready_jobs r where r.org_id = in_org and r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
         continue when found;
         perform from jobs j where j.org_id = in_org and j.id = wanted;
         if found then state := 'running'; end if;

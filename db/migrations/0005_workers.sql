@@ -43,6 +43,7 @@ comment on table pauses is 'What claims pass over, and the leader parks.';
 
 create table reservations (
   job_id uuid primary key,
+  org_id uuid not null,
   worker_id text not null,
   cpu_units real not null,
   memory_mb integer not null,
@@ -59,7 +60,7 @@ from leases l
 cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
 where l.token = (select max(o.token) from leases o where h.job_id = any (o.job_ids))
   and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
-  and not exists (select from ready_jobs r where r.job_id = h.job_id)
+  and not exists (select from ready_jobs r where r.org_id = h.org_id and r.job_id = h.job_id)
   and not exists (select from waiting_jobs w where w.job_id = h.job_id);
 comment on view held_jobs is
   'Jobs in the hands of a worker. The newest lease counts, and only if the job has not gone on from there.';
@@ -112,7 +113,7 @@ select
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
-left join ready_jobs r on r.job_id = j.id
+left join ready_jobs r on r.org_id = j.org_id and r.job_id = j.id
 left join blocked_jobs b on b.job_id = j.id
 left join lateral (
   select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at

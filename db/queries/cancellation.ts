@@ -14,7 +14,8 @@ const takeFrom = (table: string, attempts: string): string => `
         order by job_id
         for update
       ) found
-      where q.job_id = found.job_id
+      where q.org_id = $1::uuid
+        and q.job_id = found.job_id
       returning q.job_id, q.org_id, ${attempts} as attempts, null as worker_id, null::timestamptz as started_at`
 
 /**

@@ -36,24 +36,25 @@ export const rescoreJobs = (sweep: {
       limit $4::int
     ),
     misplaced as materialized (
-      select r.job_id, q.lane
+      select r.key, q.lane
       from looked_at a
       join queue_entries q on q.org_id = a.org_id and q.job_id = a.job_id
       cross join lateral (
-        select job_id, lane
+        select key, lane
         from ready_jobs
-        where job_id = a.job_id
+        where key = a.key
+          and lane < 5000
         for update skip locked
       ) r
       where a.concerned
         and r.lane <> q.lane
-        and r.lane < 5000
     ),
     moved as (
       update ready_jobs r
       set lane = m.lane, key = nextval('ready_keys')
       from misplaced m
-      where r.job_id = m.job_id
+      where r.key = m.key
+        and r.lane < 5000
       returning r.job_id
     )
     select

@@ -14,6 +14,7 @@ import { JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import {
   findSubmitted,
+  readSubmitted,
   type Submission,
   type SubmissionRow,
   submitJobs,
@@ -95,10 +96,13 @@ export const createSubmitter = (options: {
     return group
   }
 
+  const send = async (submissions: Submission[]): Promise<SubmissionRow[]> =>
+    readSubmitted(submissions, await run(submitJobs(submissions)))
+
   /** What Postgres refuses is halved until the one that it refuses stands alone: it takes no other with it. */
   const commit = async (group: readonly Entry[], hold: Hold): Promise<void> => {
     try {
-      const rows = await run(submitJobs(group.map(({ submission }) => submission)))
+      const rows = await send(group.map(({ submission }) => submission))
       const bySubmission = Map.groupBy(rows, (row) => row.submission)
       group.forEach((entry, i) => {
         settle(entry, ({ resolve }) => resolve(bySubmission.get(i + 1) ?? []))
@@ -117,7 +121,7 @@ export const createSubmitter = (options: {
   /** The ids are the same: what was committed after all is not committed twice, but found. */
   const sendAgain = async (submission: Submission): Promise<SubmissionRow[]> => {
     try {
-      return await run(submitJobs([submission]))
+      return await send([submission])
     } catch (error) {
       if (codeOf(error) !== UNIQUE_VIOLATION) throw error
       return run(findSubmitted(submission))
