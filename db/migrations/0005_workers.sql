@@ -58,12 +58,9 @@ create view held_jobs as
 select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
 from leases l
 cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
-where l.token = (select max(o.token) from leases o where h.job_id = any (o.job_ids))
-  and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
-  and not exists (select from ready_jobs r where r.org_id = h.org_id and r.job_id = h.job_id)
-  and not exists (select from waiting_jobs w where w.job_id = h.job_id);
+where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
 comment on view held_jobs is
-  'Jobs in the hands of a worker. The newest lease counts, and only if the job has not gone on from there.';
+  'Jobs in the hands of a worker. Of those that it does not hold any more, a lease names only completed ones.';
 
 create view job_overview as
 select
