@@ -2,7 +2,10 @@ import type { Query } from '../query.ts'
 
 const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
-/** Streams whose estimate has moved by more than a lane since their queued jobs were scored. */
+/**
+ * Streams whose estimate has moved since their queued jobs were scored. Not while all queued jobs stand in one lane:
+ * there is no order to mend then, and to move a deep queue from lane to lane costs as much as to work it off.
+ */
 export const takeMovedStreams = (term: string): Query<{ id: string }> => ({
   name: 'take-moved-streams',
   text: `
@@ -10,6 +13,7 @@ export const takeMovedStreams = (term: string): Query<{ id: string }> => ({
     set scored_log = mean_log, moved = false
     where moved
       and ${IN_TERM}
+      and (select min(lane) from ready_jobs where lane < 5000) < (select max(lane) from ready_jobs where lane < 5000)
     returning id`,
   values: [term],
 })
