@@ -68,7 +68,7 @@ export const createExchanger = (options: {
   const { jobs, planner, logger } = options
   let ends: HeldJob[] = []
   /** Outcomes of a group that Postgres refused: sent one by one, to find the one it objects to. */
-  let suspects: HeldJob[] = []
+  const suspects: HeldJob[] = []
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
@@ -191,7 +191,12 @@ export const createExchanger = (options: {
     const nothing = { ended: [], started: [], closed: [] }
     const claim = planner.plan({ stopping: true, recording: false })
     for (const order of ['rank', 'age'] as const) {
-      const query = exchangeJobs({ ...nothing, workerId: options.workerId, leaseSeconds: 0, claim: { ...claim, order } })
+      const query = exchangeJobs({
+        ...nothing,
+        workerId: options.workerId,
+        leaseSeconds: 0,
+        claim: { ...claim, order },
+      })
       await Promise.all([options.runDurable(query), options.runRelaxed(query)])
     }
   }

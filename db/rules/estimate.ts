@@ -60,8 +60,12 @@ export const foldSample = (estimate: Estimate, sample: Sample): Estimate => {
   return {
     runs: runs + m,
     meanLog: meanLog + step * surprise,
-    deviationLog: Math.max(deviationLog + step * (Math.abs(surprise) + spreadLog - deviationLog), LEAST_DEVIATION),
+    deviationLog: Math.max(
+      deviationLog + step * (Math.abs(surprise) + spreadLog - deviationLog),
+      LEAST_DEVIATION,
+    ),
   }
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length
