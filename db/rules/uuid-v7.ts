@@ -43,3 +43,11 @@ const hex = (from: number, count: number): string => {
   for (let n = from; n < from + count; n++) text += HEX[pool[n] ?? 0]
   return text
 }
+
+/** The least id of a millisecond: ids made from then on are not below it. */
+export const uuidV7Floor = (ms: number): string => {
+  const time = Math.min(Math.max(Math.floor(ms), 0), 2 ** 48 - 1)
+    .toString(16)
+    .padStart(12, '0')
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`
+}
