@@ -228,7 +228,9 @@ const DEPENDENCIES = `
     obstacles as materialized (
       select coalesce(jsonb_object_agg(child_id, remaining), '{}') as counts
       from obstacle
-    ),
+    )`
+
+const BLOCKED = `
     edge as (
       insert into job_dependencies (parent_id, child_id, org_id)
       select parent_id, child_id, org_id
@@ -244,7 +246,7 @@ const DEPENDENCIES = `
     )`
 
 const submitText = (dependent: boolean): string => `
-    with ${REQUEST.trim()},
+    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
     -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
     new_stream as (
       insert into streams as s (org_id, type, name)
@@ -278,7 +280,7 @@ const submitText = (dependent: boolean): string => `
         n as position, ($2::uuid[])[n] as id, ($3::integer[])[n] as number,
         ${dependent ? `coalesce(((select counts from obstacles) ->> ($2::uuid[])[n]::text)::integer, 0)` : '0'} as remaining
       from generate_series(1, cardinality($2::uuid[])) as n
-    ),${dependent ? `${DEPENDENCIES},` : ''}
+    ),${dependent ? `${BLOCKED},` : ''}
     job as (
       insert into jobs (
         org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
