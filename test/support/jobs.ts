@@ -5,13 +5,18 @@ import {
   type EndedAttempt,
   type ExchangeHeader,
   exchangeJobs,
+  type LeaseKey,
 } from '../../db/queries/exchange.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
+import type { JobFailure } from '../../db/queries/jobs.ts'
+import { beginTerm } from '../../db/queries/leader.ts'
 import { type NewJob, submitJobs } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import type { TestDatabase } from './database.ts'
+import { waitFor } from './wait-for.ts'
 
 export type Tenant = { orgId: string; userId: string }
 
@@ -103,10 +108,132 @@ export const claim = async (run: Run, workerId = 'worker-1', limit = 10): Promis
   (await exchange(run, { workerId, claim: { limit } })).claimed
 
 /** How an attempt of a test ends. */
-export const completed = ({ job_id, token }: ClaimedJob, result: unknown = null): EndedAttempt => ({
+export const completed = ({ job_id, token }: LeaseKey, result: unknown = null, ranMs = 5): EndedAttempt => ({
   job_id,
   token,
-  ranMs: 5,
+  ranMs,
   state: 'completed',
   resultJson: result === null ? null : JSON.stringify(result),
 })
+
+export const FAILURE: JobFailure = { code: 'broken', message: 'It broke.' }
+
+export const failed = ({ job_id, token }: LeaseKey, error = FAILURE): EndedAttempt => ({
+  job_id,
+  token,
+  ranMs: 5,
+  state: 'failed',
+  error,
+})
+
+export const retrying = ({ job_id, token }: LeaseKey, delayMs = 0, error = FAILURE): EndedAttempt => ({
+  job_id,
+  token,
+  ranMs: 5,
+  state: 'retrying',
+  error,
+  delayMs,
+})
+
+export const snoozed = ({ job_id, token }: LeaseKey, delayMs = 0): EndedAttempt => ({
+  job_id,
+  token,
+  ranMs: 5,
+  state: 'pending',
+  delayMs,
+})
+
+export const end = async (run: Run, ...ended: EndedAttempt[]): Promise<ExchangeHeader> =>
+  (await exchange(run, { ended })).header
+
+/** Begins a term without holding the lock, for statements that ask for one. */
+export const lead = async (run: Run, workerId = 'leader'): Promise<string> => {
+  const [begun] = await run(beginTerm(workerId))
+  if (!begun) throw new Error('No term began')
+  return begun.term
+}
+
+/** A job as people see it. */
+export type JobView = {
+  id: string
+  status: string
+  attempts: number
+  worker_id: string | null
+  started_at: Date | null
+  finished_at: Date | null
+  runtime_ms: number | null
+  result: unknown
+  error: JobFailure | null
+  progress: number | null
+  progress_note: string | null
+  predicted_ms: number
+  predicted_p90_ms: number
+  prediction_source: string
+  rank: number
+}
+
+/** Ways to look at the jobs of a database, for tests. */
+export const watchJobs = (sql: TestDatabase['sql']) => {
+  const look = async (id: string | undefined): Promise<JobView> => {
+    const [job] = await sql<JobView>('select * from job_overview where id = $1', [id])
+    if (!job) throw new Error(`There is no job ${id}`)
+    return job
+  }
+  return {
+    look,
+    statusOf: async (id: string | undefined): Promise<string> => (await look(id)).status,
+    statuses: async (ids: readonly string[]): Promise<string[]> => {
+      const rows = await sql<{ status: string }>(
+        `select o.status
+        from unnest($1::uuid[]) with ordinality as wanted (id, position)
+        join job_overview o on o.id = wanted.id
+        order by wanted.position`,
+        [ids],
+      )
+      return rows.map(({ status }) => status)
+    },
+    /** Each with its reason, if it has one: `failed: timeout`. */
+    eventsOf: async (id: string | undefined): Promise<string[]> => {
+      const rows = await sql<{ event: string }>(
+        `select concat_ws(': ', state, reason) as event from job_events where job_id = $1 order by id`,
+        [id],
+      )
+      return rows.map(({ event }) => event)
+    },
+    untilStatus: (id: string | undefined, status: string): Promise<JobView> =>
+      waitFor(`job ${id} ${status}`, async () => {
+        const job = await look(id)
+        return job.status === status && job
+      }),
+    untilAll: (ids: readonly string[], status: string): Promise<unknown> =>
+      waitFor(`${ids.length} jobs ${status}`, async () => {
+        const [row] = await sql<{ count: number }>(
+          'select count(*)::int from job_overview where id = any ($1::uuid[]) and status = $2',
+          [ids, status],
+        )
+        return row?.count === ids.length
+      }),
+  }
+}
+
+/** Every job stands in exactly one of these. Answers those that do not. */
+export const misplacedJobs = (sql: TestDatabase['sql']) =>
+  sql(`
+    select j.id, array_agg(place.name) as places
+    from jobs j
+    left join (
+      select job_id, 'waiting' as name from waiting_jobs
+      union all select job_id, 'ready' from ready_jobs
+      union all select job_id, 'leased' from leases
+      union all select job_id, 'blocked' from blocked_jobs
+      union all select job_id, 'finished' from finished_jobs
+    ) place on place.job_id = j.id
+    group by j.id
+    having count(place.job_id) <> 1`)
+
+/** As a fresh template, but with accounts and job types. */
+export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
+  await sql(`
+    truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_events, job_logs,
+      job_progress, job_dependencies, streams, type_estimates, pauses, reservations, workers, scheduler_leader`)
+}
