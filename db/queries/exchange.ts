@@ -232,7 +232,7 @@ const TEXT = `
         $16::double precision - coalesce(sum(cpu_units), 0) as cpu_units,
         $17::double precision - coalesce(sum(memory_mb), 0) as memory_mb,
         coalesce(sum(cpu_units), 0) as reserved_cpu_units,
-        coalesce(sum(memory_mb), 0) as reserved_memory_mb
+        coalesce(sum(memory_mb), 0)::double precision as reserved_memory_mb
       from reservations
       where worker_id = $1::text
     ),
