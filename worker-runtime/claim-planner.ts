@@ -73,8 +73,10 @@ export const createClaimPlanner = (options: {
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
       reserved = header.reserved_cpu_units > 0 || header.reserved_memory_mb > 0
+      // What was taken for a deadline or a reservation may stand in the middle of its lane.
+      const inOrder = claimed.filter(({ urgency }) => urgency >= AGED)
       floors.observe(
-        claimed.map(({ lane, key, urgency }) => ({ lane, key: Number(key), aged: urgency === AGED })),
+        inOrder.map(({ lane, key, urgency }) => ({ lane, key: Number(key), aged: urgency === AGED })),
         !deep || header.big_waiting,
       )
       age.observe(claimed)
