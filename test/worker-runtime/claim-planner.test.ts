@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ClaimedJob, ExchangeHeader } from '../../db/queries/exchange.ts'
+import { createAgeShare } from '../../worker-runtime/age-share.ts'
+import { createCapacity } from '../../worker-runtime/capacity.ts'
+import { createClaimPlanner, type Policy } from '../../worker-runtime/claim-planner.ts'
+import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
+
+const SMALL = { cpu_units: 1, memory_mb: 64 }
+const HEADER: ExchangeHeader = {
+  job_id: null,
+  lost: [],
+  became_ready: 0,
+  big_waiting: false,
+  reserved_cpu_units: 0,
+  reserved_memory_mb: 0,
+}
+const claimed = (count: number, overrides: Partial<ClaimedJob> = {}): ClaimedJob[] =>
+  Array.from(
+    { length: count },
+    (_, n) => ({ lane: 10, key: String(100 + n), urgency: 3, predicted_ms: 100, ...overrides }) as ClaimedJob,
+  )
+
+const setUp = (options: { slots?: number; policy?: Policy } = {}) => {
+  const { slots = 4, policy = 'learned' } = options
+  const state = { unstarted: 0, ms: 0 }
+  const capacity = createCapacity({ slots, cpuUnits: slots, memoryMb: 1_000 })
+  const planner = createClaimPlanner({
+    types: ['test'],
+    policy,
+    capacity,
+    jobs: () => ({ unstarted: () => state.unstarted }) as HeldJobs,
+    now: () => state.ms,
+  })
+  const plan = (recording = false) => planner.plan({ stopping: false, recording })
+  const observe = (jobs: ClaimedJob[], header: Partial<ExchangeHeader> = {}) =>
+    planner.observe({ header: { ...HEADER, ...header }, claimed: jobs, claim: plan() })
+  return { state, capacity, planner, plan, observe }
+}
+
+test('a worker claims what it can start, and nothing ahead of an empty queue', () => {
+  const { plan } = setUp()
+  const { limit, startNow, ahead, freeCpuUnits } = plan()
+  assert.deepEqual([limit, startNow, ahead, freeCpuUnits], [4, 4, 0, 4])
+})
+
+test('while claims come back full it holds as much again, and never more', () => {
+  const { state, capacity, plan, observe } = setUp()
+  observe(claimed(4))
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.deepEqual([plan(true).limit, plan(true).startNow, plan(true).ahead], [4, 0, 4])
+  state.unstarted = 3
+  assert.equal(plan(true).limit, 1)
+  state.unstarted = 4
+  assert.equal(plan(true).limit, 0)
+})
+
+test('to hold more ahead is worth no statement of its own', () => {
+  const { capacity, plan, observe } = setUp()
+  observe(claimed(4))
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.equal(plan(false).limit, 0)
+})
+
+test('nothing is claimed ahead after a claim came back short, while others are idle, or beside a reservation', () => {
+  const short = setUp()
+  short.observe(claimed(4))
+  short.observe(claimed(3))
+  assert.equal(short.plan().limit, 4)
+
+  const kind = setUp()
+  kind.observe(claimed(4))
+  kind.planner.othersAreIdle()
+  assert.equal(kind.plan().limit, 4)
+  kind.state.ms = 2_001
+  assert.equal(kind.plan().limit, 8, 'only for a while')
+
+  const reserving = setUp()
+  reserving.observe(claimed(4), { reserved_cpu_units: 2 })
+  assert.equal(reserving.plan().limit, 4)
+})
+
+test('a stopping worker claims nothing', () => {
+  const { planner } = setUp()
+  assert.equal(planner.plan({ stopping: true, recording: true }).limit, 0)
+})
+
+test('first in, first out looks at age alone', () => {
+  const { plan } = setUp({ policy: 'fifo' })
+  const { segments, ageLimit, ageAllowanceMs } = plan()
+  assert.deepEqual([segments, ageLimit, ageAllowanceMs > 1e200], [[], 4, true])
+})
+
+test('a full claim raises the floors, unless big jobs may have been passed over', () => {
+  const careful = setUp()
+  careful.observe(claimed(4), { big_waiting: true })
+  assert.equal(careful.plan().segments.length, 1)
+  const { plan, observe } = setUp()
+  observe(claimed(4))
+  assert.deepEqual(plan().segments[1], { fromLane: 10, fromKey: 100, toLane: 11, toKey: 0 })
+})
+
+test('a job that was taken for its deadline or reservation says nothing about where its lane begins', () => {
+  const { plan, observe } = setUp()
+  observe([
+    ...claimed(2, { urgency: 1, lane: 50, key: '900' }),
+    ...claimed(1, { urgency: 0, lane: 60, key: '900' }),
+    ...claimed(1),
+  ])
+  const lanes = plan().segments.filter(({ fromKey }) => fromKey > 0)
+  assert.deepEqual(
+    lanes.map(({ fromLane }) => fromLane),
+    [10],
+    'older jobs of lanes 50 and 60 may well wait there',
+  )
+})
+
+test('the age lane gets its share of the predicted work, measured over time', () => {
+  const age = createAgeShare(0.25)
+  let agedMs = 0
+  let totalMs = 0
+  for (let n = 0; n < 400; n++) {
+    const allowance = age.allowanceMs(4)
+    const aged = allowance > 0
+    const jobs = Array.from({ length: 4 }, (_, i) => ({
+      urgency: aged && i === 0 ? 2 : 3,
+      predicted_ms: aged && i === 0 ? 5_000 : 100,
+    }))
+    for (const { urgency, predicted_ms } of jobs) {
+      totalMs += predicted_ms
+      if (urgency === 2) agedMs += predicted_ms
+    }
+    age.observe(jobs)
+  }
+  const share = agedMs / totalMs
+  assert.ok(share > 0.2 && share < 0.35, `${share}`)
+})
+
+test('a share that was not used in the past is not paid out for ever', () => {
+  const age = createAgeShare(0.25)
+  for (let n = 0; n < 1_000; n++) age.observe([{ urgency: 3, predicted_ms: 60_000 }])
+  assert.ok(age.allowanceMs(1) < 0.25 * 3_600_000 * 1.1, `${age.allowanceMs(1)}`)
+})
+
+test('capacity is what is free of slots, cpu and memory, and comes back whole', () => {
+  const capacity = createCapacity({ slots: 3, cpuUnits: 1, memoryMb: 100 })
+  const third = { cpu_units: 0.1, memory_mb: 30 }
+  for (let n = 0; n < 3; n++) {
+    assert.equal(capacity.fits(third), true)
+    capacity.take(third)
+  }
+  assert.equal(capacity.fits({ cpu_units: 0, memory_mb: 0 }), false, 'no slot')
+  for (let n = 0; n < 3; n++) capacity.release(third)
+  assert.deepEqual(capacity.free(), { slots: 3, cpuUnits: 1, memoryMb: 100 })
+  assert.equal(capacity.fits({ cpu_units: 2, memory_mb: 1 }), false)
+  assert.equal(capacity.fits({ cpu_units: 1, memory_mb: 101 }), false)
+})
