@@ -183,7 +183,8 @@ export const createExchanger = (options: {
       const recorded = new Promise<void>((resolve) => {
         allRecorded = resolve
       })
-      if (ends.length > 0 || suspects.length > 0) {
+      // Also one that is on its way now: it may come back.
+      if (jobs.held().some(({ ended }) => ended !== undefined)) {
         wake()
         await Promise.race([recorded, giveUp(LEASE_SECONDS * 1000)])
       }
