@@ -1,6 +1,7 @@
-import type { Claim, ClaimedJob, ExchangeHeader } from '../db/queries/exchange.ts'
+import type { Claim } from '../db/queries/exchange.ts'
 import { createAgeShare } from './age-share.ts'
 import type { Capacity } from './capacity.ts'
+import type { Exchanged } from './exchanger.ts'
 import type { HeldJobs } from './held-jobs.ts'
 import { createLaneFloors } from './lane-floors.ts'
 
@@ -8,7 +9,7 @@ export type Policy = 'learned' | 'fifo'
 
 export type ClaimPlanner = {
   plan(state: { stopping: boolean; recording: boolean }): Claim
-  observe(news: { header: ExchangeHeader; claimed: readonly ClaimedJob[]; claim: Claim }): void
+  observe(exchanged: Exchanged): void
   /** The last claim was full and there is room for another. */
   mayClaimMore(): boolean
   /** Other workers have nothing to do: for a while, nothing is claimed ahead. */
@@ -19,7 +20,6 @@ export type ClaimPlanner = {
 const AGE_SHARE = 0.25
 const MODEST_MS = 2_000
 const EVERYTHING_MS = 1e300
-const AGED = 2
 
 /**
  * How much to claim, and from where. What can start now, always. As much again to hold ahead, while the queue is so
@@ -69,17 +69,12 @@ export const createClaimPlanner = (options: {
 
   return {
     plan,
-    observe: ({ header, claimed, claim }) => {
+    observe: ({ claim, claimed, news }) => {
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
-      reserved = header.reserved_cpu_units > 0 || header.reserved_memory_mb > 0
-      // What was taken for a deadline or a reservation may stand in the middle of its lane.
-      const inOrder = claimed.filter(({ urgency }) => urgency >= AGED)
-      floors.observe(
-        inOrder.map(({ lane, key, urgency }) => ({ lane, key: Number(key), aged: urgency === AGED })),
-        !deep || header.big_waiting,
-      )
-      age.observe(claimed)
+      reserved = news.reserved
+      floors.observe(news, !deep || news.big_waiting)
+      age.observe({ jobs: claimed.length, predictedMs: news.predicted_ms, agedMs: news.aged_ms })
     },
     mayClaimMore: () => deep && room().now > 0,
     othersAreIdle: () => {

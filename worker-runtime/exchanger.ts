@@ -1,9 +1,10 @@
 import {
   type Claim,
   type ClaimedJob,
-  type ExchangeHeader,
+  type ExchangeNews,
   type ExchangeRow,
   exchangeJobs,
+  readExchange,
 } from '../db/queries/exchange.ts'
 import { inLockOrder } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
@@ -27,6 +28,9 @@ export type Exchanger = {
   stop(): Promise<void>
 }
 
+/** What one exchange asked for and got. */
+export type Exchanged = { claim: Claim; claimed: readonly ClaimedJob[]; news: ExchangeNews }
+
 /** Covers notifications that got lost. */
 const IDLE_POLL_MS = 5_000
 /** A job that runs shorter than this is announced and ended by the same statement. */
@@ -49,7 +53,7 @@ export const createExchanger = (options: {
   planner: ClaimPlanner
   /** Stores what must be stored while the leases are held. */
   beforeEnds: () => Promise<void>
-  onExchanged: (news: { header: ExchangeHeader; claimed: readonly ClaimedJob[]; claim: Claim }) => void
+  onExchanged: (exchange: Exchanged) => void
   onRecorded: (held: HeldJob) => void
   logger: Logger
   onError: (error: Error) => void
@@ -64,7 +68,7 @@ export const createExchanger = (options: {
   let allRecorded = (): void => {}
 
   const step = async (): Promise<number> => {
-    const group = suspects.length > 0 ? suspects.splice(0, 1) : ends.splice(0, MAX_GROUP)
+    const group = (suspects.length > 0 ? suspects.splice(0, 1) : ends.splice(0, MAX_GROUP)).filter(jobs.holds)
     const claim = planner.plan({ stopping: stopping || suspects.length > 0, recording: group.length > 0 })
     const started = jobs.unannounced()
     if (group.length === 0 && started.length === 0 && claim.limit === 0) return IDLE_POLL_MS
@@ -101,17 +105,16 @@ export const createExchanger = (options: {
     sentAtMs: number
   }): number => {
     const { group, claim } = answer
-    const [header, ...claimed] = answer.rows as [ExchangeHeader, ...ClaimedJob[]]
+    const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
-    const lost = new Set(header.lost)
+    const lost = new Set(news.lost)
     for (const held of group) {
       jobs.letGo(held)
       if (lost.has(held.job.job_id)) logger.warn('lease lost, outcome dropped', describe(held.job))
       else options.onRecorded(held)
     }
-    claimed.sort((a, b) => a.nth - b.nth)
     jobs.accept(claimed, answer.sentAtMs)
-    options.onExchanged({ header, claimed, claim })
+    options.onExchanged({ claim, claimed, news })
     if (stopping && ends.length === 0 && suspects.length === 0) allRecorded()
     return ends.length > 0 || suspects.length > 0 || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
   }
@@ -143,9 +146,9 @@ export const createExchanger = (options: {
       jobs.letGo(held)
       return []
     }
-    const { job_id, token, ranMs } = held.ended
+    const { resultJson: _, ...end } = held.ended
     const message = 'The result of the handler cannot be stored as JSON.'
-    held.ended = { job_id, token, ranMs, state: 'failed', error: { code: 'unstorable_result', message } }
+    held.ended = { ...end, state: 'failed', error: { code: 'unstorable_result', message } }
     return [held]
   }
 

@@ -26,6 +26,8 @@ export type HeldJobs = {
   accept(jobs: readonly ClaimedJob[], claimedAtMs: number): void
   /** Started since they were claimed ahead, and not yet announced. */
   unannounced(): HeldJob[]
+  /** Still this very lease, and not a later one of the same job. */
+  holds(held: HeldJob): boolean
   /** The outcome is stored, or nobody wants it any more: the job is no longer ours. */
   letGo(held: HeldJob): void
   /** The lease is gone. */
@@ -124,7 +126,7 @@ export const createHeldJobs = (options: {
           options.tools.logFor(job).error(`${outcome.error.code}: ${outcome.error.message}`)
         }
         const ranMs = performance.now() - (entry.startedAtMs ?? 0)
-        entry.ended = endAttempt(job, outcome, { ranMs, random: options.random })
+        entry.ended = endAttempt(job, outcome, { ranMs, announced: entry.announced, random: options.random })
         return options.onEnded(entry)
       }
     }
@@ -170,6 +172,7 @@ export const createHeldJobs = (options: {
     unstarted: () => waiting.length,
     held: () => [...held.values()],
     accept,
+    holds: (entry) => held.get(entry.job.job_id) === entry,
     unannounced: () =>
       [...held.values()].filter(
         (entry) => !entry.announced && entry.startedAtMs !== undefined && entry.ended === undefined,

@@ -1,7 +1,4 @@
-import type { Segment } from '../db/queries/exchange.ts'
-
-/** Where in the order a job stood when it was claimed. */
-export type Position = { lane: number; key: number; aged: boolean }
+import type { ExchangeNews, Segment } from '../db/queries/exchange.ts'
 
 export type LaneFloors = {
   /** The parts of the order to look through, lowest lane first. */
@@ -9,7 +6,7 @@ export type LaneFloors = {
   /** From where to look for the oldest job. */
   ageFrom(): number
   /** `exhaustive`: the claim got less than it asked for, or may have passed over jobs that did not fit. */
-  observe(claimed: readonly Position[], exhaustive: boolean): void
+  observe(claimed: Pick<ExchangeNews, 'floors' | 'age_floor'>, exhaustive: boolean): void
 }
 
 /** Every lane that a claim may look at lies in between. Parked jobs stand above. */
@@ -62,15 +59,8 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
     ageFrom: () => floors.get(AGE) ?? 0,
     observe: (claimed, exhaustive) => {
       if (exhaustive) return clear()
-      const lowest = new Map<number, number>()
-      const sink = (lane: number, key: number): void => {
-        lowest.set(lane, Math.min(lowest.get(lane) ?? key, key))
-      }
-      for (const { lane, key, aged } of claimed) {
-        sink(lane, key)
-        if (aged) sink(AGE, key)
-      }
-      for (const [lane, key] of lowest) floors.set(lane, key)
+      for (const [lane, key] of Object.entries(claimed.floors)) floors.set(Number(lane), key)
+      if (claimed.age_floor !== null) floors.set(AGE, claimed.age_floor)
     },
   }
 }

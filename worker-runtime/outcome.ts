@@ -1,4 +1,4 @@
-import type { EndedAttempt } from '../db/queries/exchange.ts'
+import type { EndedAttempt, HeldKey } from '../db/queries/exchange.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
 import { retryDelayMs } from '../db/rules/retry.ts'
 import { JobError } from './handler-api.ts'
@@ -58,10 +58,7 @@ export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {
 }
 
 /** What the attempt needs to know of its job. */
-type Attempt = {
-  job_id: string
-  token: string
-  attempt: number
+type Attempt = HeldKey & {
   max_attempts: number
   initial_delay_seconds: number
   backoff_multiplier: number
@@ -71,9 +68,10 @@ type Attempt = {
 export const endAttempt = (
   job: Attempt,
   outcome: Extract<Outcome, { kind: 'done' | 'snoozed' | 'failed' }>,
-  options: { ranMs: number; random: () => number },
+  options: { ranMs: number; announced: boolean; random: () => number },
 ): EndedAttempt => {
-  const end = { job_id: job.job_id, token: job.token, ranMs: options.ranMs }
+  const { job_id, token, org_id, stream_id, attempt } = job
+  const end = { job_id, token, org_id, stream_id, attempt, ranMs: options.ranMs, announced: options.announced }
   if (outcome.kind === 'done') return { ...end, state: 'completed', resultJson: outcome.resultJson }
   if (outcome.kind === 'snoozed') return { ...end, state: 'pending', delayMs: outcome.ms }
   const policy = {
@@ -81,7 +79,7 @@ export const endAttempt = (
     initialDelaySeconds: job.initial_delay_seconds,
     backoffMultiplier: job.backoff_multiplier,
   }
-  const delayMs = outcome.permanent ? null : retryDelayMs(policy, job.attempt, options.random)
+  const delayMs = outcome.permanent ? null : retryDelayMs(policy, attempt, options.random)
   if (delayMs === null) return { ...end, state: 'failed', error: outcome.error }
   return { ...end, state: 'retrying', error: outcome.error, delayMs }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { JOBS_READY } from '../db/channels.ts'
-import type { Claim, ClaimedJob, ExchangeHeader } from '../db/queries/exchange.ts'
+import type { ClaimedJob } from '../db/queries/exchange.ts'
 import { releaseJobs } from '../db/queries/leases.ts'
 import { notify } from '../db/queries/notifications.ts'
 import { askForWork } from '../db/queries/workers.ts'
@@ -8,6 +8,7 @@ import type { Run } from '../db/query.ts'
 import type { Capacity } from './capacity.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
 import { retryFor } from './database.ts'
+import type { Exchanged } from './exchanger.ts'
 import type { HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
 
@@ -16,7 +17,7 @@ export type WorkSharing = {
   jobsAreReady(): void
   /** Notified that another worker has nothing to do. */
   workerIsIdle(): void
-  observe(news: { header: ExchangeHeader; claimed: readonly ClaimedJob[]; claim: Claim }): void
+  observe(exchanged: Exchanged): void
   giveBack(jobs: readonly ClaimedJob[], reason: string): Promise<void>
   stop(): void
 }
@@ -71,9 +72,9 @@ export const createWorkSharing = (options: {
       options.planner.othersAreIdle()
       if (!stopped) void giveBack(jobs.takeUnstarted(Math.ceil(jobs.unstarted() / 2)), 'shared')
     },
-    observe: ({ header, claimed, claim }) => {
+    observe: ({ claim, claimed, news }) => {
       // Jobs that this worker's own outcomes released, and perhaps more than it can take.
-      if (header.became_ready > 0) void run(notify(JOBS_READY, [''])).catch(options.onError)
+      if (news.became_ready > 0) void run(notify(JOBS_READY, [''])).catch(options.onError)
       const idle = claim.limit > 0 && claimed.length === 0 && jobs.running() === 0
       if (!idle || stopped || performance.now() - askedAtMs < ASK_MS) return
       askedAtMs = performance.now()

@@ -103,9 +103,9 @@ export const createWorker = (options: {
     beforeEnds: async () => {
       await Promise.all([logs.flush(), progress.flush()])
     },
-    onExchanged: (news) => {
-      planner.observe(news)
-      sharing.observe(news)
+    onExchanged: (exchanged) => {
+      planner.observe(exchanged)
+      sharing.observe(exchanged)
     },
     onRecorded: (held) => {
       processed++

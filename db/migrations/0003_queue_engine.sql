@@ -13,6 +13,10 @@ alter table attempts set schema superseded;
 alter table job_events set schema superseded;
 alter table job_logs set schema superseded;
 
+create type job_state as enum
+  ('pending', 'blocked', 'ready', 'running', 'retrying', 'completed', 'failed', 'cancelled');
+comment on type job_state is 'An enum and not a checked text: it is written for each transition, in a quarter of the bytes.';
+
 -- Streams: what repeats, and so can be learned.
 
 create table streams (
@@ -116,7 +120,7 @@ comment on index jobs_by_tag is 'Serves list-jobs by tag.';
 create table waiting_jobs (
   job_id uuid primary key,
   org_id uuid not null,
-  state text not null,
+  state job_state not null,
   attempts integer not null,
   wake_at timestamptz not null,
   -- Why the last attempt failed.
@@ -171,7 +175,6 @@ create sequence lease_tokens cache 1;
 create table leases (
   job_id uuid primary key,
   org_id uuid not null,
-  stream_id bigint not null,
   worker_id text not null,
   -- Fences every write of the holder: whoever no longer owns this token changes nothing. Grows from lease to lease.
   token bigint not null,
@@ -188,7 +191,7 @@ create table finished_jobs (
   org_id uuid not null,
   job_id uuid not null,
   stream_id bigint not null,
-  state text not null,
+  state job_state not null,
   attempts integer not null,
   result jsonb,
   error jsonb,
@@ -202,8 +205,7 @@ create table finished_jobs (
   finished_at timestamptz not null default now(),
   primary key (org_id, job_id),
   constraint finished_jobs_state check (state in ('completed', 'failed', 'cancelled')),
-  constraint finished_jobs_error check ((state = 'failed') = (error is not null)),
-  constraint finished_jobs_fingerprint check ((state = 'failed') = (fingerprint is not null))
+  constraint finished_jobs_error check ((state = 'failed') = (error is not null and fingerprint is not null))
 )
 with (autovacuum_vacuum_insert_scale_factor = 0.05);
 comment on table finished_jobs is 'Completed, failed and cancelled jobs with their last attempt. Off the hot path: only inserted into.';
@@ -235,12 +237,10 @@ create table job_events (
   id bigint generated always as identity,
   org_id uuid not null,
   job_id uuid not null,
-  state text not null,
+  state job_state not null,
   attempt integer not null,
   reason text,
-  at timestamptz not null default now(),
-  constraint job_events_state
-    check (state in ('pending', 'blocked', 'ready', 'running', 'retrying', 'completed', 'failed', 'cancelled'))
+  at timestamptz not null default now()
 );
 comment on table job_events is 'One row for each transition of a job, written by the statement that makes it.';
 
@@ -310,7 +310,7 @@ from superseded.jobs j
 join streams s on s.org_id = j.org_id and s.type = j.type and s.name = j.name;
 
 insert into waiting_jobs (job_id, org_id, state, attempts, wake_at, error)
-select job_id, org_id, state, attempts, wake_at, error
+select job_id, org_id, state::job_state, attempts, wake_at, error
 from superseded.waiting_jobs;
 
 insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
@@ -320,16 +320,15 @@ join queue_entries q on q.org_id = r.org_id and q.job_id = r.job_id
 order by r.job_id;
 
 -- A job in the hands of a stopped worker: the watchdog takes it when its lease runs out.
-insert into leases (job_id, org_id, stream_id, worker_id, token, attempt, started_at, expires_at)
-select l.job_id, l.org_id, j.stream_id, l.worker_id, nextval('lease_tokens'), l.attempt, l.started_at, l.expires_at
-from superseded.leases l
-join jobs j on j.org_id = l.org_id and j.id = l.job_id;
+insert into leases (job_id, org_id, worker_id, token, attempt, started_at, expires_at)
+select job_id, org_id, worker_id, nextval('lease_tokens'), attempt, started_at, expires_at
+from superseded.leases;
 
 insert into finished_jobs (
   org_id, job_id, stream_id, state, attempts, result, error, fingerprint, worker_id, started_at, finished_at
 )
 select
-  f.org_id, f.job_id, j.stream_id, f.state, f.attempts, f.result, f.error,
+  f.org_id, f.job_id, j.stream_id, f.state::job_state, f.attempts, f.result, f.error,
   case f.state when 'failed' then error_fingerprint(f.error) end, f.worker_id, f.started_at, f.finished_at
 from superseded.finished_jobs f
 join jobs j on j.org_id = f.org_id and j.id = f.job_id;
@@ -342,7 +341,7 @@ where f.job_id is null
 order by a.started_at;
 
 insert into job_events (org_id, job_id, state, attempt, reason, at)
-select org_id, job_id, state, attempt, reason, at
+select org_id, job_id, state::job_state, attempt, reason, at
 from superseded.job_events
 order by id;
 

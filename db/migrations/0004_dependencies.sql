@@ -42,7 +42,7 @@ begin
       if found then state := 'waiting'; exit; end if;
       perform from blocked_jobs b where b.job_id = wanted and b.org_id = in_org for key share;
       if found then state := 'blocked'; exit; end if;
-      select f.state into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+      select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
       if found then exit; end if;
       perform from jobs j where j.org_id = in_org and j.id = wanted;
       if not found then state := null; exit; end if;
@@ -60,8 +60,11 @@ as $$
 -- ready. Being a function it looks with a fresh snapshot, after the caller has locked the finished jobs: no dependent
 -- that lock_parents let in can be missed.
 declare
-  became_ready integer;
+  became_ready integer := 0;
 begin
+  perform from job_dependencies where parent_id = any (completed || failed) limit 1;
+  if not found then return 0; end if;
+
   with edge as (
     select child_id, count(*) as done
     from job_dependencies
@@ -99,14 +102,14 @@ begin
     select job_id, org_id, 'pending', 0, run_at
     from entry
     where run_at > now()
-    returning job_id, org_id, 'pending' as state
+    returning job_id, org_id, 'pending'::job_state as state
   ),
   ready as (
     insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
     select job_id, org_id, stream_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
     from entry
     where run_at is null or run_at <= now()
-    returning job_id, org_id, 'ready' as state
+    returning job_id, org_id, 'ready'::job_state as state
   ),
   event as (
     insert into job_events (org_id, job_id, state, attempt)

@@ -81,10 +81,10 @@ select
   j.created_at,
   case
     when f.job_id is not null then f.state
-    when l.started_at is not null then 'running'
-    when l.job_id is not null or r.job_id is not null then 'ready'
+    when l.started_at is not null then 'running'::job_state
+    when l.job_id is not null or r.job_id is not null then 'ready'::job_state
     when w.job_id is not null then w.state
-    when b.job_id is not null then 'blocked'
+    when b.job_id is not null then 'blocked'::job_state
   end as status,
   coalesce(f.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, w.attempts, r.attempts, 0) as attempts,
   coalesce(f.worker_id, case when l.started_at is not null then l.worker_id end) as worker_id,

@@ -5,8 +5,14 @@ import type { JobFailure } from './jobs.ts'
 /** Names a held job. Every write of a worker carries the token: a former holder matches no row. */
 export type LeaseKey = { job_id: string; token: string }
 
-/** How an attempt ended. `ranMs` is its runtime by the worker's clock; `delayMs` is the wait before it is ready again. */
-export type EndedAttempt = LeaseKey & { ranMs: number } & (
+/** What a worker was told of a job and says again when it ends, so that nothing need be read for it. */
+export type HeldKey = LeaseKey & { org_id: string; stream_id: string; attempt: number }
+
+/**
+ * How an attempt ended. `ranMs` is its runtime by the worker's clock; `delayMs` is the wait before it is ready again.
+ * `announced`: the database knows already that it was started.
+ */
+export type EndedAttempt = HeldKey & { ranMs: number; announced: boolean } & (
     | { state: 'completed'; resultJson: string | null }
     | { state: 'failed'; error: JobFailure }
     | { state: 'retrying'; error: JobFailure; delayMs: number }
@@ -33,45 +39,79 @@ export type Claim = {
   ageFromKey: number
 }
 
-export type ClaimedJob = {
+/** What was submitted, as the claim answers it. */
+export type ClaimedRow = {
   job_id: string
-  token: string
+  org_id: string
+  stream_id: string
   type: string
   name: string
   payload: Record<string, unknown>
-  attempt: number
   timeout_seconds: number | null
   max_attempts: number
   initial_delay_seconds: number
   backoff_multiplier: number
-  cpu_units: number
-  memory_mb: number
-  predicted_ms: number
-  checkpoint: unknown
-  lane: number
-  key: string
-  /** Why it was taken: 0 it had a reservation, 1 its deadline, 2 it was the oldest, 3 it was next. */
-  urgency: number
-  /** Its place in the order of this claim, from 1. */
-  nth: number
-  /** Counts as started from the claim on. */
-  started: boolean
 }
 
-/** The first row of an exchange: which ends came too late, and what else the worker should know. */
-export type ExchangeHeader = {
-  job_id: null
+export type ClaimedJob = ClaimedRow & {
+  token: string
+  attempt: number
+  /** Counts as started from the claim on. */
+  started: boolean
+  cpu_units: number
+  memory_mb: number
+  checkpoint: unknown
+}
+
+/** What the first row carries besides: which ends came too late, and what the next claim should know. */
+export type ExchangeNews = {
+  /** Of all leases of this claim. */
+  token: string
+  /** The claimed jobs in their order: id, attempt, whether it counts as started, cpu units, memory. */
+  claims: [string, number, boolean, number, number][]
+  /** Of those that have one. */
+  checkpoints: Record<string, unknown>
   /** Jobs whose lease was no longer held. */
   lost: string[]
+  /** Dependents that the ends have made ready. */
   became_ready: number
   /** Jobs wait that are bigger than the default: a claim may have passed over some. */
   big_waiting: boolean
-  /** What this worker must keep free for a job that has a reservation. */
-  reserved_cpu_units: number
-  reserved_memory_mb: number
+  /** Room is kept for a job that has a reservation with this worker. */
+  reserved: boolean
+  /** Predicted work claimed, and how much of it because it was the oldest. */
+  predicted_ms: number
+  aged_ms: number
+  /**
+   * The smallest key claimed of each lane, and of the oldest. What was taken for a deadline or a reservation does not
+   * count: it may stand in the middle of its lane.
+   */
+  floors: Record<string, number>
+  age_floor: number | null
 }
 
-export type ExchangeRow = ExchangeHeader | ClaimedJob
+export type ExchangeRow = { news: ExchangeNews } | ({ news: null } & ClaimedRow)
+
+/**
+ * Puts the answer together. The database answers the leases in their order and the jobs in its own: to join them there
+ * costs one more probe of an index for each job.
+ */
+export const readExchange = (rows: readonly ExchangeRow[]): { news: ExchangeNews; claimed: ClaimedJob[] } => {
+  let news: ExchangeNews | undefined
+  const jobs = new Map<string, ClaimedRow>()
+  for (const row of rows) {
+    if (row.news) news = row.news
+    else jobs.set(row.job_id, row)
+  }
+  if (!news) throw new Error('An exchange answers at least one row')
+  const { token, checkpoints } = news
+  const claimed = news.claims.flatMap(([job_id, attempt, started, cpu_units, memory_mb]) => {
+    const job = jobs.get(job_id)
+    const lease = { token, attempt, started, cpu_units, memory_mb, checkpoint: checkpoints[job_id] ?? null }
+    return job ? Object.assign(job, lease) : []
+  })
+  return { news, claimed }
+}
 
 export const exchangeJobs = (exchange: {
   workerId: string
@@ -111,12 +151,26 @@ export const exchangeJobs = (exchange: {
       claim.ageLimit,
       claim.ageFromKey,
       claim.ahead,
+      ended.map(({ org_id }) => org_id),
+      ended.map(({ stream_id }) => stream_id),
+      ended.map(({ attempt }) => attempt),
+      ended.map(({ announced }) => announced),
     ],
   }
 }
 
 /** A stream whose estimate has changed by half has moved: its queued jobs are scored again. */
 const MOVED = Math.log(1.5).toFixed(3)
+
+/** How far ln(runtime) lies from the stream's mean, clipped; for the first executions there is no mean yet. */
+const SURPRISE = `
+                    case s.runs
+                      when 0 then ln(greatest(ran_ms, 0.1))
+                      else least(
+                        greatest(ln(greatest(ran_ms, 0.1)) - s.mean_log, -greatest(0.3, 3 * s.deviation_log)),
+                        greatest(0.3, 3 * s.deviation_log)
+                      )
+                    end`
 
 const NOT_PAUSED = (row: string): string => `
         and not exists (
@@ -127,7 +181,7 @@ const NOT_PAUSED = (row: string): string => `
         )`
 
 const CANDIDATE = `
-        c.job_id, c.org_id, c.stream_id, c.lane, c.key, c.attempts, c.suspect, c.cpu_units, c.memory_mb, c.predicted_ms`
+        c.job_id, c.org_id, c.lane, c.key, c.attempts, c.suspect, c.cpu_units, c.memory_mb, c.predicted_ms`
 
 const FITS = `
         and c.cpu_units <= (select greatest(cpu_units, ${DEFAULT_RESOURCES.cpu_units}) from room)
@@ -135,31 +189,18 @@ const FITS = `
         and c.type = any ($15::text[])${NOT_PAUSED('c')}`
 
 const TEXT = `
-    with claimed as materialized (
-      select
-        l.job_id, l.org_id, l.stream_id, l.worker_id, l.token, l.attempt,
-        coalesce(l.started_at, now() - e.ran_ms * interval '1 millisecond') as started_at,
-        l.started_at is null as unannounced, e.state, e.result, e.error, e.delay_ms, e.ran_ms
-      from unnest(
-        $3::uuid[], $4::bigint[], $5::text[], $6::jsonb[], $7::jsonb[], $8::double precision[], $9::double precision[]
-      ) as e (job_id, token, state, result, error, delay_ms, ran_ms)
-      cross join lateral (
-        select job_id, org_id, stream_id, worker_id, token, attempt, started_at
-        from leases
-        where job_id = e.job_id
-          and token = e.token
-        offset 0
-      ) l
-    ),
-    gone as (
+    with gone as (
       delete from leases
-      where job_id = any (array(select job_id from claimed))
-        and token = any (array(select distinct token from claimed))
+      where job_id = any ($3::uuid[])
+        and token = any ($4::bigint[])
       returning job_id
     ),
     held as materialized (
-      select *
-      from claimed
+      select *, now() - ran_ms * interval '1 millisecond' as started_at
+      from unnest(
+        $3::uuid[], $5::job_state[], $6::jsonb[], $7::jsonb[], $8::double precision[], $9::double precision[], $26::uuid[],
+        $27::bigint[], $28::integer[], $29::boolean[]
+      ) as e (job_id, state, result, error, delay_ms, ran_ms, org_id, stream_id, attempt, announced)
       where (job_id in (select job_id from gone)) is true
     ),
     finished as (
@@ -168,13 +209,13 @@ const TEXT = `
       )
       select
         org_id, job_id, stream_id, state, attempt, result, error,
-        case state when 'failed' then error_fingerprint(error) end, worker_id, started_at, ran_ms
+        case state when 'failed' then error_fingerprint(error) end, $1::text, started_at, ran_ms
       from held
       where state in ('completed', 'failed')
     ),
     unfinished as (
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
-      select org_id, job_id, attempt, case state when 'pending' then 'snoozed' else 'failed' end, error, worker_id, started_at
+      select org_id, job_id, attempt, case state when 'pending' then 'snoozed' else 'failed' end, error, $1::text, started_at
       from held
       where state in ('retrying', 'pending')
     ),
@@ -190,32 +231,30 @@ const TEXT = `
       update streams s
       set
         (runs, mean_log, deviation_log, moved) = (
-          select f.runs, f.mean_log, f.deviation_log, s.scored_log is null or abs(f.mean_log - s.scored_log) > ${MOVED}
+          select
+            s.runs + m, mean_log, deviation_log,
+            s.scored_log is null or abs(mean_log - s.scored_log) > ${MOVED}
           from (
             select
-              s.runs + m as runs,
-              coalesce(s.mean_log, 0) + step * avg(surprise) as mean_log,
-              case s.runs
-                when 0 then 0.5
-                else greatest(s.deviation_log + step * (avg(abs(surprise)) - s.deviation_log), 0.01)
-              end as deviation_log
+              m,
+              coalesce(s.mean_log, 0) + step * surprise as mean_log,
+              case s.runs when 0 then 0.5 else greatest(s.deviation_log + step * (spread - s.deviation_log), 0.01) end
+                as deviation_log
             from (
               select
-                m,
-                greatest(1 - 0.9::double precision ^ m, m / (s.runs + m)) as step,
-                case s.runs when 0 then log else least(greatest(log - s.mean_log, -reach), reach) end as surprise
+                m, surprise, spread,
+                greatest(1 - 0.9::double precision ^ m, m / (s.runs + m)) as step
               from (
                 select
-                  count(*) over ()::double precision as m,
-                  ln(greatest(ran_ms, 0.1)) as log,
-                  greatest(0.3, 3 * s.deviation_log) as reach
+                  count(*)::double precision as m,
+                  avg(${SURPRISE}) as surprise,
+                  avg(abs(${SURPRISE})) as spread
                 from held
                 where stream_id = s.id
                   and state = 'completed'
               ) sample
-            ) judged
-            group by m, step
-          ) f
+            ) weighed
+          ) folded
         )
       where s.id = any (array(select distinct stream_id from held where state = 'completed' order by stream_id))
     ),
@@ -232,7 +271,7 @@ const TEXT = `
         $16::double precision - coalesce(sum(cpu_units), 0) as cpu_units,
         $17::double precision - coalesce(sum(memory_mb), 0) as memory_mb,
         coalesce(sum(cpu_units), 0) as reserved_cpu_units,
-        coalesce(sum(memory_mb), 0)::double precision as reserved_memory_mb
+        coalesce(sum(memory_mb), 0) as reserved_memory_mb
       from reservations
       where worker_id = $1::text
     ),
@@ -281,34 +320,45 @@ const TEXT = `
       ) r
       limit $13::int
     ),
-    candidate as (
-      select c.*, 0 as urgency, 0::double precision as position
-      from reserved c
-      union all
-      select${CANDIDATE}, 1, extract(epoch from c.start_by)::double precision
-      from urgent c
-      union all
-      select${CANDIDATE}, 2, c.key
+    aged as materialized (
+      select${CANDIDATE}
       from (
-        select *, sum(predicted_ms) over (order by key) - predicted_ms as before_ms
+        select *, sum(predicted_ms) over (rows unbounded preceding) - predicted_ms as before_ms
         from oldest
       ) c
       where before_ms < $22::double precision
-      union all
-      select c.*, 3, c.lane * 1e12::double precision + c.key
-      from next c
     ),
+    -- Each part is in its order already, and the parts are in theirs: the sums run along without a sort.
     chosen as materialized (
-      select *
+      select
+        c.job_id, c.org_id, c.lane, c.key, c.attempts, c.cpu_units, c.memory_mb, c.predicted_ms, c.urgency,
+        case when nth <= $14::int or suspect then now() end as started_at
       from (
         select
           *,
-          row_number() over queue as nth,
-          sum(case urgency when 0 then 0 else cpu_units end) over queue as cpu_sum,
-          sum(case urgency when 0 then 0 else memory_mb end) over queue as memory_sum
-        from (select distinct on (key) * from candidate order by key, urgency) c
-        window queue as (order by urgency, position rows unbounded preceding)
-      ) ordered
+          row_number() over line as nth,
+          sum(case urgency when 0 then 0 else cpu_units end) over line as cpu_sum,
+          sum(case urgency when 0 then 0 else memory_mb end) over line as memory_sum
+        from (
+          select *, 0 as urgency
+          from reserved
+          union all
+          select${CANDIDATE}, 1
+          from urgent c
+          where (c.key in (select key from reserved)) is not true
+          union all
+          select *, 2
+          from aged c
+          where (c.key in (select key from reserved union all select key from urgent)) is not true
+          union all
+          select *, 3
+          from next c
+          where (
+            c.key in (select key from reserved union all select key from urgent union all select key from aged)
+          ) is not true
+        ) parts
+        window line as (rows unbounded preceding)
+      ) c
       where nth <= $13::int
         and cpu_sum <= (select cpu_units from room) + $25::int * ${DEFAULT_RESOURCES.cpu_units}
         and memory_sum <= (select memory_mb from room) + $25::int * ${DEFAULT_RESOURCES.memory_mb}
@@ -321,22 +371,21 @@ const TEXT = `
       delete from reservations
       where job_id = any (array(select job_id from chosen where urgency = 0))
     ),
-    lease as materialized (
-      select
-        chosen.*, token.token, now() + $2::int * interval '1 second' as expires_at,
-        case when nth <= $14::int or suspect then now() end as started_at
-      from (select nextval('lease_tokens') as token) token, chosen
+    token as materialized (
+      select nextval('lease_tokens') as token
     ),
     leased as (
-      insert into leases (job_id, org_id, stream_id, worker_id, token, attempt, started_at, expires_at)
-      select job_id, org_id, stream_id, $1::text, token, attempts + 1, started_at, expires_at
-      from lease
+      insert into leases (job_id, org_id, worker_id, token, attempt, started_at, expires_at)
+      select
+        job_id, org_id, $1::text, (select token from token), attempts + 1, started_at,
+        now() + $2::int * interval '1 second'
+      from chosen
     ),
     event as (
       insert into job_events (org_id, job_id, state, attempt, reason, at)
-      select org_id, job_id, 'running', attempt, null, started_at
+      select org_id, job_id, 'running'::job_state, attempt, null, started_at
       from held
-      where unannounced
+      where not announced
       union all
       select org_id, job_id, 'running', attempt, null, started_at
       from begun
@@ -347,38 +396,46 @@ const TEXT = `
       from held
       union all
       select org_id, job_id, 'running', attempts + 1, null, started_at
-      from lease
+      from chosen
       where started_at is not null
     )
     select
-      null::uuid as job_id, null::bigint as token, null as type, null as name, null::jsonb as payload, null::int as attempt,
-      null::int as timeout_seconds, null::int as max_attempts, null::double precision as initial_delay_seconds,
-      null::double precision as backoff_multiplier, null::real as cpu_units, null::int as memory_mb,
-      null::real as predicted_ms, null::jsonb as checkpoint, null::int as lane, null::bigint as key, null::int as urgency,
-      null::int as nth, null::boolean as started,
-      array(select job_id from unnest($3::uuid[]) as e (job_id) where job_id not in (select job_id from held)) as lost,
-      case when exists (select from held) then settle_dependents(
-        array(select job_id from held where state = 'completed'),
-        array(select job_id from held where state = 'failed')
-      ) else 0 end as became_ready,
-      exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 5000) as big_waiting,
-      (select reserved_cpu_units from room) as reserved_cpu_units, (select reserved_memory_mb from room) as reserved_memory_mb
+      json_build_object(
+        'token', (select token from token)::text,
+        'claims', (
+          select coalesce(
+            json_agg(json_build_array(job_id, attempts + 1, started_at is not null, cpu_units, memory_mb)), '[]'
+          )
+          from chosen
+        ),
+        'checkpoints', (
+          select coalesce(json_object_agg(job_id, checkpoint), '{}')
+          from job_progress
+          where job_id = any (array(select job_id from chosen))
+            and checkpoint is not null
+        ),
+        'lost', array(select job_id from unnest($3::uuid[]) as e (job_id) where job_id not in (select job_id from gone)),
+        'became_ready', case when exists (select from held) then settle_dependents(
+          array(select job_id from held where state = 'completed'),
+          array(select job_id from held where state = 'failed')
+        ) else 0 end,
+        'big_waiting', exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 5000),
+        'reserved', (select reserved_cpu_units > 0 or reserved_memory_mb > 0 from room),
+        'predicted_ms', (select coalesce(sum(predicted_ms), 0) from chosen),
+        'aged_ms', (select coalesce(sum(predicted_ms) filter (where urgency = 2), 0) from chosen),
+        'floors', (
+          select coalesce(json_object_agg(lane, key), '{}')
+          from (select lane, min(key) as key from chosen where urgency >= 2 group by lane) floor
+        ),
+        'age_floor', (select min(key) filter (where urgency = 2) from chosen)
+      ) as news,
+      null::uuid as job_id, null::uuid as org_id, null::bigint as stream_id, null as type, null as name,
+      null::jsonb as payload, null::int as timeout_seconds, null::int as max_attempts,
+      null::double precision as initial_delay_seconds, null::double precision as backoff_multiplier
     union all
     select
-      l.job_id, l.token, j.type, j.name, j.payload, l.attempts + 1, j.timeout_seconds, j.max_attempts,
-      j.initial_delay_seconds, j.backoff_multiplier, l.cpu_units, l.memory_mb, l.predicted_ms, p.checkpoint, l.lane, l.key,
-      l.urgency, l.nth, l.started_at is not null, null, null, null, null, null
-    from lease l
-    cross join lateral (
-      select type, name, payload, timeout_seconds, max_attempts, initial_delay_seconds, backoff_multiplier
-      from jobs
-      where org_id = l.org_id
-        and id = l.job_id
-      offset 0
-    ) j
-    left join lateral (
-      select checkpoint
-      from job_progress
-      where job_id = l.job_id
-      offset 0
-    ) p on true`
+      null, id, org_id, stream_id, type, name, payload, timeout_seconds, max_attempts, initial_delay_seconds,
+      backoff_multiplier
+    from jobs
+    where org_id = any (array(select distinct org_id from chosen))
+      and id = any (array(select job_id from chosen))`

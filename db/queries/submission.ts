@@ -184,7 +184,7 @@ export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJ
         exp(log + $6::double precision * spread) as predicted_p90_ms,
         rank_base + rank_slope * log as rank,
         deadline - exp(log + $6::double precision * spread) * interval '1 millisecond' as start_by,
-        case when remaining > 0 then 'blocked' when run_at > now() then 'pending' else 'ready' end as status
+        (case when remaining > 0 then 'blocked' when run_at > now() then 'pending' else 'ready' end)::job_state as status
       from predicted
     ),
     job as (

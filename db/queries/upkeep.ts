@@ -70,7 +70,7 @@ export const reclaimExpiredLeases = (
       select
         e.job_id, e.org_id, e.worker_id, e.started_at,
         case when e.started_at is null then e.attempt - 1 else e.attempt end as attempts,
-        case when e.started_at is not null and e.attempt >= j.max_attempts then 'failed' else 'ready' end as state,
+        (case when e.started_at is not null and e.attempt >= j.max_attempts then 'failed' else 'ready' end)::job_state as state,
         jsonb_build_object(
           'code', 'worker_lost',
           'message', 'Worker ' || e.worker_id || ' stopped answering during attempt ' || e.attempt || '.'

@@ -1,9 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { startRunner, withHome } from '../support/local-runner.ts'
-import { type BenchReport, percentile } from './report.ts'
+import { type BenchOptions, type BenchReport, percentile } from './report.ts'
 
 const SUBMISSIONS = 300
+const QUICK_SUBMISSIONS = 30
 const WARM_UP = 20
 
 /**
@@ -11,7 +12,8 @@ const WARM_UP = 20
  * seen from outside: from just before the submission is sent until the job's own request arrives. That is more
  * than the wait in the queue: it has the whole HTTP API, the commit, the wake-up, the claim and the connection in it.
  */
-export const benchPickup = async (say: (line: string) => void): Promise<BenchReport> => {
+export const benchPickup = async ({ say, quick }: BenchOptions): Promise<BenchReport> => {
+  const submissions = quick ? QUICK_SUBMISSIONS : SUBMISSIONS
   const samples: number[] = []
   const answered: number[] = []
   await withHome(async (home) => {
@@ -19,8 +21,8 @@ export const benchPickup = async (say: (line: string) => void): Promise<BenchRep
     const runner = await startRunner(home)
     const target = await listenForJobs()
     const submit = await signIn(runner.url)
-    say(`${WARM_UP} submissions to warm up, then ${SUBMISSIONS}, one at a time…`)
-    for (let n = -WARM_UP; n < SUBMISSIONS; n++) {
+    say(`${WARM_UP} submissions to warm up, then ${submissions}, one at a time…`)
+    for (let n = -WARM_UP; n < submissions; n++) {
       const arrival = target.nextArrival()
       const sentAt = performance.now()
       await submit(target.url)
@@ -37,10 +39,7 @@ export const benchPickup = async (say: (line: string) => void): Promise<BenchRep
   const data = { submit_to_start: summarise(samples), submit_to_answer: summarise(answered) }
   return {
     data,
-    rows: [
-      { what: 'submit → start', ...data.submit_to_start },
-      { what: 'submit → 201', ...data.submit_to_answer },
-    ],
+    text: `${line('submit → start', data.submit_to_start)}\n${line('submit → 201', data.submit_to_answer)}`,
   }
 }
 
@@ -50,6 +49,9 @@ const summarise = (samples: number[]) => ({
   p99_ms: round(percentile(samples, 0.99)),
   max_ms: round(percentile(samples, 1)),
 })
+
+const line = (what: string, { samples, p50_ms, p99_ms, max_ms }: ReturnType<typeof summarise>): string =>
+  `${what.padEnd(14)}  p50 ${p50_ms} ms, p99 ${p99_ms} ms, max ${max_ms} ms of ${samples}`
 
 const round = (value: number): number => Math.round(value * 10) / 10
 

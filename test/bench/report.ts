@@ -1,5 +1,14 @@
-/** What a benchmark measured: rows for people, and the same as data. */
-export type BenchReport = { rows: Record<string, string | number>[]; data: object }
+export type BenchOptions = {
+  /** Tells a person how far it is. */
+  readonly say: (line: string) => void
+  /** Small sizes: whether it runs, not how fast. */
+  readonly quick: boolean
+}
+
+/** What a benchmark measured: a table or several for people, and the same as data. */
+export type BenchReport = { text: string; data: object }
+
+export type Bench = (options: BenchOptions) => Promise<BenchReport>
 
 /** The value that the share `p` of the samples does not exceed (nearest rank). */
 export const percentile = (samples: readonly number[], p: number): number => {

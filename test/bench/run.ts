@@ -1,43 +1,63 @@
+import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, UsageError } from '../../worker-runtime/command.ts'
 import { benchPickup } from './pickup.ts'
-import type { BenchReport } from './report.ts'
+import { benchQueue } from './queue/bench.ts'
+import type { Bench } from './report.ts'
 
-const BENCHES: Record<string, (say: (line: string) => void) => Promise<BenchReport>> = { pickup: benchPickup }
+const BENCHES: Record<string, Bench> = { pickup: benchPickup, queue: benchQueue }
 
-const HELP = `Usage: npm run bench [-- NAME…] [-- --json]
+const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --out FILE]
 
-  pickup   submit → start on an idle local system, 300 submissions through the HTTP API
+  pickup   submit → start on an idle local system, 300 submissions through the HTTP API; half a minute
+  queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
+           (npm run bench:peers installs them, redis-server is taken from the PATH); a quarter of an hour
 
-  --json   print one object, {"<name>": {…}}, and nothing else
-  --help   print this
+  --quick     small sizes, to see that it runs; the numbers say little
+  --json      print one object, {"<name>": {…}}, and nothing else
+  --out FILE  write that object to FILE
+  --help      print this
 
 Without a name all of them run. Run them on an otherwise idle machine.`
 
 const main = async (): Promise<number> => {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
-    options: { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      quick: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      out: { type: 'string' },
+      help: { type: 'boolean', short: 'h' },
+    },
   })
   if (values.help) {
     console.log(HELP)
     return 0
   }
-  const names = positionals.length > 0 ? positionals : Object.keys(BENCHES)
+  const { quick, json, out } = values
   const say = (line: string): void => {
-    if (!values.json) console.error(line)
+    if (!json) console.error(line)
   }
   const results: Record<string, object> = {}
-  for (const name of names) {
-    const bench = BENCHES[name]
-    if (!bench)
-      throw new UsageError(`There is no benchmark "${name}". There are: ${Object.keys(BENCHES).join(', ')}.`)
-    const report = await bench(say)
-    results[name] = report.data
-    if (!values.json) console.table(report.rows)
+  for (const [name, bench] of choose(positionals)) {
+    const { data, text } = await bench({ say, quick })
+    results[name] = data
+    if (!json) console.log(`\n${text}`)
   }
-  if (values.json) console.log(JSON.stringify(results))
+  if (json) console.log(JSON.stringify(results))
+  if (out) await writeFile(out, `${JSON.stringify(results, undefined, 2)}\n`)
+  say(out ? `Written to ${out}.` : 'Nothing is written; --out FILE keeps all numbers as JSON.')
   return 0
+}
+
+/** Before anything runs: a mistyped name after a quarter of an hour would be a pity. */
+const choose = (names: readonly string[]): [string, Bench][] => {
+  if (names.length === 0) return Object.entries(BENCHES)
+  return names.map((name) => {
+    const bench = BENCHES[name]
+    if (bench) return [name, bench]
+    throw new UsageError(`There is no benchmark "${name}". There are: ${Object.keys(BENCHES).join(', ')}.`)
+  })
 }
 
 runCommand('The benchmark failed', main)

@@ -128,14 +128,14 @@ test('a claim takes what fits, in order of rank, and passes over what is too big
     { name: 'fills it' },
     { name: 'no room left' },
   )
-  const { header, claimed } = await exchange(database.run, {
+  const { news, claimed } = await exchange(database.run, {
     claim: { limit: 10, freeCpuUnits: 4, freeMemoryMb: 1_000 },
   })
   assert.deepEqual(
     claimed.map(({ name }) => name),
     ['half', 'small', 'fills it'],
   )
-  assert.equal(header.big_waiting, true)
+  assert.equal(news.big_waiting, true)
 })
 
 test('fractions of a cpu add up', async () => {
@@ -212,4 +212,35 @@ test('segments are searched in order, and together give no more than the limit',
     (await claim(database.run)).map(({ name }) => name),
     ['l'],
   )
+})
+
+test('a claim answers where each lane begins, by the jobs it took in their order', async () => {
+  await submit(
+    { name: 'older, in the lane of the urgent one', priority: 'low' },
+    { name: 'urgent', priority: 'low', deadline: inSeconds(1) },
+    { name: 'first', priority: 'critical' },
+    { name: 'second', priority: 'critical' },
+  )
+  const rows = await database.sql<{ lane: number; key: string }>(
+    'select lane, key from ready_jobs order by key',
+  )
+  const { news, claimed } = await exchange(database.run, { claim: { limit: 3 } })
+  assert.deepEqual(
+    claimed.map(({ name }) => name),
+    ['urgent', 'first', 'second'],
+  )
+  const [, , first] = rows
+  assert.deepEqual(
+    news.floors,
+    { [first?.lane ?? 0]: Number(first?.key) },
+    'what was taken for its deadline says nothing about its lane: an older job may well wait there',
+  )
+  assert.equal(news.age_floor, null)
+})
+
+test('a claim answers how much work it took, and how much of it for its age', async () => {
+  await submit({ name: 'old', priority: 'low' }, { name: 'a' }, { name: 'b' })
+  const { news } = await exchange(database.run, { claim: { limit: 2, ageLimit: 1, ageAllowanceMs: 1 } })
+  assert.deepEqual([Math.round(news.predicted_ms ?? 0), Math.round(news.aged_ms ?? 0)], [2_000, 1_000])
+  assert.ok(news.age_floor !== null)
 })

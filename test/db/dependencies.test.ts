@@ -79,8 +79,8 @@ test('a diamond in one batch: the last waits for both sides', async () => {
 test('parents that complete in one statement are counted together', async () => {
   const parents = await submit({}, {}, {})
   const [child] = await submit({ name: 'child', depends_on: parents })
-  const header = await end(database.run, ...(await claim(database.run)).map((job) => completed(job)))
-  assert.equal(header.became_ready, 1)
+  const news = await end(database.run, ...(await claim(database.run)).map((job) => completed(job)))
+  assert.equal(news.became_ready, 1)
   assert.equal(await jobs.statusOf(child), 'ready')
 })
 
@@ -259,7 +259,7 @@ test('a child that comes while its parent completes is released, always', async 
   assert.deepEqual([...new Set(await jobs.statuses(children))], ['ready'])
   assert.deepEqual(await misplacedJobs(database.sql), [])
   const seen = await database.sql<{ states: string }>(
-    `select distinct string_agg(e.state, ' ' order by e.id) as states
+    `select distinct string_agg(e.state::text, ' ' order by e.id) as states
     from job_events e join job_dependencies d on d.child_id = e.job_id group by e.job_id order by 1`,
   )
   assert.ok(

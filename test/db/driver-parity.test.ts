@@ -28,7 +28,7 @@ import { askForWork, reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
-import { exchange, newJob } from '../support/jobs.ts'
+import { exchange, held, newJob } from '../support/jobs.ts'
 
 /** They need a session of their own, and so have no meaning over HTTP. */
 const TCP_ONLY = ['listen', 'try-to-lead', 'confirm-term', 'end-silent-leader']
@@ -127,7 +127,7 @@ const playExecution = async ({ play }: Stage): Promise<void> => {
   await play(listJobLogs({ ...TENANT, jobId: first.job_id, after: null, limit: 10 }))
   const report = { progress: 0.1, note: TEXT, checkpoint: PAYLOAD, has_checkpoint: true }
   await play(saveProgress(JSON.stringify([{ ...report, job_id: second.job_id, token: second.token }])))
-  const key = ({ job_id, token }: ClaimedJob) => ({ job_id, token, ranMs: 12.5 })
+  const key = (job: ClaimedJob) => ({ ...held(job), ranMs: 12.5 })
   await exchange(play, {
     workerId: 'w',
     started: [key(third)],

@@ -3,9 +3,9 @@ import {
   type Claim,
   type ClaimedJob,
   type EndedAttempt,
-  type ExchangeHeader,
+  type ExchangeNews,
   exchangeJobs,
-  type LeaseKey,
+  readExchange,
 } from '../../db/queries/exchange.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
@@ -87,9 +87,9 @@ export const exchange = async (
     started?: { job_id: string; token: string; ranMs: number }[]
     claim?: Partial<Claim>
   } = {},
-): Promise<{ header: ExchangeHeader; claimed: ClaimedJob[] }> => {
+): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
   const limit = options.claim?.limit ?? 0
-  const [header, ...claimed] = await run(
+  const rows = await run(
     exchangeJobs({
       workerId: options.workerId ?? 'worker-1',
       leaseSeconds: 30,
@@ -98,19 +98,25 @@ export const exchange = async (
       claim: { ...NOTHING, startNow: limit, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
     }),
   )
-  return {
-    header: header as ExchangeHeader,
-    claimed: (claimed as ClaimedJob[]).sort((a, b) => a.nth - b.nth),
-  }
+  return readExchange(rows)
 }
 
 export const claim = async (run: Run, workerId = 'worker-1', limit = 10): Promise<ClaimedJob[]> =>
   (await exchange(run, { workerId, claim: { limit } })).claimed
 
-/** How an attempt of a test ends. */
-export const completed = ({ job_id, token }: LeaseKey, result: unknown = null, ranMs = 5): EndedAttempt => ({
+/** What every end of an attempt says. */
+export const held = ({ job_id, token, org_id, stream_id, attempt, started }: ClaimedJob) => ({
   job_id,
   token,
+  org_id,
+  stream_id,
+  attempt,
+  ranMs: 5,
+  announced: started,
+})
+
+export const completed = (job: ClaimedJob, result: unknown = null, ranMs = 5): EndedAttempt => ({
+  ...held(job),
   ranMs,
   state: 'completed',
   resultJson: result === null ? null : JSON.stringify(result),
@@ -118,33 +124,27 @@ export const completed = ({ job_id, token }: LeaseKey, result: unknown = null, r
 
 export const FAILURE: JobFailure = { code: 'broken', message: 'It broke.' }
 
-export const failed = ({ job_id, token }: LeaseKey, error = FAILURE): EndedAttempt => ({
-  job_id,
-  token,
-  ranMs: 5,
+export const failed = (job: ClaimedJob, error = FAILURE): EndedAttempt => ({
+  ...held(job),
   state: 'failed',
   error,
 })
 
-export const retrying = ({ job_id, token }: LeaseKey, delayMs = 0, error = FAILURE): EndedAttempt => ({
-  job_id,
-  token,
-  ranMs: 5,
+export const retrying = (job: ClaimedJob, delayMs = 0, error = FAILURE): EndedAttempt => ({
+  ...held(job),
   state: 'retrying',
   error,
   delayMs,
 })
 
-export const snoozed = ({ job_id, token }: LeaseKey, delayMs = 0): EndedAttempt => ({
-  job_id,
-  token,
-  ranMs: 5,
+export const snoozed = (job: ClaimedJob, delayMs = 0): EndedAttempt => ({
+  ...held(job),
   state: 'pending',
   delayMs,
 })
 
-export const end = async (run: Run, ...ended: EndedAttempt[]): Promise<ExchangeHeader> =>
-  (await exchange(run, { ended })).header
+export const end = async (run: Run, ...ended: EndedAttempt[]): Promise<ExchangeNews> =>
+  (await exchange(run, { ended })).news
 
 /** Begins a term without holding the lock, for statements that ask for one. */
 export const lead = async (run: Run, workerId = 'leader'): Promise<string> => {

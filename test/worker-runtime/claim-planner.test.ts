@@ -1,25 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ClaimedJob, ExchangeHeader } from '../../db/queries/exchange.ts'
+import type { ClaimedJob, ExchangeNews } from '../../db/queries/exchange.ts'
 import { createAgeShare } from '../../worker-runtime/age-share.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner, type Policy } from '../../worker-runtime/claim-planner.ts'
 import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 
 const SMALL = { cpu_units: 1, memory_mb: 64 }
-const HEADER: ExchangeHeader = {
-  job_id: null,
+const NEWS: ExchangeNews = {
+  token: '1',
+  claims: [],
+  checkpoints: {},
   lost: [],
   became_ready: 0,
   big_waiting: false,
-  reserved_cpu_units: 0,
-  reserved_memory_mb: 0,
+  reserved: false,
+  predicted_ms: 400,
+  aged_ms: 0,
+  floors: { 10: 100 },
+  age_floor: null,
 }
-const claimed = (count: number, overrides: Partial<ClaimedJob> = {}): ClaimedJob[] =>
-  Array.from(
-    { length: count },
-    (_, n) => ({ lane: 10, key: String(100 + n), urgency: 3, predicted_ms: 100, ...overrides }) as ClaimedJob,
-  )
+const claimed = (count: number): ClaimedJob[] => Array.from({ length: count }, () => ({}) as ClaimedJob)
 
 const setUp = (options: { slots?: number; policy?: Policy } = {}) => {
   const { slots = 4, policy = 'learned' } = options
@@ -33,8 +34,8 @@ const setUp = (options: { slots?: number; policy?: Policy } = {}) => {
     now: () => state.ms,
   })
   const plan = (recording = false) => planner.plan({ stopping: false, recording })
-  const observe = (jobs: ClaimedJob[], header: Partial<ExchangeHeader> = {}) =>
-    planner.observe({ header: { ...HEADER, ...header }, claimed: jobs, claim: plan() })
+  const observe = (jobs: ClaimedJob[], news: Partial<ExchangeNews> = {}) =>
+    planner.observe({ news: { ...NEWS, ...news }, claimed: jobs, claim: plan() })
   return { state, capacity, planner, plan, observe }
 }
 
@@ -76,7 +77,7 @@ test('nothing is claimed ahead after a claim came back short, while others are i
   assert.equal(kind.plan().limit, 8, 'only for a while')
 
   const reserving = setUp()
-  reserving.observe(claimed(4), { reserved_cpu_units: 2 })
+  reserving.observe(claimed(4), { reserved: true })
   assert.equal(reserving.plan().limit, 4)
 })
 
@@ -100,21 +101,6 @@ test('a full claim raises the floors, unless big jobs may have been passed over'
   assert.deepEqual(plan().segments[1], { fromLane: 10, fromKey: 100, toLane: 11, toKey: 0 })
 })
 
-test('a job that was taken for its deadline or reservation says nothing about where its lane begins', () => {
-  const { plan, observe } = setUp()
-  observe([
-    ...claimed(2, { urgency: 1, lane: 50, key: '900' }),
-    ...claimed(1, { urgency: 0, lane: 60, key: '900' }),
-    ...claimed(1),
-  ])
-  const lanes = plan().segments.filter(({ fromKey }) => fromKey > 0)
-  assert.deepEqual(
-    lanes.map(({ fromLane }) => fromLane),
-    [10],
-    'older jobs of lanes 50 and 60 may well wait there',
-  )
-})
-
 test('the age lane gets its share of the predicted work, measured over time', () => {
   const age = createAgeShare(0.25)
   let agedMs = 0
@@ -122,15 +108,10 @@ test('the age lane gets its share of the predicted work, measured over time', ()
   for (let n = 0; n < 400; n++) {
     const allowance = age.allowanceMs(4)
     const aged = allowance > 0
-    const jobs = Array.from({ length: 4 }, (_, i) => ({
-      urgency: aged && i === 0 ? 2 : 3,
-      predicted_ms: aged && i === 0 ? 5_000 : 100,
-    }))
-    for (const { urgency, predicted_ms } of jobs) {
-      totalMs += predicted_ms
-      if (urgency === 2) agedMs += predicted_ms
-    }
-    age.observe(jobs)
+    const claim = { jobs: 4, predictedMs: aged ? 5_300 : 400, agedMs: aged ? 5_000 : 0 }
+    totalMs += claim.predictedMs
+    agedMs += claim.agedMs
+    age.observe(claim)
   }
   const share = agedMs / totalMs
   assert.ok(share > 0.2 && share < 0.35, `${share}`)
@@ -138,7 +119,7 @@ test('the age lane gets its share of the predicted work, measured over time', ()
 
 test('a share that was not used in the past is not paid out for ever', () => {
   const age = createAgeShare(0.25)
-  for (let n = 0; n < 1_000; n++) age.observe([{ urgency: 3, predicted_ms: 60_000 }])
+  for (let n = 0; n < 1_000; n++) age.observe({ jobs: 1, predictedMs: 60_000, agedMs: 0 })
   assert.ok(age.allowanceMs(1) < 0.25 * 3_600_000 * 1.1, `${age.allowanceMs(1)}`)
 })
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, type TestContext, test } from 'node:test'
 import pg from 'pg'
+import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'
@@ -10,7 +11,16 @@ import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createHeldJobs, type HeldJobs } from '../../worker-runtime/held-jobs.ts'
 import { createLogWriter } from '../../worker-runtime/log-writer.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { clearJobs, newJob, seedJobs, seedTenant, type Tenant, watchJobs } from '../support/jobs.ts'
+import {
+  clearJobs,
+  exchange,
+  lead,
+  newJob,
+  seedJobs,
+  seedTenant,
+  type Tenant,
+  watchJobs,
+} from '../support/jobs.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { handle, keepLog } from '../support/worker.ts'
 
@@ -39,7 +49,7 @@ type Sent = { session: 'durable' | 'relaxed' | 'logs'; name: string; text: strin
  */
 const setUp = (
   t: TestContext,
-  options: { handler: JobHandler; slots?: number; tamper?: (sent: Sent) => void },
+  options: { handler: JobHandler; slots?: number; tamper?: (sent: Sent) => Promise<void> | void },
 ): { exchanger: Exchanger; held: HeldJobs; sent: Sent[]; log: ReturnType<typeof keepLog>['log'] } => {
   const sent: Sent[] = []
   const { log, logger } = keepLog()
@@ -48,7 +58,7 @@ const setUp = (
     async <Row>(query: Query<Row>): Promise<Row[]> => {
       const statement = { session, name: query.name, text: JSON.stringify(query.values) }
       sent.push(statement)
-      options.tamper?.(statement)
+      await options.tamper?.(statement)
       return database.run(query)
     }
   const logs = createLogWriter({ run: through('logs'), onError: () => {} })
@@ -235,6 +245,66 @@ test('an outcome that came too late is dropped, and said so once', async (t) => 
   await exchanger.stop()
   assert.equal(log.filter(({ message }) => String(message).startsWith('lease lost')).length, 1)
   assert.equal(await jobs.statusOf(id), 'running', "it is someone else's")
+})
+
+test('a job that ends while its start is being announced leaves one event for each', async (t) => {
+  const [, second] = await submit({ name: 'first' }, { name: 'second' })
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ended = Promise.withResolvers<void>()
+  let running = 0
+  const handler = handle(async () => {
+    await gates[running++]?.promise
+    if (running === 2) ended.resolve()
+  })
+  let announced = false
+  const tamper = async ({ name, text }: Sent): Promise<void> => {
+    if (announced || name !== 'exchange-jobs' || !text.includes(`"${second}"`)) return
+    announced = true
+    gates[1]?.resolve()
+    await ended.promise
+  }
+  // One slot, and the second job in hand already.
+  const { exchanger, held } = setUp(t, { handler, slots: 1, tamper })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, startNow: 1, ahead: 1 } })
+  held.accept(claimed, performance.now())
+  exchanger.start()
+  gates[0]?.resolve()
+  await jobs.untilStatus(second, 'completed')
+  assert.ok(announced)
+  assert.deepEqual(await jobs.eventsOf(second), ['ready', 'running', 'completed'])
+})
+
+test('the late outcome of a lost attempt does not end the attempt that follows it in the same worker', async (t) => {
+  const [again] = await submit({})
+  const lost = Promise.withResolvers<void>()
+  const lostHasEnded = Promise.withResolvers<void>()
+  let attempts = 0
+  const handler = handle(async (_, { jobId }) => {
+    if (jobId !== again) return
+    if (++attempts > 1) return new Promise(() => {})
+    await lost.promise
+    lostHasEnded.resolve()
+  })
+  let tampered = false
+  const tamper = async ({ session }: Sent): Promise<void> => {
+    if (session !== 'relaxed' || tampered || attempts === 0) return
+    tampered = true
+    // While this claim is on its way, the first attempt loses its lease and ends; the claim brings the job again.
+    const term = await lead(database.run)
+    await database.sql('update leases set expires_at = now()')
+    await database.run(reclaimExpiredLeases(term, 10))
+    lost.resolve()
+    await lostHasEnded.promise
+  }
+  const { exchanger } = setUp(t, { handler, tamper })
+  exchanger.start()
+  await waitFor('the first attempt', () => attempts === 1)
+  const [other] = await submit({})
+  exchanger.wake()
+  await jobs.untilStatus(other, 'completed')
+  await waitFor('the second attempt', () => attempts === 2)
+  const job = await jobs.look(again)
+  assert.deepEqual([job.status, job.attempts], ['running', 2])
 })
 
 test('the sessions plan the exchange once, and claims do not wait for the disk', async () => {

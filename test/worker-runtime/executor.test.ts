@@ -25,12 +25,9 @@ const job: ClaimedJob = {
   backoff_multiplier: 2,
   cpu_units: 1,
   memory_mb: 64,
-  predicted_ms: 1,
+  org_id: 'o',
+  stream_id: '1',
   checkpoint: null,
-  lane: 0,
-  key: '1',
-  urgency: 3,
-  nth: 1,
   started: true,
 }
 const silent = () => {}
@@ -164,29 +161,34 @@ test('a handler that finishes in spite of a shutdown has finished', async () => 
 test('a failed attempt is retried with full jitter until its attempts are used up', () => {
   const failed = { kind: 'failed', error: { code: 'c', message: 'm' }, permanent: false } as const
   const delay = (attempt: number, random: number) => {
-    const ended = endAttempt({ ...job, attempt }, failed, { ranMs: 7, random: () => random })
+    const ended = endAttempt({ ...job, attempt }, failed, { ranMs: 7, announced: true, random: () => random })
     return ended.state === 'retrying' ? ended.delayMs : ended.state
   }
   assert.deepEqual(
     [delay(1, 1), delay(2, 1), delay(1, 0), delay(2, 0.5), delay(3, 1)],
     [10_000, 20_000, 0, 10_000, 'failed'],
   )
-  assert.equal(endAttempt(job, { ...failed, permanent: true }, { ranMs: 7, random: () => 1 }).state, 'failed')
+  assert.equal(
+    endAttempt(job, { ...failed, permanent: true }, { ranMs: 7, announced: true, random: () => 1 }).state,
+    'failed',
+  )
   const patient = { ...job, attempt: 20, max_attempts: 50 }
-  const ended = endAttempt(patient, failed, { ranMs: 7, random: () => 1 })
+  const ended = endAttempt(patient, failed, { ranMs: 7, announced: true, random: () => 1 })
   assert.equal(ended.state === 'retrying' && ended.delayMs, 3_600_000, 'at most an hour')
 })
 
 test('a finished or snoozed attempt ends as what it is, with its lease and its runtime', () => {
-  const options = { ranMs: 7, random: () => 1 }
-  const lease = { job_id: 'j', token: 't', ranMs: 7 }
+  const options = { ranMs: 7, announced: true, random: () => 1 }
+  const lease = { job_id: 'j', token: 't', org_id: 'o', stream_id: '1', ranMs: 7, announced: true }
   assert.deepEqual(endAttempt(job, { kind: 'done', resultJson: '1' }, options), {
     ...lease,
+    attempt: 1,
     state: 'completed',
     resultJson: '1',
   })
   assert.deepEqual(endAttempt({ ...job, attempt: 3 }, { kind: 'snoozed', ms: 5 }, options), {
     ...lease,
+    attempt: 3,
     state: 'pending',
     delayMs: 5,
   })

@@ -7,7 +7,8 @@ const setUp = () => {
   const clock = { ms: 0 }
   return { clock, floors: createLaneFloors(() => clock.ms) }
 }
-const at = (lane: number, key: number, aged = false) => ({ lane, key, aged })
+/** A claim as the database sums it up: the smallest key of each lane, and of those taken for their age. */
+const claimOf = (floors: Record<number, number>, age_floor: number | null = null) => ({ floors, age_floor })
 
 /** Whether a claim that looks through these segments sees the job. */
 const sees = (segments: readonly Segment[], lane: number, key: number): boolean =>
@@ -24,7 +25,7 @@ test('at first the whole order is looked through, parked lanes aside', () => {
 
 test('after full claims only what lies below the floors is left out', () => {
   const { floors } = setUp()
-  floors.observe([at(10, 100), at(10, 105), at(-3, 40), at(11, 7)], false)
+  floors.observe(claimOf({ 10: 100, '-3': 40, 11: 7 }), false)
   const segments = floors.segments()
   for (const [lane, floor] of [
     [-3, 40],
@@ -43,7 +44,7 @@ test('after full claims only what lies below the floors is left out', () => {
 
 test('segments follow each other without gap or overlap', () => {
   const { floors } = setUp()
-  floors.observe([at(4, 9), at(5, 3), at(-5_000, 2), at(4_999, 8)], false)
+  floors.observe(claimOf({ 4: 9, 5: 3, '-5000': 2, 4999: 8 }), false)
   const segments = floors.segments()
   for (const [n, segment] of segments.entries()) {
     const before = segments[n - 1]
@@ -54,8 +55,8 @@ test('segments follow each other without gap or overlap', () => {
 
 test('a claim that ran dry, or passed over jobs, drops all floors', () => {
   const { floors } = setUp()
-  floors.observe([at(10, 100, true)], false)
-  floors.observe([at(10, 200, true)], true)
+  floors.observe(claimOf({ 10: 100 }, 100), false)
+  floors.observe(claimOf({ 10: 200 }, 200), true)
   assert.equal(sees(floors.segments(), 10, 1), true)
   assert.equal(floors.ageFrom(), 0)
 })
@@ -68,7 +69,7 @@ test('a job whose submission commits late is found within about two seconds', ()
     const segments = floors.segments()
     const lateKey = 50_000 - 500
     if (clock.ms >= 5_000 && sees(segments, 10, lateKey)) foundAtMs = clock.ms
-    floors.observe([at(10, clock.ms * 10)], false)
+    floors.observe(claimOf({ 10: clock.ms * 10 }), false)
   }
   assert.ok(foundAtMs !== undefined && foundAtMs <= 7_000, `found at ${foundAtMs} ms`)
 })
@@ -78,7 +79,7 @@ test('everything is looked through every thirty seconds, and hardly more often',
   const looks: number[] = []
   for (; clock.ms <= 100_000; clock.ms += 50) {
     if (sees(floors.segments(), 10, 1)) looks.push(clock.ms)
-    floors.observe([at(10, 1_000 + clock.ms)], false)
+    floors.observe(claimOf({ 10: 1_000 + clock.ms }), false)
   }
   const periods = new Set(looks.map((ms) => Math.floor(ms / 30_000)))
   assert.deepEqual([...periods], [0, 1, 2, 3])
@@ -87,6 +88,6 @@ test('everything is looked through every thirty seconds, and hardly more often',
 
 test('the order of age has a floor of its own, set by jobs that were taken for their age', () => {
   const { floors } = setUp()
-  floors.observe([at(10, 100, true), at(11, 90, true), at(3, 5)], false)
+  floors.observe(claimOf({ 10: 100, 11: 90, 3: 5 }, 90), false)
   assert.equal(floors.ageFrom(), 90)
 })

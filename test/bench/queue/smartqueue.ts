@@ -1,0 +1,97 @@
+import pg from 'pg'
+import { registerJobTypes } from '../../../db/queries/job-types.ts'
+import { submitJobs } from '../../../db/queries/submission.ts'
+import type { Query } from '../../../db/query.ts'
+import { migrateDatabase, withClient } from '../../../worker-runtime/migrate.ts'
+import { newJob, seedTenant, type Tenant } from '../../support/jobs.ts'
+import { type Contender, JOB_TYPE, PAYLOAD, type QueueClient } from './contender.ts'
+
+/** The statement of the API and the worker of the pods; what the API adds is measured apart (http.ts). */
+export const smartqueue: Contender = {
+  key: 'smartqueue',
+  name: 'SmartQueue',
+  about: '200 slots a worker',
+  store: 'postgres',
+  share: 1,
+  worker: { file: new URL('./smartqueue-worker.ts', import.meta.url) },
+  prepare: async (url) => {
+    await migrateDatabase(url)
+    await withClient(url, async (client) => {
+      await seedTenant(runOn(client), 'bench')
+      await runOn(client)(registerJobTypes([{ type: JOB_TYPE, payload_schema: {} }]))
+    })
+  },
+  open: async (url, connections) => openClient(url, connections),
+  seedFinished: async (url, count) => {
+    const tenant = await withClient(url, findTenant)
+    await withClient(url, async (client) => {
+      // Leaves the foreign keys unchecked, which takes most of the time.
+      await client.query('set session_replication_role = replica')
+      await client.query(SEED_FINISHED, [tenant.orgId, tenant.userId, count])
+    })
+  },
+}
+
+const openClient = async (url: string, connections: number): Promise<QueueClient> => {
+  const tenant = await withClient(url, findTenant)
+  const pool = new pg.Pool({ connectionString: url, max: connections })
+  const run = runOn(pool)
+  return {
+    add: () => run(submitJobs([{ ...tenant, jobs: [noopJob()] }])),
+    addMany: (count) => run(submitJobs([{ ...tenant, jobs: Array.from({ length: count }, noopJob) }])),
+    unfinished: async () => Number((await pool.query(UNFINISHED)).rows[0].jobs),
+    close: () => pool.end(),
+  }
+}
+
+export const noopJob = () => newJob({ type: JOB_TYPE, name: 'noop', payload: PAYLOAD })
+
+const runOn =
+  (client: { query: (config: pg.QueryConfig) => Promise<pg.QueryResult> }) =>
+  async <Row>({ name, text, values }: Query<Row>): Promise<Row[]> =>
+    (await client.query({ name, text, values: [...values] })).rows
+
+export const findTenant = async (client: pg.Client): Promise<Tenant> => {
+  const { rows } = await client.query('select org_id as "orgId", user_id as "userId" from memberships')
+  return rows[0]
+}
+
+const UNFINISHED = `
+  select
+    (select count(*) from ready_jobs) +
+    (select count(*) from waiting_jobs) +
+    (select count(*) from leases) as jobs`
+
+/** What the statements of the product leave behind of a job that went well. */
+const SEED_FINISHED = `
+  with stream as (
+    insert into streams (org_id, type, name)
+    values ($1::uuid, '${JOB_TYPE}', 'noop')
+    on conflict on constraint streams_identity do update
+    set name = excluded.name
+    returning id
+  ),
+  job as (
+    insert into jobs (
+      org_id, id, created_by, stream_id, type, name, payload, priority, tags, max_attempts, initial_delay_seconds,
+      backoff_multiplier, cpu_units, memory_mb, on_parent_failure, predicted_ms, predicted_p90_ms, prediction_source,
+      rank_base, rank_slope, created_at
+    )
+    select
+      $1::uuid, uuidv7(interval '-1 day'), $2::uuid, stream.id, '${JOB_TYPE}', 'noop',
+      '${JSON.stringify(PAYLOAD)}'::jsonb, 'normal', '{}', 3, 0, 2, 1, 64, 'fail', 1000, 10000, 'default', 0, 1,
+      now() - interval '1 day'
+    from stream, generate_series(1, $3::int)
+    returning id, org_id, stream_id, created_at
+  ),
+  event as (
+    insert into job_events (org_id, job_id, state, attempt, at)
+    select org_id, id, state, attempt, created_at
+    from job
+    cross join (values ('ready', 0), ('running', 1), ('completed', 1)) as step (state, attempt)
+  )
+  insert into finished_jobs (
+    org_id, job_id, stream_id, state, attempts, worker_id, started_at, runtime_ms, finished_at
+  )
+  select org_id, id, stream_id, 'completed', 1, 'seed', created_at, 1, created_at
+  from job`
