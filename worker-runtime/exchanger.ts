@@ -85,7 +85,8 @@ export const createExchanger = (options: {
   const send = async (group: HeldJob[], started: HeldJob[], claim: Claim): Promise<ExchangeRow[]> => {
     if (group.length > 0) await options.beforeEnds()
     const run = group.length > 0 ? options.runDurable : options.runRelaxed
-    const ended = group.flatMap((held) => held.ended ?? [])
+    // Asked now and not when it ended: the statement before this one may have announced it since.
+    const ended = group.flatMap(({ ended, announced }) => (ended ? [{ ...ended, announced }] : []))
     return run(
       exchangeJobs({
         workerId: options.workerId,
