@@ -10,7 +10,7 @@ export type Policy = 'learned' | 'fifo'
 export type ClaimPlanner = {
   plan(state: { stopping: boolean; recording: boolean }): Claim
   observe(exchanged: Exchanged): void
-  /** The last claim was full and there is room for another. */
+  /** The last claim was full, or stopped at a big job, and there is room for another. */
   mayClaimMore(): boolean
   /** Other workers have nothing to do: for a while, nothing is claimed ahead. */
   othersAreIdle(): void
@@ -37,6 +37,7 @@ export const createClaimPlanner = (options: {
   const floors = createLaneFloors(now)
   const age = createAgeShare(AGE_SHARE)
   let deep = false
+  let passedOver = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
 
@@ -72,11 +73,13 @@ export const createClaimPlanner = (options: {
     observe: ({ claim, claimed, news }) => {
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
+      // A claim ends at the first job that does not fit beside those before it. The next one leaves it aside.
+      passedOver = claimed.length > 0 && news.big_waiting
       reserved = news.reserved
       floors.observe(news, !deep || news.big_waiting)
       age.observe({ jobs: claimed.length, predictedMs: news.predicted_ms, agedMs: news.aged_ms })
     },
-    mayClaimMore: () => deep && room().now > 0,
+    mayClaimMore: () => (deep || passedOver) && room().now > 0,
     othersAreIdle: () => {
       modestUntilMs = now() + MODEST_MS
     },
