@@ -86,6 +86,20 @@ test('a stopping worker claims nothing', () => {
   assert.equal(planner.plan({ stopping: true, recording: true }).limit, 0)
 })
 
+test('after a claim that was full, or may have stopped at a big job, it claims again', () => {
+  const { planner, observe, capacity } = setUp()
+  const again = (jobs: number, big_waiting: boolean) => {
+    observe(claimed(jobs), { big_waiting })
+    return planner.mayClaimMore()
+  }
+  assert.deepEqual(
+    [again(4, false), again(1, true), again(1, false), again(0, true)],
+    [true, true, false, false],
+  )
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.equal(again(4, true), false, 'no slot is free')
+})
+
 test('first in, first out looks at age alone', () => {
   const { plan } = setUp({ policy: 'fifo' })
   const { segments, ageLimit, ageAllowanceMs } = plan()
