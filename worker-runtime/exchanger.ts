@@ -23,7 +23,8 @@ export type Exchanger = {
   record(held: HeldJob): void
   /** A job that was claimed ahead has been started: the database is told, if it runs long enough. */
   announceSoon(): void
-  claimNoMore(): void
+  /** Resolves when no claim is on its way any more. Outcomes are still stored. */
+  claimNoMore(): Promise<void>
   /** Resolves when all outcomes are stored. */
   stop(): Promise<void>
 }
@@ -61,7 +62,7 @@ export const createExchanger = (options: {
   const { jobs, planner, logger } = options
   let ends: HeldJob[] = []
   /** Outcomes of a group that Postgres refused: sent one by one, to find the one it objects to. */
-  let suspects: HeldJob[] = []
+  const suspects: HeldJob[] = []
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
@@ -178,8 +179,10 @@ export const createExchanger = (options: {
         if (jobs.unannounced().length > 0) wake()
       }, ANNOUNCE_MS)
     },
-    claimNoMore: () => {
+    claimNoMore: async () => {
       stopping = true
+      await poller.stop()
+      poller.start()
     },
     stop: async () => {
       stopping = true
