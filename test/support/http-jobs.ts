@@ -1,3 +1,5 @@
+import { JOBS_READY } from '../../db/channels.ts'
+import { notify } from '../../db/queries/notifications.ts'
 import type { TestDatabase } from './database.ts'
 import { newJob, seedJobs, type Tenant, watchJobs } from './jobs.ts'
 import type { Target } from './target.ts'
@@ -9,6 +11,7 @@ export const httpJobs = (database: TestDatabase, tenant: Tenant, target: Target)
   submit: async (path: string, overrides: Parameters<typeof newJob>[0] = {}): Promise<string> => {
     const job = newJob({ type: 'http', payload: { url: `${target.url}${path}` }, ...overrides })
     await seedJobs(database.run, tenant, [job])
+    await database.run(notify(JOBS_READY, ['http']))
     return job.id
   },
   untilArrived: (path: string, times = 1) =>
