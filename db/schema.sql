@@ -231,19 +231,28 @@ comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller o
 create sequence lease_tokens cache 1;
 
 create table leases (
-  job_id uuid primary key,
-  org_id uuid not null,
-  worker_id text not null,
   -- Fences every write of the holder: whoever no longer owns this token changes nothing. Grows from lease to lease.
-  token bigint not null,
-  attempt integer not null,
+  token bigint primary key,
+  worker_id text not null,
+  expires_at timestamptz not null,
+  -- The jobs of one claim, in its order; the other arrays have a value for each.
+  job_ids uuid[] not null,
+  org_ids uuid[] not null,
+  attempts integer[] not null,
   -- Null while the worker holds the job and has not started it.
-  started_at timestamptz,
-  expires_at timestamptz not null
+  started_ats timestamptz[] not null
 )
--- Room on each page and no index on expires_at: a renewal updates in place (HOT). The watchdog reads the whole
--- table, which has one row for each held job.
-with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+comment on table leases is
+  'One for each claim, however many jobs it took: it is inserted once, renewed as one, and deleted when the last of them
+has ended. A job that ended before the others stays in it until then; where else it stands says so.';
+
+-- Compressing ids gains nothing.
+alter table leases
+  alter column job_ids set storage external,
+  alter column org_ids set storage external,
+  alter column attempts set storage external,
+  alter column started_ats set storage external;
 
 create table finished_jobs (
   org_id uuid not null,
@@ -291,19 +300,50 @@ comment on table attempts is 'Tries that did not finish their job. The one that 
 create index attempts_by_job on attempts (org_id, job_id, id);
 comment on index attempts_by_job is 'Serves list-attempts.';
 
-create table job_events (
-  id bigint generated always as identity,
+create table job_event_groups (
+  id bigint generated always as identity primary key,
   org_id uuid not null,
-  job_id uuid not null,
-  state job_state not null,
-  attempt integer not null,
-  reason text,
-  at timestamptz not null default now()
+  at timestamptz not null default now(),
+  job_ids uuid[] not null,
+  states job_state[] not null,
+  attempts integer[] not null,
+  reasons text[] not null,
+  ats timestamptz[] not null
 );
-comment on table job_events is 'One row for each transition of a job, written by the statement that makes it.';
+comment on table job_event_groups is
+  'Transitions of an organisation''s jobs, written by the statement that makes them: one row for all of a statement.';
 
-create index job_events_by_id on job_events using brin (id, at) with (pages_per_range = 16, autosummarize = on);
-comment on index job_events_by_id is 'For reading on from an event. A B-tree would cost each transition a second write.';
+alter table job_event_groups
+  alter column job_ids set storage external,
+  alter column states set storage external,
+  alter column attempts set storage external,
+  alter column ats set storage external;
+
+create index job_event_groups_by_time on job_event_groups using brin (at) with (pages_per_range = 16, autosummarize = on);
+comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
+
+create view job_events as
+select g.id, e.position, g.org_id, e.job_id, e.state, e.attempt, e.reason, e.at
+from job_event_groups g
+cross join lateral unnest(g.job_ids, g.states, g.attempts, g.reasons, g.ats)
+  with ordinality as e (job_id, state, attempt, reason, at, position);
+comment on view job_events is 'One row for each transition of a job.';
+
+create function insert_job_event() returns trigger
+language plpgsql
+as $$
+begin
+  insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+  values (
+    new.org_id, array[new.job_id], array[new.state], array[new.attempt], array[new.reason], array[coalesce(new.at, now())]
+  );
+  return new;
+end
+$$;
+
+-- For statements that move few jobs; those that move many write their group themselves.
+create trigger job_events_insert instead of insert on job_events
+for each row execute function insert_job_event();
 
 create table job_logs (
   id bigint generated always as identity primary key,
@@ -386,18 +426,28 @@ begin
   for wanted in select distinct w from unnest(in_jobs) w order by w loop
     job_id := wanted;
     loop
+      state := null;
+      select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+      exit when found;
       perform from ready_jobs r where r.job_id = wanted and r.org_id = in_org for key share;
       if found then state := 'ready'; exit; end if;
-      perform from leases l where l.job_id = wanted and l.org_id = in_org for key share;
-      if found then state := 'running'; exit; end if;
       perform from waiting_jobs w where w.job_id = wanted and w.org_id = in_org for key share;
       if found then state := 'waiting'; exit; end if;
       perform from blocked_jobs b where b.job_id = wanted and b.org_id = in_org for key share;
       if found then state := 'blocked'; exit; end if;
-      select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
-      if found then exit; end if;
+      perform from leases l where wanted = any (l.job_ids) for key share;
+      if found then
+        -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
+        perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+        continue when found;
+        perform from ready_jobs r where r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
+        continue when found;
+        perform from jobs j where j.org_id = in_org and j.id = wanted;
+        if found then state := 'running'; end if;
+        exit;
+      end if;
       perform from jobs j where j.org_id = in_org and j.id = wanted;
-      if not found then state := null; exit; end if;
+      exit when not found;
     end loop;
     return next;
   end loop;
@@ -464,9 +514,10 @@ begin
     returning job_id, org_id, 'ready'::job_state as state
   ),
   event as (
-    insert into job_events (org_id, job_id, state, attempt)
-    select org_id, job_id, state, 0
+    insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+    select org_id, array_agg(job_id), array_agg(state), array_agg(0), array_agg(null::text), array_agg(now())
     from (select * from pending union all select * from ready) moved
+    group by org_id
   )
   select count(*) into became_ready
   from ready;
@@ -507,9 +558,12 @@ begin
       from judged
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, job_id, 'failed', 0, 'dependency_failed'
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select
+        org_id, array_agg(job_id), array_agg('failed'::job_state), array_agg(0), array_agg('dependency_failed'::text),
+        array_agg(now())
       from judged
+      group by org_id
     )
     select coalesce(array_agg(job_id), '{}') into failed
     from judged;
@@ -573,6 +627,17 @@ comment on table reservations is 'Capacity that a worker keeps free for a big jo
 create index reservations_by_worker on reservations (worker_id);
 comment on index reservations_by_worker is 'Serves exchange-jobs.';
 
+create view held_jobs as
+select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
+from leases l
+cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
+where l.token = (select max(o.token) from leases o where h.job_id = any (o.job_ids))
+  and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
+  and not exists (select from ready_jobs r where r.job_id = h.job_id)
+  and not exists (select from waiting_jobs w where w.job_id = h.job_id);
+comment on view held_jobs is
+  'Jobs in the hands of a worker. The newest lease counts, and only if the job has not gone on from there.';
+
 create view job_overview as
 select
   j.id,
@@ -601,14 +666,17 @@ select
   j.created_at,
   case
     when f.job_id is not null then f.state
-    when l.started_at is not null then 'running'::job_state
-    when l.job_id is not null or r.job_id is not null then 'ready'::job_state
     when w.job_id is not null then w.state
+    when r.job_id is not null then 'ready'::job_state
     when b.job_id is not null then 'blocked'::job_state
+    when l.started_at is not null then 'running'::job_state
+    when l.token is not null then 'ready'::job_state
   end as status,
-  coalesce(f.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, w.attempts, r.attempts, 0) as attempts,
-  coalesce(f.worker_id, case when l.started_at is not null then l.worker_id end) as worker_id,
-  coalesce(f.started_at, l.started_at) as started_at,
+  coalesce(
+    f.attempts, w.attempts, r.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, 0
+  ) as attempts,
+  case when f.job_id is not null then f.worker_id when w.job_id is null and r.job_id is null and l.started_at is not null then l.worker_id end as worker_id,
+  case when f.job_id is not null then f.started_at when w.job_id is null and r.job_id is null then l.started_at end as started_at,
   f.finished_at,
   f.runtime_ms,
   f.result,
@@ -617,9 +685,17 @@ select
   p.note as progress_note
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
-left join leases l on l.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
 left join ready_jobs r on r.job_id = j.id
 left join blocked_jobs b on b.job_id = j.id
+left join lateral (
+  select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at
+  from leases o
+  cross join lateral array_position(o.job_ids, j.id) as n
+  where n is not null
+    and f.job_id is null
+  order by o.token desc
+  limit 1
+) l on true
 left join job_progress p on p.job_id = j.id;
 comment on view job_overview is 'Each job with its status: the one place that says which table means what.';

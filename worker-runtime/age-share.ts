@@ -1,8 +1,8 @@
 export type AgeShare = {
-  /** Predicted milliseconds of work that the oldest jobs may take in a claim of so many. */
-  allowanceMs(limit: number): number
-  /** What a claim got, and how much of it because it was the oldest. */
-  observe(claimed: { jobs: number; predictedMs: number; agedMs: number }): void
+  /** The oldest jobs have had less than their share: the next claim is theirs. */
+  isDue(): boolean
+  /** What a claim has got, in predicted milliseconds. */
+  observe(order: 'rank' | 'age', predictedMs: number): void
 }
 
 /** Beyond this much dispatched work the past counts half: a share of last week must not be paid today. */
@@ -15,15 +15,12 @@ const MEMORY_MS = 3_600_000
 export const createAgeShare = (share: number): AgeShare => {
   let totalMs = 0
   let agedMs = 0
-  let meanMs = 0
 
   return {
-    allowanceMs: (limit) => Math.max(0, share * (totalMs + limit * meanMs) - agedMs),
-    observe: (claimed) => {
-      if (claimed.jobs === 0) return
-      totalMs += claimed.predictedMs
-      agedMs += claimed.agedMs
-      meanMs = claimed.predictedMs / claimed.jobs
+    isDue: () => share === 1 || agedMs < share * totalMs,
+    observe: (order, predictedMs) => {
+      totalMs += predictedMs
+      if (order === 'age') agedMs += predictedMs
       if (totalMs < MEMORY_MS) return
       totalMs /= 2
       agedMs /= 2

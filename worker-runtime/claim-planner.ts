@@ -1,4 +1,5 @@
 import type { Claim } from '../db/queries/exchange.ts'
+import { DEFAULT_RESOURCES } from '../db/rules/resources.ts'
 import { createAgeShare } from './age-share.ts'
 import type { Capacity } from './capacity.ts'
 import type { Exchanged } from './exchanger.ts'
@@ -10,7 +11,7 @@ export type Policy = 'learned' | 'fifo'
 export type ClaimPlanner = {
   plan(state: { stopping: boolean; recording: boolean }): Claim
   observe(exchanged: Exchanged): void
-  /** The last claim was full, or stopped at a big job, and there is room for another. */
+  /** The last claim was full, or left bigger jobs out, and there is room for another. */
   mayClaimMore(): boolean
   /** Other workers have nothing to do: for a while, nothing is claimed ahead. */
   othersAreIdle(): void
@@ -19,7 +20,6 @@ export type ClaimPlanner = {
 /** The share of the work that goes to the oldest jobs, whatever their rank. */
 const AGE_SHARE = 0.25
 const MODEST_MS = 2_000
-const EVERYTHING_MS = 1e300
 
 /**
  * How much to claim, and from where. What can start now, always. As much again to hold ahead, while the queue is so
@@ -33,51 +33,60 @@ export const createClaimPlanner = (options: {
   now: () => number
 }): ClaimPlanner => {
   const { capacity, now } = options
-  const fifo = options.policy === 'fifo'
   const floors = createLaneFloors(now)
-  const age = createAgeShare(AGE_SHARE)
+  const age = createAgeShare(options.policy === 'fifo' ? 1 : AGE_SHARE)
   let deep = false
+  /** There are jobs that only a claim by size takes. */
+  let bigWaiting = false
   let passedOver = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
 
   const room = (): { now: number; ahead: number } => {
     const jobs = options.jobs()
-    const startNow = Math.max(0, capacity.free().slots - jobs.unstarted())
+    const free = capacity.free().slots
     const mayHoldAhead = deep && !reserved && now() > modestUntilMs
-    const ahead = mayHoldAhead ? Math.max(0, capacity.slots - Math.max(0, jobs.unstarted() - capacity.free().slots)) : 0
-    return { now: startNow, ahead }
+    return {
+      now: Math.max(0, free - jobs.unstarted()),
+      ahead: mayHoldAhead ? Math.max(0, capacity.slots - Math.max(0, jobs.unstarted() - free)) : 0,
+    }
+  }
+
+  /** How many jobs of the default size fit into what is free. */
+  const fitting = (): number => {
+    const { cpuUnits, memoryMb } = capacity.free()
+    return Math.floor(Math.min(cpuUnits / DEFAULT_RESOURCES.cpu_units, memoryMb / DEFAULT_RESOURCES.memory_mb))
   }
 
   const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {
-    const { now: startNow, ahead } = room()
+    const { now: free, ahead } = room()
+    const startNow = bigWaiting ? free : Math.max(0, Math.min(free, fitting()))
     // To hold more ahead is worth no statement of its own.
     const limit = stopping || (startNow === 0 && !recording) ? 0 : startNow + ahead
-    const free = capacity.free()
+    const { cpuUnits: freeCpuUnits, memoryMb: freeMemoryMb } = capacity.free()
+    const order = age.isDue() ? 'age' : 'rank'
     return {
       limit,
       startNow,
-      ahead: limit - startNow > 0 ? ahead : 0,
       types: options.types,
-      freeCpuUnits: free.cpuUnits,
-      freeMemoryMb: free.memoryMb,
-      segments: fifo || limit === 0 ? [] : floors.segments(),
-      ageAllowanceMs: fifo ? EVERYTHING_MS : age.allowanceMs(limit),
-      ageLimit: fifo || limit === 0 ? limit : Math.ceil(limit * AGE_SHARE),
+      order,
+      segments: limit > 0 && order === 'rank' ? floors.segments() : [],
       ageFromKey: floors.ageFrom(),
+      sized: bigWaiting ? { freeCpuUnits, freeMemoryMb, ahead } : null,
     }
   }
 
   return {
     plan,
     observe: ({ claim, claimed, news }) => {
+      // A claim by size ends at the first job that does not fit beside those before it; the next leaves it aside.
+      passedOver = news.big_waiting && (claim.sized === null || claimed.length > 0)
+      bigWaiting = news.big_waiting || news.reserved
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
-      // A claim ends at the first job that does not fit beside those before it. The next one leaves it aside.
-      passedOver = claimed.length > 0 && news.big_waiting
       reserved = news.reserved
-      floors.observe(news, !deep || news.big_waiting)
-      age.observe({ jobs: claimed.length, predictedMs: news.predicted_ms, agedMs: news.aged_ms })
+      floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting || news.reserved)
+      age.observe(claim.order, news.predicted_ms ?? 0)
     },
     mayClaimMore: () => (deep || passedOver) && room().now > 0,
     othersAreIdle: () => {

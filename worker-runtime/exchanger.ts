@@ -6,7 +6,6 @@ import {
   exchangeJobs,
   readExchange,
 } from '../db/queries/exchange.ts'
-import { inLockOrder } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
 import { isRefused } from './database.ts'
@@ -92,8 +91,9 @@ export const createExchanger = (options: {
       exchangeJobs({
         workerId: options.workerId,
         leaseSeconds: LEASE_SECONDS,
-        ended: inLockOrder(ended),
-        started: inLockOrder(started.map(toStart)),
+        ended,
+        started: started.map(toStart),
+        closed: jobs.leasesClosedBy(group),
         claim,
       }),
     )
@@ -109,7 +109,7 @@ export const createExchanger = (options: {
     const { group, claim } = answer
     const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
-    const lost = new Set(news.lost)
+    const lost = new Set(news.lost ?? [])
     for (const held of group) {
       jobs.letGo(held)
       if (lost.has(held.job.job_id)) logger.warn('lease lost, outcome dropped', describe(held.job))

@@ -13,8 +13,6 @@ const MAX_SNOOZE_SECONDS = 30 * 86_400
 
 /** One job on its way through a handler. */
 export type Execution = {
-  readonly job: ClaimedJob
-  readonly outcome: Promise<Outcome>
   abort(reason: ExecutionAborted): void
 }
 
@@ -26,52 +24,54 @@ export type ExecutionTools = {
   fetch: GuardedFetch
 }
 
-/** decode → run → classify. The outcome is data; nothing is thrown. */
-export const startExecution = (job: ClaimedJob, handler: JobHandler, tools: ExecutionTools): Execution => {
-  const { promise: outcome, resolve: settle } = Promise.withResolvers<Outcome>()
-  let aborted: ExecutionAborted | undefined
-  // Made only for handlers that ask for it: most jobs are too short to.
-  let controller: AbortController | undefined
-
-  const abort = (reason: ExecutionAborted): void => {
-    if (aborted) return
-    aborted = reason
-    controller?.abort(reason)
-    setTimeout(() => settle(outcomeOfAbort(reason)), ABORT_GRACE_MS).unref()
-  }
-
-  const signal = (): AbortSignal => {
-    controller ??= new AbortController()
-    if (aborted) controller.abort(aborted)
-    return controller.signal
-  }
-
-  const timer = startTimeout(job, abort)
-  run(job, handler, createContext(job, tools, signal), () => aborted).then((result) => {
-    clearTimeout(timer)
-    settle(result)
-  })
-  return { job, outcome, abort }
-}
-
-const run = async (
+/** decode → run → classify. The outcome is data, and it comes once; nothing is thrown. */
+export const startExecution = (
   job: ClaimedJob,
   handler: JobHandler,
-  context: JobContext,
-  aborted: () => ExecutionAborted | undefined,
-): Promise<Outcome> => {
+  tools: ExecutionTools,
+  onOutcome: (outcome: Outcome) => void,
+): Execution => {
+  const state: ExecutionState = { job, tools, aborted: undefined, controller: undefined, log: undefined }
+  let settled = false
+  const settle = (outcome: Outcome): void => {
+    if (settled) return
+    settled = true
+    clearTimeout(timer)
+    onOutcome(outcome)
+  }
+  const abort = (reason: ExecutionAborted): void => {
+    if (state.aborted || settled) return
+    state.aborted = reason
+    state.controller?.abort(reason)
+    setTimeout(settle, ABORT_GRACE_MS, outcomeOfAbort(reason)).unref()
+  }
+  const timer = startTimeout(job, abort)
+  run(state, handler).then(settle)
+  return { abort }
+}
+
+type ExecutionState = {
+  readonly job: ClaimedJob
+  readonly tools: ExecutionTools
+  aborted: ExecutionAborted | undefined
+  // Made only for handlers that ask for them: most jobs are too short to.
+  controller: AbortController | undefined
+  log: JobLog | undefined
+}
+
+const run = async (state: ExecutionState, handler: JobHandler): Promise<Outcome> => {
   // From here on everything is the handler's code, its schema included: whatever it throws is an outcome.
   try {
-    const payload = await parsePayload(handler.schema, job.payload)
+    const parsed = parsePayload(handler.schema, state.job.payload)
+    const payload = parsed instanceof Promise ? await parsed : parsed
     if (!payload.success) return refusePayload(payload.error)
-    const before = aborted()
-    if (before) return outcomeOfAbort(before)
-    const result = await handler.run(payload.data, context)
-    const after = aborted()
+    if (state.aborted) return outcomeOfAbort(state.aborted)
+    const result = await handler.run(payload.data, createContext(state))
     // Finished in spite of a shutdown: take it. After a timeout or without the lease it is too late.
-    return after && after.why !== 'shutdown' ? outcomeOfAbort(after) : judgeResult(result)
+    const { aborted } = state as ExecutionState
+    return aborted && aborted.why !== 'shutdown' ? outcomeOfAbort(aborted) : judgeResult(result)
   } catch (thrown) {
-    return outcomeOfThrow(thrown, aborted())
+    return outcomeOfThrow(thrown, state.aborted)
   }
 }
 
@@ -85,29 +85,51 @@ const parsePayload = (schema: z.ZodType, payload: unknown) => {
   }
 }
 
-const createContext = (job: ClaimedJob, tools: ExecutionTools, signal: () => AbortSignal): JobContext => {
-  let log: JobLog | undefined
-  return {
-    jobId: job.job_id,
-    attempt: job.attempt,
-    fencingToken: job.token,
-    lastCheckpoint: job.checkpoint ?? null,
-    get signal() {
-      return signal()
-    },
-    get log() {
-      log ??= tools.logFor(job)
-      return log
-    },
-    progress: (fraction, note) => tools.reportProgress(job, fraction, note),
-    checkpoint: async (state) => {
+const STATE = Symbol('state')
+type OwnContext = JobContext & { readonly [STATE]: ExecutionState }
+
+/** The methods of all contexts: one prototype, because a context is made for every job. */
+const CONTEXT = {
+  get signal(): AbortSignal {
+    const state = (this as unknown as OwnContext)[STATE]
+    state.controller ??= new AbortController()
+    if (state.aborted) state.controller.abort(state.aborted)
+    return state.controller.signal
+  },
+  get log(): JobLog {
+    const state = (this as unknown as OwnContext)[STATE]
+    state.log ??= state.tools.logFor(state.job)
+    return state.log
+  },
+  get fetch(): GuardedFetch {
+    return (this as unknown as OwnContext)[STATE].tools.fetch
+  },
+  get progress(): JobContext['progress'] {
+    const { tools, job } = (this as unknown as OwnContext)[STATE]
+    return (fraction, note) => tools.reportProgress(job, fraction, note)
+  },
+  get checkpoint(): JobContext['checkpoint'] {
+    const { tools, job } = (this as unknown as OwnContext)[STATE]
+    return async (state) => {
       const bytes = Buffer.byteLength(JSON.stringify(state ?? null))
       if (bytes > MAX_CHECKPOINT_BYTES) {
         throw new Error(`A checkpoint of ${bytes} bytes: at most ${MAX_CHECKPOINT_BYTES} are kept.`)
       }
       await tools.saveCheckpoint(job, state ?? null)
-    },
-    fetch: tools.fetch,
+    }
+  },
+}
+
+const createContext = (state: ExecutionState): JobContext => {
+  const { job } = state
+  return {
+    // @ts-expect-error The prototype has the rest.
+    __proto__: CONTEXT,
+    [STATE]: state,
+    jobId: job.job_id,
+    attempt: job.attempt,
+    fencingToken: job.token,
+    lastCheckpoint: job.checkpoint,
   }
 }
 

@@ -28,6 +28,8 @@ export type HeldJobs = {
   unannounced(): HeldJob[]
   /** Still this very lease, and not a later one of the same job. */
   holds(held: HeldJob): boolean
+  /** Leases of which only these jobs are held. */
+  leasesClosedBy(group: readonly HeldJob[]): string[]
   /** The outcome is stored, or nobody wants it any more: the job is no longer ours. */
   letGo(held: HeldJob): void
   /** The lease is gone. */
@@ -54,6 +56,8 @@ export const createHeldJobs = (options: {
 }): HeldJobs => {
   const { capacity, logger } = options
   const held = new Map<string, HeldJob>()
+  /** How many jobs of each lease are held. */
+  const leases = new Map<string, number>()
   let waiting: HeldJob[] = []
   let unfinished: ClaimedJob[] = []
   let inExecution = 0
@@ -73,6 +77,7 @@ export const createHeldJobs = (options: {
         ended: undefined,
       }
       held.set(job.job_id, entry)
+      leases.set(job.token, (leases.get(job.token) ?? 0) + 1)
       waiting.push(entry)
     }
     startWaiting()
@@ -96,8 +101,7 @@ export const createHeldJobs = (options: {
     capacity.take(job)
     inExecution++
     entry.startedAtMs = performance.now()
-    entry.execution = startExecution(job, handler, options.tools)
-    entry.execution.outcome.then((outcome) => settle(entry, outcome))
+    entry.execution = startExecution(job, handler, options.tools, (outcome) => settle(entry, outcome))
     if (!entry.announced) options.onStarted()
   }
 
@@ -133,7 +137,17 @@ export const createHeldJobs = (options: {
   }
 
   const letGo = (entry: HeldJob): void => {
-    if (held.get(entry.job.job_id) === entry) held.delete(entry.job.job_id)
+    const { job_id, token } = entry.job
+    if (held.get(job_id) === entry) held.delete(job_id)
+    const left = (leases.get(token) ?? 0) - 1
+    if (left > 0) leases.set(token, left)
+    else leases.delete(token)
+  }
+
+  const leasesClosedBy = (group: readonly HeldJob[]): string[] => {
+    const ending = new Map<string, number>()
+    for (const { job } of group) ending.set(job.token, (ending.get(job.token) ?? 0) + 1)
+    return [...ending].filter(([token, count]) => leases.get(token) === count).map(([token]) => token)
   }
 
   const lose = (key: LeaseKey, why: 'lease_lost' | 'cancelled'): void => {
@@ -172,6 +186,7 @@ export const createHeldJobs = (options: {
     unstarted: () => waiting.length,
     held: () => [...held.values()],
     accept,
+    leasesClosedBy,
     holds: (entry) => held.get(entry.job.job_id) === entry,
     unannounced: () =>
       [...held.values()].filter(

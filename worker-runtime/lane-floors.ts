@@ -1,12 +1,15 @@
-import type { ExchangeNews, Segment } from '../db/queries/exchange.ts'
+import type { Segment } from '../db/queries/exchange.ts'
 
 export type LaneFloors = {
   /** The parts of the order to look through, lowest lane first. */
   segments(): Segment[]
   /** From where to look for the oldest job. */
   ageFrom(): number
-  /** `exhaustive`: the claim got less than it asked for, or may have passed over jobs that did not fit. */
-  observe(claimed: Pick<ExchangeNews, 'floors' | 'age_floor'>, exhaustive: boolean): void
+  /**
+   * The smallest key that a claim took from each lane. `exhaustive`: it got less than it asked for, or may have passed
+   * over jobs that did not fit.
+   */
+  observe(claimed: { order: 'rank' | 'age'; floors: Readonly<Record<string, number>> }, exhaustive: boolean): void
 }
 
 /** Every lane that a claim may look at lies in between. Parked jobs stand above. */
@@ -60,7 +63,8 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
     observe: (claimed, exhaustive) => {
       if (exhaustive) return clear()
       for (const [lane, key] of Object.entries(claimed.floors)) floors.set(Number(lane), key)
-      if (claimed.age_floor !== null) floors.set(AGE, claimed.age_floor)
+      const keys = Object.values(claimed.floors)
+      if (claimed.order === 'age' && keys.length > 0) floors.set(AGE, Math.min(...keys))
     },
   }
 }

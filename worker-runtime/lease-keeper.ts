@@ -37,9 +37,11 @@ export const createLeaseKeeper = (options: {
     cancellations = 0
     const askedAtMs = now()
     try {
-      const kept = new Set((await options.run(renewLeases(held, LEASE_SECONDS))).map(identity))
+      const tokens = [...new Set(held.map(({ token }) => token))]
+      const leases = await options.run(renewLeases(tokens, LEASE_SECONDS))
       renewedAtMs = askedAtMs
-      for (const key of held) if (!kept.has(identity(key))) options.onLost(key, why)
+      const kept = new Set(leases.flatMap(({ token, job_ids }) => job_ids.map((job_id) => `${job_id} ${token}`)))
+      for (const key of held) if (!kept.has(`${key.job_id} ${key.token}`)) options.onLost(key, why)
       return RENEW_MS
     } catch (error) {
       options.onError(error as Error)
@@ -61,5 +63,3 @@ export const createLeaseKeeper = (options: {
     stop: poller.stop,
   }
 }
-
-const identity = ({ job_id, token }: LeaseKey): string => `${job_id} ${token}`

@@ -173,19 +173,28 @@ comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller o
 create sequence lease_tokens cache 1;
 
 create table leases (
-  job_id uuid primary key,
-  org_id uuid not null,
-  worker_id text not null,
   -- Fences every write of the holder: whoever no longer owns this token changes nothing. Grows from lease to lease.
-  token bigint not null,
-  attempt integer not null,
+  token bigint primary key,
+  worker_id text not null,
+  expires_at timestamptz not null,
+  -- The jobs of one claim, in its order; the other arrays have a value for each.
+  job_ids uuid[] not null,
+  org_ids uuid[] not null,
+  attempts integer[] not null,
   -- Null while the worker holds the job and has not started it.
-  started_at timestamptz,
-  expires_at timestamptz not null
+  started_ats timestamptz[] not null
 )
--- Room on each page and no index on expires_at: a renewal updates in place (HOT). The watchdog reads the whole
--- table, which has one row for each held job.
-with (fillfactor = 60, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+comment on table leases is
+  'One for each claim, however many jobs it took: it is inserted once, renewed as one, and deleted when the last of them
+has ended. A job that ended before the others stays in it until then; where else it stands says so.';
+
+-- Compressing ids gains nothing.
+alter table leases
+  alter column job_ids set storage external,
+  alter column org_ids set storage external,
+  alter column attempts set storage external,
+  alter column started_ats set storage external;
 
 create table finished_jobs (
   org_id uuid not null,
@@ -233,19 +242,50 @@ comment on table attempts is 'Tries that did not finish their job. The one that 
 create index attempts_by_job on attempts (org_id, job_id, id);
 comment on index attempts_by_job is 'Serves list-attempts.';
 
-create table job_events (
-  id bigint generated always as identity,
+create table job_event_groups (
+  id bigint generated always as identity primary key,
   org_id uuid not null,
-  job_id uuid not null,
-  state job_state not null,
-  attempt integer not null,
-  reason text,
-  at timestamptz not null default now()
+  at timestamptz not null default now(),
+  job_ids uuid[] not null,
+  states job_state[] not null,
+  attempts integer[] not null,
+  reasons text[] not null,
+  ats timestamptz[] not null
 );
-comment on table job_events is 'One row for each transition of a job, written by the statement that makes it.';
+comment on table job_event_groups is
+  'Transitions of an organisation''s jobs, written by the statement that makes them: one row for all of a statement.';
 
-create index job_events_by_id on job_events using brin (id, at) with (pages_per_range = 16, autosummarize = on);
-comment on index job_events_by_id is 'For reading on from an event. A B-tree would cost each transition a second write.';
+alter table job_event_groups
+  alter column job_ids set storage external,
+  alter column states set storage external,
+  alter column attempts set storage external,
+  alter column ats set storage external;
+
+create index job_event_groups_by_time on job_event_groups using brin (at) with (pages_per_range = 16, autosummarize = on);
+comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
+
+create view job_events as
+select g.id, e.position, g.org_id, e.job_id, e.state, e.attempt, e.reason, e.at
+from job_event_groups g
+cross join lateral unnest(g.job_ids, g.states, g.attempts, g.reasons, g.ats)
+  with ordinality as e (job_id, state, attempt, reason, at, position);
+comment on view job_events is 'One row for each transition of a job.';
+
+create function insert_job_event() returns trigger
+language plpgsql
+as $$
+begin
+  insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+  values (
+    new.org_id, array[new.job_id], array[new.state], array[new.attempt], array[new.reason], array[coalesce(new.at, now())]
+  );
+  return new;
+end
+$$;
+
+-- For statements that move few jobs; those that move many write their group themselves.
+create trigger job_events_insert instead of insert on job_events
+for each row execute function insert_job_event();
 
 create table job_logs (
   id bigint generated always as identity primary key,
@@ -320,8 +360,8 @@ join queue_entries q on q.org_id = r.org_id and q.job_id = r.job_id
 order by r.job_id;
 
 -- A job in the hands of a stopped worker: the watchdog takes it when its lease runs out.
-insert into leases (job_id, org_id, worker_id, token, attempt, started_at, expires_at)
-select job_id, org_id, worker_id, nextval('lease_tokens'), attempt, started_at, expires_at
+insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
+select nextval('lease_tokens'), worker_id, expires_at, array[job_id], array[org_id], array[attempt], array[started_at]
 from superseded.leases;
 
 insert into finished_jobs (
@@ -340,8 +380,8 @@ left join finished_jobs f on f.org_id = a.org_id and f.job_id = a.job_id and f.a
 where f.job_id is null
 order by a.started_at;
 
-insert into job_events (org_id, job_id, state, attempt, reason, at)
-select org_id, job_id, state::job_state, attempt, reason, at
+insert into job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
+select org_id, at, array[job_id], array[state::job_state], array[attempt], array[reason], array[at]
 from superseded.job_events
 order by id;
 

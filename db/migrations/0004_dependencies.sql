@@ -34,18 +34,28 @@ begin
   for wanted in select distinct w from unnest(in_jobs) w order by w loop
     job_id := wanted;
     loop
+      state := null;
+      select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+      exit when found;
       perform from ready_jobs r where r.job_id = wanted and r.org_id = in_org for key share;
       if found then state := 'ready'; exit; end if;
-      perform from leases l where l.job_id = wanted and l.org_id = in_org for key share;
-      if found then state := 'running'; exit; end if;
       perform from waiting_jobs w where w.job_id = wanted and w.org_id = in_org for key share;
       if found then state := 'waiting'; exit; end if;
       perform from blocked_jobs b where b.job_id = wanted and b.org_id = in_org for key share;
       if found then state := 'blocked'; exit; end if;
-      select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
-      if found then exit; end if;
+      perform from leases l where wanted = any (l.job_ids) for key share;
+      if found then
+        -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
+        perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
+        continue when found;
+        perform from ready_jobs r where r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
+        continue when found;
+        perform from jobs j where j.org_id = in_org and j.id = wanted;
+        if found then state := 'running'; end if;
+        exit;
+      end if;
       perform from jobs j where j.org_id = in_org and j.id = wanted;
-      if not found then state := null; exit; end if;
+      exit when not found;
     end loop;
     return next;
   end loop;
@@ -112,9 +122,10 @@ begin
     returning job_id, org_id, 'ready'::job_state as state
   ),
   event as (
-    insert into job_events (org_id, job_id, state, attempt)
-    select org_id, job_id, state, 0
+    insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+    select org_id, array_agg(job_id), array_agg(state), array_agg(0), array_agg(null::text), array_agg(now())
     from (select * from pending union all select * from ready) moved
+    group by org_id
   )
   select count(*) into became_ready
   from ready;
@@ -155,9 +166,12 @@ begin
       from judged
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, job_id, 'failed', 0, 'dependency_failed'
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select
+        org_id, array_agg(job_id), array_agg('failed'::job_state), array_agg(0), array_agg('dependency_failed'::text),
+        array_agg(now())
       from judged
+      group by org_id
     )
     select coalesce(array_agg(job_id), '{}') into failed
     from judged;

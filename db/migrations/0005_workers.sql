@@ -53,6 +53,17 @@ comment on table reservations is 'Capacity that a worker keeps free for a big jo
 create index reservations_by_worker on reservations (worker_id);
 comment on index reservations_by_worker is 'Serves exchange-jobs.';
 
+create view held_jobs as
+select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
+from leases l
+cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
+where l.token = (select max(o.token) from leases o where h.job_id = any (o.job_ids))
+  and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
+  and not exists (select from ready_jobs r where r.job_id = h.job_id)
+  and not exists (select from waiting_jobs w where w.job_id = h.job_id);
+comment on view held_jobs is
+  'Jobs in the hands of a worker. The newest lease counts, and only if the job has not gone on from there.';
+
 create view job_overview as
 select
   j.id,
@@ -81,14 +92,17 @@ select
   j.created_at,
   case
     when f.job_id is not null then f.state
-    when l.started_at is not null then 'running'::job_state
-    when l.job_id is not null or r.job_id is not null then 'ready'::job_state
     when w.job_id is not null then w.state
+    when r.job_id is not null then 'ready'::job_state
     when b.job_id is not null then 'blocked'::job_state
+    when l.started_at is not null then 'running'::job_state
+    when l.token is not null then 'ready'::job_state
   end as status,
-  coalesce(f.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, w.attempts, r.attempts, 0) as attempts,
-  coalesce(f.worker_id, case when l.started_at is not null then l.worker_id end) as worker_id,
-  coalesce(f.started_at, l.started_at) as started_at,
+  coalesce(
+    f.attempts, w.attempts, r.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, 0
+  ) as attempts,
+  case when f.job_id is not null then f.worker_id when w.job_id is null and r.job_id is null and l.started_at is not null then l.worker_id end as worker_id,
+  case when f.job_id is not null then f.started_at when w.job_id is null and r.job_id is null then l.started_at end as started_at,
   f.finished_at,
   f.runtime_ms,
   f.result,
@@ -97,9 +111,17 @@ select
   p.note as progress_note
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
-left join leases l on l.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
 left join ready_jobs r on r.job_id = j.id
 left join blocked_jobs b on b.job_id = j.id
+left join lateral (
+  select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at
+  from leases o
+  cross join lateral array_position(o.job_ids, j.id) as n
+  where n is not null
+    and f.job_id is null
+  order by o.token desc
+  limit 1
+) l on true
 left join job_progress p on p.job_id = j.id;
 comment on view job_overview is 'Each job with its status: the one place that says which table means what.';

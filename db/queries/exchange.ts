@@ -1,5 +1,6 @@
-import type { Query } from '../query.ts'
-import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import type { Query, QueryValue } from '../query.ts'
+import { sampleRuntimes } from '../rules/estimate.ts'
+import { type ExchangeParameter, type ExchangeShape, exchangeText } from './exchange-text.ts'
 import type { JobFailure } from './jobs.ts'
 
 /** Names a held job. Every write of a worker carries the token: a former holder matches no row. */
@@ -26,26 +27,24 @@ export type Claim = {
   limit: number
   /** How many of them the worker starts at once; the others it holds until a slot is free. */
   startNow: number
-  /** How many it may hold, beyond what fits now. Only jobs of the default size are claimed ahead. */
-  ahead: number
   types: readonly string[]
-  freeCpuUnits: number
-  freeMemoryMb: number
-  /** None: no jobs by rank. */
+  /** By rank, or the oldest first. */
+  order: 'rank' | 'age'
+  /** For the order of rank. */
   segments: readonly Segment[]
-  /** The age lane: its share of predicted milliseconds in this claim, how many jobs to look at, and from where. */
-  ageAllowanceMs: number
-  ageLimit: number
+  /** For the order of age. */
   ageFromKey: number
+  /**
+   * Jobs of any size, as many as fit into what is free, and `ahead` jobs of the default size beyond that. Without it
+   * only jobs that are not bigger than the default: so many of them fit, and nothing need be summed.
+   */
+  sized: { freeCpuUnits: number; freeMemoryMb: number; ahead: number } | null
 }
 
 /** What was submitted, as the claim answers it. */
-export type ClaimedRow = {
+type ClaimedRow = {
   job_id: string
-  org_id: string
   stream_id: string
-  type: string
-  name: string
   payload: Record<string, unknown>
   timeout_seconds: number | null
   max_attempts: number
@@ -54,6 +53,9 @@ export type ClaimedRow = {
 }
 
 export type ClaimedJob = ClaimedRow & {
+  org_id: string
+  type: string
+  name: string
   token: string
   attempt: number
   /** Counts as started from the claim on. */
@@ -66,28 +68,29 @@ export type ClaimedJob = ClaimedRow & {
 /** What the first row carries besides: which ends came too late, and what the next claim should know. */
 export type ExchangeNews = {
   /** Of all leases of this claim. */
-  token: string
-  /** The claimed jobs in their order: id, attempt, whether it counts as started, cpu units, memory. */
-  claims: [string, number, boolean, number, number][]
+  token: string | null
+  /** The claimed jobs in their order, one value each; null instead of empty. */
+  job_ids: string[] | null
+  attempts: number[] | null
+  started_ats: (string | null)[] | null
+  cpu_units: number[] | null
+  memory_mb: number[] | null
+  /** The claimed jobs' streams by id: organisation, type and name. */
+  streams: Record<string, [string, string, string]> | null
   /** Of those that have one. */
-  checkpoints: Record<string, unknown>
-  /** Jobs whose lease was no longer held. */
-  lost: string[]
+  checkpoints: Record<string, unknown> | null
+  /** Jobs whose lease was no longer held; null instead of none. */
+  lost: string[] | null
   /** Dependents that the ends have made ready. */
   became_ready: number
   /** Jobs wait that are bigger than the default: a claim may have passed over some. */
   big_waiting: boolean
   /** Room is kept for a job that has a reservation with this worker. */
   reserved: boolean
-  /** Predicted work claimed, and how much of it because it was the oldest. */
-  predicted_ms: number
-  aged_ms: number
-  /**
-   * The smallest key claimed of each lane, and of the oldest. What was taken for a deadline or a reservation does not
-   * count: it may stand in the middle of its lane.
-   */
-  floors: Record<string, number>
-  age_floor: number | null
+  /** Predicted work claimed. */
+  predicted_ms: number | null
+  /** The smallest key claimed of each lane. Not of what was urgent: that may stand in the middle of its lane. */
+  floors: Record<string, number> | null
 }
 
 export type ExchangeRow = { news: ExchangeNews } | ({ news: null } & ClaimedRow)
@@ -104,338 +107,105 @@ export const readExchange = (rows: readonly ExchangeRow[]): { news: ExchangeNews
     else jobs.set(row.job_id, row)
   }
   if (!news) throw new Error('An exchange answers at least one row')
-  const { token, checkpoints } = news
-  const claimed = news.claims.flatMap(([job_id, attempt, started, cpu_units, memory_mb]) => {
-    const job = jobs.get(job_id)
-    const lease = { token, attempt, started, cpu_units, memory_mb, checkpoint: checkpoints[job_id] ?? null }
-    return job ? Object.assign(job, lease) : []
-  })
-  return { news, claimed }
+  return { news, claimed: (news.job_ids ?? []).flatMap((jobId, n) => toJob(jobs.get(jobId), news, n)) }
 }
 
-export const exchangeJobs = (exchange: {
-  workerId: string
-  leaseSeconds: number
-  ended: readonly EndedAttempt[]
-  started: readonly (LeaseKey & { ranMs: number })[]
-  claim: Claim
-}): Query<ExchangeRow> => {
-  const { ended, started, claim } = exchange
-  const { segments } = claim
+const toJob = (row: ClaimedRow | undefined, news: ExchangeNews, n: number): ClaimedJob | [] => {
+  const stream = row && news.streams?.[row.stream_id]
+  if (!stream) return []
+  const [org_id, type, name] = stream
   return {
-    name: 'exchange-jobs',
-    text: TEXT,
-    values: [
-      exchange.workerId,
-      exchange.leaseSeconds,
-      ended.map(({ job_id }) => job_id),
-      ended.map(({ token }) => token),
-      ended.map(({ state }) => state),
-      ended.map((end) => (end.state === 'completed' ? end.resultJson : null)),
-      ended.map((end) => ('error' in end ? JSON.stringify(end.error) : null)),
-      ended.map((end) => ('delayMs' in end ? end.delayMs : null)),
-      ended.map(({ ranMs }) => ranMs),
-      started.map(({ job_id }) => job_id),
-      started.map(({ token }) => token),
-      started.map(({ ranMs }) => ranMs),
-      claim.limit,
-      claim.startNow,
-      claim.types,
-      claim.freeCpuUnits,
-      claim.freeMemoryMb,
-      segments.map(({ fromLane }) => fromLane),
-      segments.map(({ fromKey }) => fromKey),
-      segments.map(({ toLane }) => toLane),
-      segments.map(({ toKey }) => toKey),
-      claim.ageAllowanceMs,
-      claim.ageLimit,
-      claim.ageFromKey,
-      claim.ahead,
-      ended.map(({ org_id }) => org_id),
-      ended.map(({ stream_id }) => stream_id),
-      ended.map(({ attempt }) => attempt),
-      ended.map(({ announced }) => announced),
-    ],
+    job_id: row.job_id,
+    stream_id: row.stream_id,
+    org_id,
+    type,
+    name,
+    payload: row.payload,
+    timeout_seconds: row.timeout_seconds,
+    max_attempts: row.max_attempts,
+    initial_delay_seconds: row.initial_delay_seconds,
+    backoff_multiplier: row.backoff_multiplier,
+    token: news.token ?? '',
+    attempt: news.attempts?.[n] ?? 1,
+    started: typeof news.started_ats?.[n] === 'string',
+    cpu_units: news.cpu_units?.[n] ?? 0,
+    memory_mb: news.memory_mb?.[n] ?? 0,
+    checkpoint: news.checkpoints?.[row.job_id] ?? null,
   }
 }
 
-/** A stream whose estimate has changed by half has moved: its queued jobs are scored again. */
-const MOVED = Math.log(1.5).toFixed(3)
+export type Exchange = {
+  workerId: string
+  leaseSeconds: number
+  ended: readonly EndedAttempt[]
+  /** Claimed ahead, started since, and still running. */
+  started: readonly (LeaseKey & { ranMs: number })[]
+  /** Leases of which no job is held any more once the ended ones have ended. */
+  closed: readonly string[]
+  claim: Claim
+}
 
-/** How far ln(runtime) lies from the stream's mean, clipped; for the first executions there is no mean yet. */
-const SURPRISE = `
-                    case s.runs
-                      when 0 then ln(greatest(ran_ms, 0.1))
-                      else least(
-                        greatest(ln(greatest(ran_ms, 0.1)) - s.mean_log, -greatest(0.3, 3 * s.deviation_log)),
-                        greatest(0.3, 3 * s.deviation_log)
-                      )
-                    end`
+/**
+ * Outcomes go in and jobs come out, in one statement. Ended attempts that the worker still holds are recorded, their
+ * streams learn from them, their dependents come closer; then the next jobs are claimed and leased, all under one new
+ * lease.
+ *
+ * Its text has a few shapes: what an exchange does not need is left out, because with hundreds of jobs in one
+ * statement each part costs.
+ */
+export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
+  const { ended, claim } = exchange
+  const shape: ExchangeShape = {
+    order: claim.order,
+    sized: claim.sized !== null,
+    results: ended.some((end) => end.state === 'completed' && end.resultJson !== null),
+    revises: exchange.started.length > 0 || ended.some(({ state }) => state !== 'completed'),
+  }
+  const { name, text, parameters } = exchangeText(shape)
+  const values = exchangeValues(exchange)
+  return { name, text, values: parameters.map((parameter) => values[parameter]()) }
+}
 
-const NOT_PAUSED = (row: string): string => `
-        and not exists (
-          select
-          from pauses p
-          where p.org_id = ${row}.org_id
-            and (p.type is null or p.type = ${row}.type)
-        )`
+const exchangeValues = ({ workerId, leaseSeconds, ended, started, closed, claim }: Exchange) => {
+  const samples = sampleRuntimes(ended)
+  const { segments, sized } = claim
+  const orgs = [...new Set(ended.map(({ org_id }) => org_id))]
+  return {
+    worker_id: () => workerId,
+    lease_seconds: () => leaseSeconds,
+    job_ids: () => list(ended.map(({ job_id }) => job_id)),
+    tokens: () => list([...new Set(ended.map(({ token }) => token))]),
+    orgs: () => list(orgs),
+    org_numbers: () => list(ended.map(({ org_id }) => orgs.indexOf(org_id) + 1)),
+    stream_ids: () => list(ended.map(({ stream_id }) => stream_id)),
+    attempts: () => list(ended.map(({ attempt }) => attempt)),
+    ran_ms: () => list(ended.map(({ ranMs }) => Math.round(ranMs * 1000) / 1000)),
+    announced: () => list(ended.map(({ announced }) => announced)),
+    results: () => ended.map((end) => (end.state === 'completed' ? end.resultJson : null)),
+    states: () => list(ended.map(({ state }) => state)),
+    errors: () => ended.map((end) => ('error' in end ? JSON.stringify(end.error) : null)),
+    delays_ms: () => ended.map((end) => ('delayMs' in end ? end.delayMs : null)),
+    sample_streams: () => list(samples.map(({ streamId }) => streamId)),
+    sample_runs: () => list(samples.map(({ runs }) => runs)),
+    sample_means: () => list(samples.map(({ meanLog }) => meanLog)),
+    sample_spreads: () => list(samples.map(({ spreadLog }) => spreadLog)),
+    closed: () => list(closed),
+    started_ids: () => list(started.map(({ job_id }) => job_id)),
+    started_tokens: () => list([...new Set(started.map(({ token }) => token))]),
+    started_ms: () => list(started.map(({ ranMs }) => ranMs)),
+    claim_limit: () => claim.limit,
+    start_now: () => claim.startNow,
+    types: () => claim.types,
+    from_lanes: () => list(segments.map(({ fromLane }) => fromLane)),
+    from_keys: () => list(segments.map(({ fromKey }) => fromKey)),
+    to_lanes: () => list(segments.map(({ toLane }) => toLane)),
+    to_keys: () => list(segments.map(({ toKey }) => toKey)),
+    age_from_key: () => claim.ageFromKey,
+    free_cpu_units: () => sized?.freeCpuUnits ?? 0,
+    free_memory_mb: () => sized?.freeMemoryMb ?? 0,
+    ahead: () => sized?.ahead ?? 0,
+  } satisfies Record<ExchangeParameter, () => QueryValue>
+}
 
-const CANDIDATE = `
-        c.job_id, c.org_id, c.lane, c.key, c.attempts, c.suspect, c.cpu_units, c.memory_mb, c.predicted_ms`
-
-const FITS = `
-        and c.cpu_units <= (select greatest(cpu_units, ${DEFAULT_RESOURCES.cpu_units}) from room)
-        and c.memory_mb <= (select greatest(memory_mb, ${DEFAULT_RESOURCES.memory_mb}) from room)
-        and c.type = any ($15::text[])${NOT_PAUSED('c')}`
-
-const TEXT = `
-    with gone as (
-      delete from leases
-      where job_id = any ($3::uuid[])
-        and token = any ($4::bigint[])
-      returning job_id
-    ),
-    held as materialized (
-      select *, now() - ran_ms * interval '1 millisecond' as started_at
-      from unnest(
-        $3::uuid[], $5::job_state[], $6::jsonb[], $7::jsonb[], $8::double precision[], $9::double precision[], $26::uuid[],
-        $27::bigint[], $28::integer[], $29::boolean[]
-      ) as e (job_id, state, result, error, delay_ms, ran_ms, org_id, stream_id, attempt, announced)
-      where (job_id in (select job_id from gone)) is true
-    ),
-    finished as (
-      insert into finished_jobs (
-        org_id, job_id, stream_id, state, attempts, result, error, fingerprint, worker_id, started_at, runtime_ms
-      )
-      select
-        org_id, job_id, stream_id, state, attempt, result, error,
-        case state when 'failed' then error_fingerprint(error) end, $1::text, started_at, ran_ms
-      from held
-      where state in ('completed', 'failed')
-    ),
-    unfinished as (
-      insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
-      select org_id, job_id, attempt, case state when 'pending' then 'snoozed' else 'failed' end, error, $1::text, started_at
-      from held
-      where state in ('retrying', 'pending')
-    ),
-    waiting as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at, error)
-      select
-        job_id, org_id, state, case state when 'pending' then attempt - 1 else attempt end,
-        now() + delay_ms * interval '1 millisecond', error
-      from held
-      where state in ('retrying', 'pending')
-    ),
-    learned as (
-      update streams s
-      set
-        (runs, mean_log, deviation_log, moved) = (
-          select
-            s.runs + m, mean_log, deviation_log,
-            s.scored_log is null or abs(mean_log - s.scored_log) > ${MOVED}
-          from (
-            select
-              m,
-              coalesce(s.mean_log, 0) + step * surprise as mean_log,
-              case s.runs when 0 then 0.5 else greatest(s.deviation_log + step * (spread - s.deviation_log), 0.01) end
-                as deviation_log
-            from (
-              select
-                m, surprise, spread,
-                greatest(1 - 0.9::double precision ^ m, m / (s.runs + m)) as step
-              from (
-                select
-                  count(*)::double precision as m,
-                  avg(${SURPRISE}) as surprise,
-                  avg(abs(${SURPRISE})) as spread
-                from held
-                where stream_id = s.id
-                  and state = 'completed'
-              ) sample
-            ) weighed
-          ) folded
-        )
-      where s.id = any (array(select distinct stream_id from held where state = 'completed' order by stream_id))
-    ),
-    begun as (
-      update leases
-      set started_at = now() - ($12::double precision[])[array_position($10::uuid[], job_id)] * interval '1 millisecond'
-      where job_id = any ($10::uuid[])
-        and token = ($11::bigint[])[array_position($10::uuid[], job_id)]
-        and started_at is null
-      returning org_id, job_id, attempt, started_at
-    ),
-    room as materialized (
-      select
-        $16::double precision - coalesce(sum(cpu_units), 0) as cpu_units,
-        $17::double precision - coalesce(sum(memory_mb), 0) as memory_mb,
-        coalesce(sum(cpu_units), 0) as reserved_cpu_units,
-        coalesce(sum(memory_mb), 0) as reserved_memory_mb
-      from reservations
-      where worker_id = $1::text
-    ),
-    reserved as materialized (
-      select${CANDIDATE}
-      from reservations v
-      join ready_jobs c on c.job_id = v.job_id
-      where v.worker_id = $1::text
-        and c.lane < 5000
-        and c.cpu_units <= $16::double precision
-        and c.memory_mb <= $17::double precision${NOT_PAUSED('c')}
-      limit $13::int
-      for update of c skip locked
-    ),
-    urgent as materialized (
-      select${CANDIDATE}, c.start_by
-      from ready_jobs c
-      where c.start_by <= now()
-        and c.start_by is not null
-        and c.lane < 5000${FITS}
-      order by c.start_by
-      limit $13::int
-      for update of c skip locked
-    ),
-    oldest as materialized (
-      select${CANDIDATE}
-      from ready_jobs c
-      where c.key >= $24::bigint
-        and c.lane < 5000${FITS}
-      order by c.key
-      limit $23::int
-      for update of c skip locked
-    ),
-    next as materialized (
-      select r.*
-      from unnest($18::smallint[], $19::bigint[], $20::smallint[], $21::bigint[])
-        as part (from_lane, from_key, to_lane, to_key)
-      cross join lateral (
-        select${CANDIDATE}
-        from ready_jobs c
-        where (c.lane, c.key) >= (part.from_lane, part.from_key)
-          and (c.lane, c.key) < (part.to_lane, part.to_key)${FITS}
-        order by c.lane, c.key
-        limit $13::int
-        for update of c skip locked
-      ) r
-      limit $13::int
-    ),
-    aged as materialized (
-      select${CANDIDATE}
-      from (
-        select *, sum(predicted_ms) over (rows unbounded preceding) - predicted_ms as before_ms
-        from oldest
-      ) c
-      where before_ms < $22::double precision
-    ),
-    -- Each part is in its order already, and the parts are in theirs: the sums run along without a sort.
-    chosen as materialized (
-      select
-        c.job_id, c.org_id, c.lane, c.key, c.attempts, c.cpu_units, c.memory_mb, c.predicted_ms, c.urgency,
-        case when nth <= $14::int or suspect then now() end as started_at
-      from (
-        select
-          *,
-          row_number() over line as nth,
-          sum(case urgency when 0 then 0 else cpu_units end) over line as cpu_sum,
-          sum(case urgency when 0 then 0 else memory_mb end) over line as memory_sum
-        from (
-          select *, 0 as urgency
-          from reserved
-          union all
-          select${CANDIDATE}, 1
-          from urgent c
-          where (c.key in (select key from reserved)) is not true
-          union all
-          select *, 2
-          from aged c
-          where (c.key in (select key from reserved union all select key from urgent)) is not true
-          union all
-          select *, 3
-          from next c
-          where (
-            c.key in (select key from reserved union all select key from urgent union all select key from aged)
-          ) is not true
-        ) parts
-        window line as (rows unbounded preceding)
-      ) c
-      where nth <= $13::int
-        and cpu_sum <= (select cpu_units from room) + $25::int * ${DEFAULT_RESOURCES.cpu_units}
-        and memory_sum <= (select memory_mb from room) + $25::int * ${DEFAULT_RESOURCES.memory_mb}
-    ),
-    taken as (
-      delete from ready_jobs
-      where job_id = any (array(select job_id from chosen))
-    ),
-    fulfilled as (
-      delete from reservations
-      where job_id = any (array(select job_id from chosen where urgency = 0))
-    ),
-    token as materialized (
-      select nextval('lease_tokens') as token
-    ),
-    leased as (
-      insert into leases (job_id, org_id, worker_id, token, attempt, started_at, expires_at)
-      select
-        job_id, org_id, $1::text, (select token from token), attempts + 1, started_at,
-        now() + $2::int * interval '1 second'
-      from chosen
-    ),
-    event as (
-      insert into job_events (org_id, job_id, state, attempt, reason, at)
-      select org_id, job_id, 'running'::job_state, attempt, null, started_at
-      from held
-      where not announced
-      union all
-      select org_id, job_id, 'running', attempt, null, started_at
-      from begun
-      union all
-      select
-        org_id, job_id, state, case state when 'pending' then attempt - 1 else attempt end,
-        case state when 'pending' then 'snoozed' else error ->> 'code' end, now()
-      from held
-      union all
-      select org_id, job_id, 'running', attempts + 1, null, started_at
-      from chosen
-      where started_at is not null
-    )
-    select
-      json_build_object(
-        'token', (select token from token)::text,
-        'claims', (
-          select coalesce(
-            json_agg(json_build_array(job_id, attempts + 1, started_at is not null, cpu_units, memory_mb)), '[]'
-          )
-          from chosen
-        ),
-        'checkpoints', (
-          select coalesce(json_object_agg(job_id, checkpoint), '{}')
-          from job_progress
-          where job_id = any (array(select job_id from chosen))
-            and checkpoint is not null
-        ),
-        'lost', array(select job_id from unnest($3::uuid[]) as e (job_id) where job_id not in (select job_id from gone)),
-        'became_ready', case when exists (select from held) then settle_dependents(
-          array(select job_id from held where state = 'completed'),
-          array(select job_id from held where state = 'failed')
-        ) else 0 end,
-        'big_waiting', exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 5000),
-        'reserved', (select reserved_cpu_units > 0 or reserved_memory_mb > 0 from room),
-        'predicted_ms', (select coalesce(sum(predicted_ms), 0) from chosen),
-        'aged_ms', (select coalesce(sum(predicted_ms) filter (where urgency = 2), 0) from chosen),
-        'floors', (
-          select coalesce(json_object_agg(lane, key), '{}')
-          from (select lane, min(key) as key from chosen where urgency >= 2 group by lane) floor
-        ),
-        'age_floor', (select min(key) filter (where urgency = 2) from chosen)
-      ) as news,
-      null::uuid as job_id, null::uuid as org_id, null::bigint as stream_id, null as type, null as name,
-      null::jsonb as payload, null::int as timeout_seconds, null::int as max_attempts,
-      null::double precision as initial_delay_seconds, null::double precision as backoff_multiplier
-    union all
-    select
-      null, id, org_id, stream_id, type, name, payload, timeout_seconds, max_attempts, initial_delay_seconds,
-      backoff_multiplier
-    from jobs
-    where org_id = any (array(select distinct org_id from chosen))
-      and id = any (array(select job_id from chosen))`
+/** An array as Postgres writes it. For ids and numbers, which need no quoting; drivers quote each value, slowly. */
+const list = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`

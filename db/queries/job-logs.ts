@@ -14,11 +14,13 @@ export const appendJobLogs = (linesJson: string): Query<never> => ({
   name: 'append-job-logs',
   text: `
     insert into job_logs (org_id, job_id, attempt, at, level, message)
-    select l.org_id, l.job_id, l.attempt, line.at, line.level, line.message
+    select l.org_ids[n], line.job_id, l.attempts[n], line.at, line.level, line.message
     from rows from (
       jsonb_to_recordset($1::jsonb) as (job_id uuid, token bigint, at timestamptz, level text, message text)
     ) with ordinality as line (job_id, token, at, level, message, position)
-    join leases l on l.job_id = line.job_id and l.token = line.token
+    join leases l on l.token = line.token
+    cross join lateral array_position(l.job_ids, line.job_id) as n
+    where n is not null
     order by line.position`,
   values: [linesJson],
 })

@@ -1,44 +1,19 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
 import type { Query } from '../query.ts'
 import type { LeaseKey } from './exchange.ts'
 
-/**
- * The leases of `$1` and `$2` that are still held, locked in the order given, which is the same for all statements on
- * many leases. Lateral: each is one probe of the primary key, whatever the planner believes about the table's size.
- */
-const LOCK_HELD = `
-      from unnest($1::uuid[], $2::bigint[]) as h (job_id, token)
-      cross join lateral (
-        select job_id, org_id, token, attempt, started_at
-        from leases
-        where job_id = h.job_id
-          and token = h.token
-        for no key update
-      ) l`
-
-/** In the order in which every statement locks leases. */
-export const inLockOrder = <Key extends { job_id: string }>(keys: readonly Key[]): Key[] =>
-  [...keys].sort((a, b) => (a.job_id < b.job_id ? -1 : 1))
-
-const keyValues = (held: readonly LeaseKey[]): [string[], string[]] => {
-  const ordered = inLockOrder(held)
-  return [ordered.map(({ job_id }) => job_id), ordered.map(({ token }) => token)]
-}
-
-/** Answers the leases that are still held; one that is missing has been lost. */
+/** Renews leases, each with all of its jobs. Answers what they still hold; a job that is missing has been lost. */
 export const renewLeases = (
-  held: readonly LeaseKey[],
+  tokens: readonly string[],
   leaseSeconds: number,
-): Query<{ job_id: string; token: string }> => ({
+): Query<{ token: string; job_ids: string[] }> => ({
   name: 'renew-leases',
   text: `
-    with held as materialized (
-      select l.job_id${LOCK_HELD}
-    )
     update leases
-    set expires_at = now() + $3::int * interval '1 second'
-    where job_id = any (array(select job_id from held))
-    returning job_id, token`,
-  values: [...keyValues(held), leaseSeconds],
+    set expires_at = now() + $2::int * interval '1 second'
+    where token = any ($1::bigint[])
+    returning token, job_ids`,
+  values: [tokens, leaseSeconds],
 })
 
 /**
@@ -51,12 +26,31 @@ export const releaseJobs = (
 ): Query<{ job_id: string; type: string }> => ({
   name: 'release-jobs',
   text: `
-    with held as materialized (
-      select l.job_id, l.org_id, l.attempt, l.started_at${LOCK_HELD}
+    with lease as materialized (
+      select token, job_ids, org_ids, attempts, started_ats
+      from leases
+      where token = any ($2::bigint[])
+      for update
     ),
-    released as (
-      delete from leases
-      where job_id = any (array(select job_id from held))
+    held as materialized (
+      select l.token, h.job_id, h.org_id, h.attempt, h.started_at
+      from lease l
+      cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+        as h (job_id, org_id, attempt, started_at)
+      where (l.token, h.job_id) in (select token, job_id from unnest($1::uuid[], $2::bigint[]) as g (job_id, token))
+    ),
+    revised as (
+      update leases l
+      set
+        (job_ids, org_ids, attempts, started_ats) = (
+          select
+            coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
+            coalesce(array_agg(h.attempt order by n), '{}'), coalesce(array_agg(h.started_at order by n), '{}')
+          from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+            with ordinality as h (job_id, org_id, attempt, started_at, n)
+          where h.job_id not in (select job_id from held)
+        )
+      where l.token in (select token from held)
     ),
     ready as (
       insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
@@ -67,12 +61,15 @@ export const releaseJobs = (
       returning job_id, type
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, job_id, 'ready', attempt - 1, $3::text
-      from held
-      where started_at is not null
+      ${INSERT_EVENTS}
+      from (
+        select org_id, job_id, 'ready'::job_state as state, attempt - 1 as attempt, $3::text as reason, now() as at
+        from held
+        where started_at is not null
+      ) transition
+      group by org_id
     )
     select job_id, type
     from ready`,
-  values: [...keyValues(held), reason],
+  values: [held.map(({ job_id }) => job_id), held.map(({ token }) => token), reason],
 })

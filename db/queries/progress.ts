@@ -15,17 +15,13 @@ export const saveProgress = (reportsJson: string): Query<never> => ({
   name: 'save-progress',
   text: `
     insert into job_progress as p (job_id, org_id, progress, note, checkpoint)
-    select l.job_id, l.org_id, r.progress, r.note, case when r.has_checkpoint then r.checkpoint end
+    select r.job_id, l.org_ids[n], r.progress, r.note, case when r.has_checkpoint then r.checkpoint end
     from jsonb_to_recordset($1::jsonb) as r (
       job_id uuid, token bigint, progress real, note text, checkpoint jsonb, has_checkpoint boolean
     )
-    cross join lateral (
-      select job_id, org_id
-      from leases
-      where job_id = r.job_id
-        and token = r.token
-      for key share
-    ) l
+    join leases l on l.token = r.token
+    cross join lateral array_position(l.job_ids, r.job_id) as n
+    where n is not null
     on conflict (job_id) do update
     set
       progress = coalesce(excluded.progress, p.progress),

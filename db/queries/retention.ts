@@ -59,7 +59,7 @@ export const deleteExpiredJobs = (expiry: {
   values: [expiry.term, expiry.days, expiry.limit, uuidBefore(expiry.days)],
 })
 
-/** The oldest events, a bounded number at a time. The table is in order of id, and so of time. */
+/** The oldest events, a bounded number of statements' worth at a time. */
 export const deleteExpiredEvents = (expiry: {
   term: string
   days: number
@@ -67,17 +67,18 @@ export const deleteExpiredEvents = (expiry: {
 }): Query<{ deleted: number }> => ({
   name: 'delete-expired-events',
   text: `
-    with oldest as materialized (
-      select ctid
-      from job_events
-      where ${IN_TERM}
-        and at < now() - $2::double precision * interval '1 day'
-      limit $3::int
-    ),
-    deleted as (
-      delete from job_events
-      where ctid = any (array(select ctid from oldest))
-      returning 1
+    with deleted as (
+      delete from job_event_groups
+      where id = any (
+        array(
+          select id
+          from job_event_groups
+          where at < now() - $2::double precision * interval '1 day'
+            and ${IN_TERM}
+          limit $3::int
+        )
+      )
+      returning id
     )
     select count(*)::int as deleted
     from deleted`,

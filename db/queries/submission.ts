@@ -1,3 +1,4 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
 import type { Query } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
@@ -225,9 +226,14 @@ export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJ
       order by position
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, id, status, 0, case when start_by < now() then 'deadline_at_risk' end
-      from placed
+      ${INSERT_EVENTS}
+      from (
+        select
+          org_id, id as job_id, status as state, 0 as attempt,
+          case when start_by < now() then 'deadline_at_risk' end as reason, now() as at
+        from placed
+      ) transition
+      group by org_id
     )
     select
       submission, id, status, now() as created_at, predicted_ms, predicted_p90_ms, source as prediction_source,

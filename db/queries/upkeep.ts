@@ -1,3 +1,4 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
 import type { Query } from '../query.ts'
 
 /** Duties of the leader. Each statement carries its term: one that was sent by a former leader changes nothing. */
@@ -33,9 +34,12 @@ export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string
       returning job_id, org_id, type, attempts
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt)
-      select org_id, job_id, 'ready', attempts
-      from ready
+      ${INSERT_EVENTS}
+      from (
+        select org_id, job_id, 'ready'::job_state as state, attempts as attempt, null as reason, now() as at
+        from ready
+      ) transition
+      group by org_id
     )
     select job_id, type
     from ready`,
@@ -54,17 +58,25 @@ export const reclaimExpiredLeases = (
   name: 'reclaim-expired-leases',
   text: `
     with expired as materialized (
-      select job_id, org_id, worker_id, attempt, started_at
+      select token, worker_id, job_ids, org_ids, attempts, started_ats
       from leases
       where expires_at <= now()
         and ${IN_TERM}
-      order by job_id
+      order by token
       limit $2::int
       for update skip locked
     ),
     lost as (
       delete from leases
-      where job_id = any (array(select job_id from expired))
+      where token = any (array(select token from expired))
+    ),
+    -- Not those that went on from there: ended, given back, or claimed again.
+    held as materialized (
+      select e.worker_id, h.job_id, h.org_id, h.attempt, h.started_at
+      from expired e
+      cross join lateral unnest(e.job_ids, e.org_ids, e.attempts, e.started_ats)
+        as h (job_id, org_id, attempt, started_at)
+      join held_jobs k on k.token = e.token and k.job_id = h.job_id
     ),
     judged as materialized (
       select
@@ -75,7 +87,7 @@ export const reclaimExpiredLeases = (
           'code', 'worker_lost',
           'message', 'Worker ' || e.worker_id || ' stopped answering during attempt ' || e.attempt || '.'
         ) as error
-      from expired e
+      from held e
       join jobs j on j.org_id = e.org_id and j.id = e.job_id
     ),
     unfinished as (
@@ -110,10 +122,13 @@ export const reclaimExpiredLeases = (
       returning job_id, type
     ),
     event as (
-      insert into job_events (org_id, job_id, state, attempt, reason)
-      select org_id, job_id, state, attempts, 'worker_lost'
-      from judged
-      where started_at is not null
+      ${INSERT_EVENTS}
+      from (
+        select org_id, job_id, state, attempts as attempt, 'worker_lost' as reason, now() as at
+        from judged
+        where started_at is not null
+      ) transition
+      group by org_id
     )
     select
       d.job_id, r.type, d.worker_id, d.state,

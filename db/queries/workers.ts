@@ -46,8 +46,8 @@ export const askForWork = (workerId: string): Query<never> => ({
     where exists (
       select
       from leases
-      where started_at is null
-        and worker_id <> $1::text
+      where worker_id <> $1::text
+        and array_position(started_ats, null) is not null
     )`,
   values: [workerId],
 })

@@ -20,25 +20,46 @@ export const LEAST_REACH = 0.3
 export const SHORTEST_MS = 0.1
 export const LEAST_DEVIATION = 0.01
 
-/**
- * Folds executions that ended together into the estimate. With `n` executions before and `m` now the step is
- * `max(1 − 0.9^m, m / (n + m))`: for a single one the plain rule `max(0.1, 1/(n+1))`.
- * `exchange-jobs` is the same rule in SQL; a test holds the two together.
- */
-export const foldRuntimes = (estimate: Estimate, runtimesMs: readonly number[]): Estimate => {
-  const m = runtimesMs.length
-  if (m === 0) return estimate
-  const { runs, meanLog, deviationLog } = estimate
+/** Executions of one stream that ended together: how many, their mean ln(runtime), and how far they lie around it. */
+export type Sample = { runs: number; meanLog: number; spreadLog: number }
+
+export const sampleOf = (runtimesMs: readonly number[]): Sample => {
   const logs = runtimesMs.map((ms) => Math.log(Math.max(ms, SHORTEST_MS)))
-  if (runs === 0) return { runs: m, meanLog: mean(logs), deviationLog: FIRST_DEVIATION }
+  const meanLog = mean(logs)
+  return { runs: logs.length, meanLog, spreadLog: mean(logs.map((log) => Math.abs(log - meanLog))) }
+}
+
+/** One sample for each stream, in the order in which every statement locks streams. */
+export const sampleRuntimes = (
+  ended: readonly { stream_id: string; state: string; ranMs: number }[],
+): (Sample & { streamId: string })[] => {
+  const runtimes = new Map<string, number[]>()
+  for (const { stream_id, state, ranMs } of ended) {
+    if (state !== 'completed') continue
+    const known = runtimes.get(stream_id)
+    if (known) known.push(ranMs)
+    else runtimes.set(stream_id, [ranMs])
+  }
+  return [...runtimes].map(([streamId, ranMs]) => ({ streamId, ...sampleOf(ranMs) }))
+}
+
+/**
+ * Folds a sample into the estimate. With `n` executions before and `m` now the step is `max(1 − 0.9^m, m / (n + m))`:
+ * for a single one the plain rule `max(0.1, 1/(n+1))`. `exchange-jobs` is the same rule in SQL; a test holds the two
+ * together.
+ */
+export const foldSample = (estimate: Estimate, sample: Sample): Estimate => {
+  const { runs: m, meanLog: log, spreadLog } = sample
+  const { runs, meanLog, deviationLog } = estimate
+  if (m === 0) return estimate
+  if (runs === 0) return { runs: m, meanLog: log, deviationLog: FIRST_DEVIATION }
   const step = Math.max(1 - (1 - SMALLEST_STEP) ** m, m / (runs + m))
   const reach = Math.max(LEAST_REACH, REACH_DEVIATIONS * deviationLog)
-  const surprises = logs.map((log) => Math.min(Math.max(log - meanLog, -reach), reach))
-  const spread = mean(surprises.map(Math.abs))
+  const surprise = Math.min(Math.max(log - meanLog, -reach), reach)
   return {
     runs: runs + m,
-    meanLog: meanLog + step * mean(surprises),
-    deviationLog: Math.max(deviationLog + step * (spread - deviationLog), LEAST_DEVIATION),
+    meanLog: meanLog + step * surprise,
+    deviationLog: Math.max(deviationLog + step * (Math.abs(surprise) + spreadLog - deviationLog), LEAST_DEVIATION),
   }
 }
 

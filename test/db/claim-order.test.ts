@@ -27,6 +27,7 @@ const seedEstimate = (name: string, ms: number) =>
     values ($1, 'test', $2, 100, ln($3::float), 0.1, ln($3::float))`,
     [tenant.orgId, name, ms],
   )
+const ROOM = { freeCpuUnits: 1_000, freeMemoryMb: 1_000_000, ahead: 0 }
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 const inSeconds = (s: number) => new Date(Date.now() + s * 1000).toISOString()
 
@@ -83,34 +84,26 @@ test('lanes are a tenth in ln wide: jobs that hardly differ run in order of arri
 test('a job whose latest safe start has come goes first, the most urgent before all', async () => {
   await submit(
     { name: 'critical', priority: 'critical' },
+    { name: 'later', priority: 'high', deadline: inSeconds(8) },
     { name: 'late', priority: 'low', deadline: inSeconds(5) },
-    { name: 'later', priority: 'low', deadline: inSeconds(8) },
     { name: 'time enough', priority: 'low', deadline: inAnHour() },
   )
   assert.deepEqual(await take({ limit: 10 }), ['late', 'later', 'critical', 'time enough'])
 })
 
-test('the oldest jobs get what the age share allows, whatever their rank', async () => {
-  await submit(
-    { name: 'old low', priority: 'low' },
-    { name: 'old low 2', priority: 'low' },
-    { name: 'c1', priority: 'critical' },
-    { name: 'c2', priority: 'critical' },
-  )
-  const order = await take({ limit: 3, ageLimit: 2, ageAllowanceMs: 1 })
-  assert.deepEqual(order, ['old low', 'c1', 'c2'], 'one second of work is more than the allowance: one job')
-})
-
-test('without an allowance, order is by rank alone', async () => {
-  await submit({ name: 'old low', priority: 'low' }, { name: 'c1', priority: 'critical' })
-  assert.deepEqual(await take({ limit: 1, ageLimit: 1, ageAllowanceMs: 0 }), ['c1'])
-})
-
-test('first in, first out: no segments and all of the age share', async () => {
+test('in the order of age the oldest are claimed, whatever their rank, and the oldest is started first', async () => {
   await seedEstimate('short', 10)
   await submit({ name: 'first', priority: 'low' }, { name: 'short', priority: 'critical' }, { name: 'third' })
-  const order = await take({ limit: 3, segments: [], ageLimit: 3, ageAllowanceMs: 1e300 })
-  assert.deepEqual(order, ['first', 'short', 'third'])
+  await submit({ name: 'fourth', priority: 'critical' })
+  const { claimed } = await exchange(database.run, { claim: { limit: 3, startNow: 1, order: 'age' } })
+  assert.deepEqual(
+    claimed.map(({ name, started }) => [name, started]),
+    [
+      ['first', true],
+      ['short', false],
+      ['third', false],
+    ],
+  )
 })
 
 test('a claim takes only types the worker handles', async () => {
@@ -129,7 +122,7 @@ test('a claim takes what fits, in order of rank, and passes over what is too big
     { name: 'no room left' },
   )
   const { news, claimed } = await exchange(database.run, {
-    claim: { limit: 10, freeCpuUnits: 4, freeMemoryMb: 1_000 },
+    claim: { limit: 10, sized: { freeCpuUnits: 4, freeMemoryMb: 1_000, ahead: 0 } },
   })
   assert.deepEqual(
     claimed.map(({ name }) => name),
@@ -140,7 +133,7 @@ test('a claim takes what fits, in order of rank, and passes over what is too big
 
 test('fractions of a cpu add up', async () => {
   await submit(...Array.from({ length: 6 }, (_, n) => ({ name: `${n}`, cpu_units: 0.5 })))
-  assert.equal((await take({ limit: 10, freeCpuUnits: 2 })).length, 4)
+  assert.equal((await take({ limit: 10, sized: { ...ROOM, freeCpuUnits: 2 } })).length, 4)
 })
 
 test('only jobs of the default size are claimed beyond what fits', async () => {
@@ -151,7 +144,7 @@ test('only jobs of the default size are claimed beyond what fits', async () => {
     { name: 'c' },
   )
   const { claimed } = await exchange(database.run, {
-    claim: { limit: 3, startNow: 1, ahead: 2, freeCpuUnits: 1, freeMemoryMb: 64 },
+    claim: { limit: 3, startNow: 1, sized: { freeCpuUnits: 1, freeMemoryMb: 64, ahead: 2 } },
   })
   assert.deepEqual(
     claimed.map(({ name, started }) => [name, started]),
@@ -182,7 +175,8 @@ test('deadline, age and reservation respect a pause as well', async () => {
     [id],
   )
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
-  assert.deepEqual(await take({ limit: 5, ageLimit: 5, ageAllowanceMs: 1e9 }), [])
+  for (const order of ['rank', 'age'] as const)
+    assert.deepEqual(await take({ limit: 5, order, sized: ROOM }), [])
 })
 
 test('a claim looks only where it is told to', async () => {
@@ -235,12 +229,16 @@ test('a claim answers where each lane begins, by the jobs it took in their order
     { [first?.lane ?? 0]: Number(first?.key) },
     'what was taken for its deadline says nothing about its lane: an older job may well wait there',
   )
-  assert.equal(news.age_floor, null)
 })
 
-test('a claim answers how much work it took, and how much of it for its age', async () => {
-  await submit({ name: 'old', priority: 'low' }, { name: 'a' }, { name: 'b' })
-  const { news } = await exchange(database.run, { claim: { limit: 2, ageLimit: 1, ageAllowanceMs: 1 } })
-  assert.deepEqual([Math.round(news.predicted_ms ?? 0), Math.round(news.aged_ms ?? 0)], [2_000, 1_000])
-  assert.ok(news.age_floor !== null)
+test('a claim answers how much work it took', async () => {
+  await submit({}, {}, {})
+  const { news } = await exchange(database.run, { claim: { limit: 2 } })
+  assert.equal(Math.round(news.predicted_ms ?? 0), 2_000)
+})
+
+test('without a look at sizes, a claim takes only what is not bigger than the default, and says so', async () => {
+  await submit({ name: 'big', cpu_units: 2, priority: 'critical' }, { name: 'small', cpu_units: 0.1 })
+  const { news, claimed } = await exchange(database.run, { claim: { limit: 5 } })
+  assert.deepEqual([claimed.map(({ name }) => name), news.big_waiting], [['small'], true])
 })

@@ -3,7 +3,13 @@ import { after, before, beforeEach, test } from 'node:test'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
 import { estimateTypes } from '../../db/queries/upkeep.ts'
-import { DEFAULT_ESTIMATE, type Estimate, foldRuntimes, P90_DEVIATIONS } from '../../db/rules/estimate.ts'
+import {
+  DEFAULT_ESTIMATE,
+  type Estimate,
+  foldSample,
+  P90_DEVIATIONS,
+  sampleOf,
+} from '../../db/rules/estimate.ts'
 import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -73,7 +79,7 @@ test('the estimate in SQL is the one in TypeScript, over random groups of runtim
     )
     if (n % 9 === 8) runtimes[0] = 0
     await runTogether('random', runtimes)
-    expected = foldRuntimes(expected, runtimes)
+    expected = foldSample(expected, sampleOf(runtimes))
     const actual = await estimateOf('random')
     assert.equal(actual.runs, expected.runs)
     near(actual.meanLog, expected.meanLog, `mean after group ${n}`)
@@ -117,8 +123,8 @@ test('only completed attempts teach', async () => {
 
 test('one wild execution hardly moves an estimate, a lasting change does within about ten', () => {
   let estimate: Estimate = { runs: 100, meanLog: Math.log(100), deviationLog: 0.1 }
-  assert.ok(Math.exp(foldRuntimes(estimate, [1e9]).meanLog) < 105)
-  for (let n = 0; n < 15; n++) estimate = foldRuntimes(estimate, [400])
+  assert.ok(Math.exp(foldSample(estimate, sampleOf([1e9])).meanLog) < 105)
+  for (let n = 0; n < 15; n++) estimate = foldSample(estimate, sampleOf([400]))
   assert.ok(Math.exp(estimate.meanLog) > 250, `${Math.exp(estimate.meanLog)}`)
 })
 
@@ -180,7 +186,7 @@ test('a deadline that cannot be met is said so at submission and in the events',
     [risky?.deadline_at_risk, safe?.deadline_at_risk, none?.deadline_at_risk],
     [true, false, false],
   )
-  const events = await database.sql('select reason from job_events order by id')
+  const events = await database.sql('select reason from job_events order by id, position')
   assert.deepEqual(
     events.map(({ reason }) => reason),
     ['deadline_at_risk', null, null],

@@ -134,7 +134,9 @@ const seedEverythingDue = async (): Promise<void> => {
   assert.ok(done && retried)
   await end(database.run, completed(done), retrying(retried))
   await database.sql(`update finished_jobs set finished_at = now() - interval '40 days'`)
-  await database.sql(`update job_events set at = now() - interval '40 days' where job_id = $1`, [old])
+  await database.sql(`update job_event_groups set at = now() - interval '40 days' where $1 = any (job_ids)`, [
+    old,
+  ])
   await database.sql('update leases set expires_at = now()')
   await seedJobs(database.run, tenant, [
     newJob({ name: 'big', cpu_units: 4, priority: 'critical' }),
@@ -160,7 +162,7 @@ const seedEverythingDue = async (): Promise<void> => {
 }
 
 const TABLES = [
-  ...['waiting_jobs', 'ready_jobs', 'leases', 'finished_jobs', 'job_events', 'workers', 'reservations'],
+  ...['waiting_jobs', 'ready_jobs', 'leases', 'finished_jobs', 'job_event_groups', 'workers', 'reservations'],
   ...['type_estimates', 'streams', 'jobs'],
 ]
 

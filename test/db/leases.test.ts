@@ -6,11 +6,13 @@ import { saveProgress } from '../../db/queries/progress.ts'
 import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queries/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
+  cancelHeldJob,
   claim,
   clearJobs,
   completed,
   end,
   exchange,
+  expireLeases,
   lead,
   newJob,
   retrying,
@@ -44,11 +46,11 @@ const claimOne = async (workerId = 'worker-1') => {
   return job
 }
 const holdOne = async () => {
-  const { claimed } = await exchange(database.run, { claim: { limit: 1, startNow: 0, ahead: 1 } })
+  const { claimed } = await exchange(database.run, { claim: { limit: 1, startNow: 0 } })
   assert.ok(claimed[0])
   return claimed[0]
 }
-const expireAll = () => database.sql('update leases set expires_at = now()')
+const expireAll = () => expireLeases(database.sql)
 const reclaim = () => database.run(reclaimExpiredLeases(term, 10))
 const log = (key: { job_id: string; token: string }, message: string) =>
   database.run(appendJobLogs(JSON.stringify([{ ...key, at: new Date(), level: 'info', message }])))
@@ -64,9 +66,9 @@ test('a renewal keeps the lease for as long as it says, and answers what is stil
   const [kept, lost] = await claim(database.run)
   assert.ok(kept && lost)
   await database.sql(`update leases set expires_at = now() + interval '1 second'`)
-  await database.sql('delete from leases where job_id = $1', [lost.job_id])
-  assert.deepEqual(await database.run(renewLeases([kept, lost], 30)), [
-    { job_id: kept.job_id, token: kept.token },
+  await cancelHeldJob(database.sql, lost.job_id)
+  assert.deepEqual(await database.run(renewLeases([kept.token, '999999'], 30)), [
+    { token: kept.token, job_ids: [kept.job_id] },
   ])
   const [lease] = await database.sql<{ seconds: number }>(
     'select extract(epoch from expires_at - now())::float as seconds from leases',
@@ -78,7 +80,7 @@ test('a renewed lease is not taken away', async () => {
   await submit({})
   const job = await claimOne()
   await expireAll()
-  await database.run(renewLeases([job], 30))
+  await database.run(renewLeases([job.token], 30))
   assert.deepEqual(await reclaim(), [])
 })
 
@@ -104,7 +106,7 @@ test('a former holder cannot complete, fail, announce, renew, release, log, or r
   assert.deepEqual((await end(database.run, completed(stale, 'stale'))).lost, [id])
   assert.deepEqual((await end(database.run, retrying(stale))).lost, [id])
   await exchange(database.run, { started: [{ ...stale, ranMs: 5 }] })
-  assert.deepEqual(await database.run(renewLeases([stale], 3_000)), [])
+  assert.deepEqual(await database.run(renewLeases([stale.token], 3_000)), [])
   assert.deepEqual(await database.run(releaseJobs([stale], 'shutdown')), [])
   await log(stale, 'stale')
   await report(stale, 0.9, 'stale')

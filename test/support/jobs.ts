@@ -65,14 +65,11 @@ export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promis
 const NOTHING: Claim = {
   limit: 0,
   startNow: 0,
-  ahead: 0,
   types: ['test'],
-  freeCpuUnits: 1_000,
-  freeMemoryMb: 1_000_000,
+  order: 'rank',
   segments: [],
-  ageAllowanceMs: 0,
-  ageLimit: 0,
   ageFromKey: 0,
+  sized: null,
 }
 
 /** Everything in the order of rank, from one end to the other. */
@@ -85,6 +82,7 @@ export const exchange = async (
     workerId?: string
     ended?: EndedAttempt[]
     started?: { job_id: string; token: string; ranMs: number }[]
+    closed?: string[]
     claim?: Partial<Claim>
   } = {},
 ): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
@@ -95,6 +93,7 @@ export const exchange = async (
       leaseSeconds: 30,
       ended: options.ended ?? [],
       started: options.started ?? [],
+      closed: options.closed ?? [],
       claim: { ...NOTHING, startNow: limit, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
     }),
   )
@@ -195,7 +194,7 @@ export const watchJobs = (sql: TestDatabase['sql']) => {
     /** Each with its reason, if it has one: `failed: timeout`. */
     eventsOf: async (id: string | undefined): Promise<string[]> => {
       const rows = await sql<{ event: string }>(
-        `select concat_ws(': ', state, reason) as event from job_events where job_id = $1 order by id`,
+        `select concat_ws(': ', state, reason) as event from job_events where job_id = $1 order by id, position`,
         [id],
       )
       return rows.map(({ event }) => event)
@@ -216,6 +215,45 @@ export const watchJobs = (sql: TestDatabase['sql']) => {
   }
 }
 
+/** As if every worker had been silent for too long. */
+export const expireLeases = (sql: TestDatabase['sql']) => sql('update leases set expires_at = now()')
+
+/** The job is someone else's by now, under a lease that its first holder knows nothing of. */
+export const passLeaseOn = async (sql: TestDatabase['sql'], id: string): Promise<void> => {
+  await sql(
+    `with held as (select * from held_jobs where job_id = $1), left_alone as (${TAKE_OUT})
+    insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
+    select nextval('lease_tokens'), 'someone else', expires_at, array[job_id], array[org_id], array[attempt], array[started_at]
+    from held`,
+    [id],
+  )
+}
+
+const TAKE_OUT = `
+  update leases l
+  set
+    (job_ids, org_ids, attempts, started_ats) = (
+      select
+        coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
+        coalesce(array_agg(h.attempt order by n), '{}'), coalesce(array_agg(h.started_at order by n), '{}')
+      from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+        with ordinality as h (job_id, org_id, attempt, started_at, n)
+      where h.job_id <> $1
+    )
+  where $1 = any (l.job_ids)`
+
+/** What the API does to a running job: out of its lease, and among the finished. */
+export const cancelHeldJob = async (sql: TestDatabase['sql'], id: string): Promise<void> => {
+  await sql(
+    `with held as (select * from held_jobs where job_id = $1), gone as (${TAKE_OUT})
+    insert into finished_jobs (org_id, job_id, stream_id, state, attempts)
+    select held.org_id, held.job_id, j.stream_id, 'cancelled', held.attempt
+    from held
+    join jobs j on j.id = held.job_id`,
+    [id],
+  )
+}
+
 /** Every job stands in exactly one of these. Answers those that do not. */
 export const misplacedJobs = (sql: TestDatabase['sql']) =>
   sql(`
@@ -224,7 +262,7 @@ export const misplacedJobs = (sql: TestDatabase['sql']) =>
     left join (
       select job_id, 'waiting' as name from waiting_jobs
       union all select job_id, 'ready' from ready_jobs
-      union all select job_id, 'leased' from leases
+      union all select job_id, 'leased' from held_jobs
       union all select job_id, 'blocked' from blocked_jobs
       union all select job_id, 'finished' from finished_jobs
     ) place on place.job_id = j.id
@@ -234,6 +272,6 @@ export const misplacedJobs = (sql: TestDatabase['sql']) =>
 /** As a fresh template, but with accounts and job types. */
 export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
   await sql(`
-    truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_events, job_logs,
+    truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_event_groups, job_logs,
       job_progress, job_dependencies, streams, type_estimates, pauses, reservations, workers, scheduler_leader`)
 }

@@ -8,24 +8,27 @@ import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 
 const SMALL = { cpu_units: 1, memory_mb: 64 }
 const NEWS: ExchangeNews = {
-  token: '1',
-  claims: [],
-  checkpoints: {},
-  lost: [],
+  token: null,
+  job_ids: null,
+  attempts: null,
+  started_ats: null,
+  cpu_units: null,
+  memory_mb: null,
+  streams: null,
+  checkpoints: null,
+  lost: null,
   became_ready: 0,
   big_waiting: false,
   reserved: false,
   predicted_ms: 400,
-  aged_ms: 0,
   floors: { 10: 100 },
-  age_floor: null,
 }
 const claimed = (count: number): ClaimedJob[] => Array.from({ length: count }, () => ({}) as ClaimedJob)
 
-const setUp = (options: { slots?: number; policy?: Policy } = {}) => {
-  const { slots = 4, policy = 'learned' } = options
+const setUp = (options: { slots?: number; cpuUnits?: number; policy?: Policy } = {}) => {
+  const { slots = 4, cpuUnits = slots, policy = 'learned' } = options
   const state = { unstarted: 0, ms: 0 }
-  const capacity = createCapacity({ slots, cpuUnits: slots, memoryMb: 1_000 })
+  const capacity = createCapacity({ slots, cpuUnits, memoryMb: 1_000 })
   const planner = createClaimPlanner({
     types: ['test'],
     policy,
@@ -41,15 +44,15 @@ const setUp = (options: { slots?: number; policy?: Policy } = {}) => {
 
 test('a worker claims what it can start, and nothing ahead of an empty queue', () => {
   const { plan } = setUp()
-  const { limit, startNow, ahead, freeCpuUnits } = plan()
-  assert.deepEqual([limit, startNow, ahead, freeCpuUnits], [4, 4, 0, 4])
+  const { limit, startNow, order, sized } = plan()
+  assert.deepEqual([limit, startNow, order, sized], [4, 4, 'rank', null])
 })
 
 test('while claims come back full it holds as much again, and never more', () => {
   const { state, capacity, plan, observe } = setUp()
   observe(claimed(4))
   for (let n = 0; n < 4; n++) capacity.take(SMALL)
-  assert.deepEqual([plan(true).limit, plan(true).startNow, plan(true).ahead], [4, 0, 4])
+  assert.deepEqual([plan(true).limit, plan(true).startNow], [4, 0])
   state.unstarted = 3
   assert.equal(plan(true).limit, 1)
   state.unstarted = 4
@@ -92,49 +95,81 @@ test('after a claim that was full, or may have stopped at a big job, it claims a
     observe(claimed(jobs), { big_waiting })
     return planner.mayClaimMore()
   }
-  assert.deepEqual(
-    [again(4, false), again(1, true), again(1, false), again(0, true)],
-    [true, true, false, false],
-  )
+  assert.deepEqual([again(4, false), again(1, false)], [true, false])
+  assert.equal(again(0, true), true, 'now with a look at sizes')
+  assert.deepEqual([again(1, true), again(0, true)], [true, false])
   for (let n = 0; n < 4; n++) capacity.take(SMALL)
   assert.equal(again(4, true), false, 'no slot is free')
 })
 
+test('once big jobs wait, claims look at sizes and at what is free', () => {
+  const { plan, observe, capacity } = setUp()
+  observe(claimed(4), { big_waiting: true })
+  capacity.take(SMALL)
+  assert.deepEqual(plan().sized, { freeCpuUnits: 3, freeMemoryMb: 936, ahead: 4 })
+  observe(claimed(4))
+  assert.equal(plan().sized, null)
+})
+
+test('without a look at sizes no more is claimed than fits of the default size', () => {
+  const capacity = { slots: 8, cpuUnits: 3 }
+  const { plan } = setUp(capacity)
+  assert.deepEqual([plan().limit, plan().startNow], [3, 3])
+})
+
 test('first in, first out looks at age alone', () => {
   const { plan } = setUp({ policy: 'fifo' })
-  const { segments, ageLimit, ageAllowanceMs } = plan()
-  assert.deepEqual([segments, ageLimit, ageAllowanceMs > 1e200], [[], 4, true])
+  const { order, segments, limit } = plan()
+  assert.deepEqual([order, segments, limit], ['age', [], 4])
 })
 
-test('a full claim raises the floors, unless big jobs may have been passed over', () => {
-  const careful = setUp()
-  careful.observe(claimed(4), { big_waiting: true })
-  assert.equal(careful.plan().segments.length, 1)
-  const { plan, observe } = setUp()
-  observe(claimed(4))
-  assert.deepEqual(plan().segments[1], { fromLane: 10, fromKey: 100, toLane: 11, toKey: 0 })
+test('a full claim raises the floors, unless jobs may have been passed over', () => {
+  const segmentsAfter = (news: Partial<ExchangeNews>) => {
+    const { planner, plan, observe } = setUp()
+    // The oldest have had their share for long.
+    const claim = { ...plan(), order: 'age' } as const
+    planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, predicted_ms: 1e6, floors: null } })
+    observe(claimed(plan().limit), news)
+    return plan().segments
+  }
+  assert.equal(segmentsAfter({ big_waiting: true }).length, 1)
+  assert.equal(segmentsAfter({ reserved: true }).length, 1)
+  assert.deepEqual(segmentsAfter({})[1], { fromLane: 10, fromKey: 100, toLane: 11, toKey: 0 })
 })
 
-test('the age lane gets its share of the predicted work, measured over time', () => {
+test('the oldest jobs get their share of the predicted work, measured over time', () => {
   const age = createAgeShare(0.25)
   let agedMs = 0
   let totalMs = 0
   for (let n = 0; n < 400; n++) {
-    const allowance = age.allowanceMs(4)
-    const aged = allowance > 0
-    const claim = { jobs: 4, predictedMs: aged ? 5_300 : 400, agedMs: aged ? 5_000 : 0 }
-    totalMs += claim.predictedMs
-    agedMs += claim.agedMs
-    age.observe(claim)
+    const order = age.isDue() ? 'age' : 'rank'
+    const predictedMs = order === 'age' ? 5_000 : 400
+    totalMs += predictedMs
+    if (order === 'age') agedMs += predictedMs
+    age.observe(order, predictedMs)
   }
   const share = agedMs / totalMs
   assert.ok(share > 0.2 && share < 0.35, `${share}`)
 })
 
+test('every claim goes by age or by rank, as the share says', () => {
+  const { plan, planner } = setUp()
+  const orders: string[] = []
+  for (let n = 0; n < 40; n++) {
+    const claim = plan()
+    orders.push(claim.order)
+    planner.observe({ claim, claimed: claimed(4), news: NEWS })
+  }
+  const aged = orders.filter((order) => order === 'age').length
+  assert.ok(aged >= 9 && aged <= 11, orders.join(' '))
+})
+
 test('a share that was not used in the past is not paid out for ever', () => {
   const age = createAgeShare(0.25)
-  for (let n = 0; n < 1_000; n++) age.observe({ jobs: 1, predictedMs: 60_000, agedMs: 0 })
-  assert.ok(age.allowanceMs(1) < 0.25 * 3_600_000 * 1.1, `${age.allowanceMs(1)}`)
+  for (let n = 0; n < 1_000; n++) age.observe('rank', 60_000)
+  let paid = 0
+  for (; age.isDue(); paid++) age.observe('age', 60_000)
+  assert.ok(paid < 30, `${paid} minutes of 1,000`)
 })
 
 test('capacity is what is free of slots, cpu and memory, and comes back whole', () => {

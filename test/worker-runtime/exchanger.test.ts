@@ -14,8 +14,10 @@ import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   clearJobs,
   exchange,
+  expireLeases,
   lead,
   newJob,
+  passLeaseOn,
   seedJobs,
   seedTenant,
   type Tenant,
@@ -44,12 +46,17 @@ const sqlError = (code: string): Error => Object.assign(new pg.DatabaseError(cod
 type Sent = { session: 'durable' | 'relaxed' | 'logs'; name: string; text: string }
 
 /**
- * An exchanger with real jobs on a real database, with someone in the line: what `tamper` throws is the database's
- * answer.
+ * An exchanger with real jobs on a real database, with someone in the line: what `tamper` throws is the answer, before
+ * the statement is sent or, with `tamperAfter`, when it has been committed.
  */
 const setUp = (
   t: TestContext,
-  options: { handler: JobHandler; slots?: number; tamper?: (sent: Sent) => Promise<void> | void },
+  options: {
+    handler: JobHandler
+    slots?: number
+    tamper?: (sent: Sent) => Promise<void> | void
+    tamperAfter?: (sent: Sent) => void
+  },
 ): { exchanger: Exchanger; held: HeldJobs; sent: Sent[]; log: ReturnType<typeof keepLog>['log'] } => {
   const sent: Sent[] = []
   const { log, logger } = keepLog()
@@ -59,7 +66,9 @@ const setUp = (
       const statement = { session, name: query.name, text: JSON.stringify(query.values) }
       sent.push(statement)
       await options.tamper?.(statement)
-      return database.run(query)
+      const rows = await database.run(query)
+      options.tamperAfter?.(statement)
+      return rows
     }
   const logs = createLogWriter({ run: through('logs'), onError: () => {} })
   const slots = options.slots ?? 10
@@ -102,8 +111,9 @@ const setUp = (
   return { exchanger, held, sent, log }
 }
 
-const stores = ({ name, text }: Sent, id: string | undefined, state: string): boolean =>
-  name === 'exchange-jobs' && text.includes(`"${id}"`) && text.includes(`"${state}"`)
+/** Whether a statement says that this job has completed. */
+const completes = ({ session, text }: Sent, id: string | undefined): boolean =>
+  session === 'durable' && text.includes(String(id)) && !text.includes('failed')
 
 /** Throws what it is told to, once each. */
 const once = (...errors: Error[]) => {
@@ -120,7 +130,7 @@ test('a passing error of the database does not change the outcome', async (t) =>
     const [id] = await submit({ name: code })
     const fail = once(sqlError(code))
     const tamper = (sent: Sent) => {
-      if (stores(sent, id, 'completed')) fail()
+      if (completes(sent, id)) fail()
     }
     const { exchanger } = setUp(t, { handler: handle(() => 'fine'), tamper })
     exchanger.start()
@@ -134,7 +144,7 @@ test('of many outcomes only the one that Postgres refuses is stored as failed', 
   const ids = await submit({}, {}, {})
   const [, refused] = ids
   const tamper = (sent: Sent) => {
-    if (stores(sent, refused, 'completed')) throw sqlError('22P05')
+    if (completes(sent, refused)) throw sqlError('22P05')
   }
   const gate = Promise.withResolvers<void>()
   const { exchanger, held, log } = setUp(t, { handler: handle(() => gate.promise), tamper })
@@ -154,7 +164,7 @@ test('of many outcomes only the one that Postgres refuses is stored as failed', 
 test('an outcome that cannot be stored at all is given up, and the worker goes on', async (t) => {
   const [id] = await submit({ max_attempts: 1 })
   const tamper = ({ session, text }: Sent) => {
-    if (session === 'durable' && text.includes(`"${id}"`)) throw sqlError('23514')
+    if (session === 'durable' && text.includes(String(id))) throw sqlError('23514')
   }
   const { exchanger, held, log } = setUp(t, { handler: handle(() => 1), tamper })
   exchanger.start()
@@ -200,7 +210,7 @@ test('what stores outcomes is durable, what only claims or announces need not be
   await jobs.untilStatus(id, 'completed')
   const durable = sent.filter(({ session }) => session === 'durable')
   assert.deepEqual(
-    durable.map((one) => stores(one, id, 'completed')),
+    durable.map((one) => completes(one, id)),
     [true],
   )
 })
@@ -216,12 +226,34 @@ test('outcomes that come while one is on its way go together in the next stateme
   assert.ok(sent.filter(({ session }) => session === 'durable').length <= 2, `${sent.length}`)
 })
 
+test('an outcome whose answer got lost is stored once, and its worker goes on', async (t) => {
+  const ids = await submit({ name: 'first' }, { name: 'second' })
+  const [first, second] = ids
+  const gates = new Map(['first', 'second'].map((name) => [name, Promise.withResolvers<void>()]))
+  const names = new Map(ids.map((id, n) => [id, n === 0 ? 'first' : 'second']))
+  const fail = once(sqlError('08006'))
+  const { exchanger, held } = setUp(t, {
+    handler: handle((_, { jobId }) => gates.get(names.get(jobId) ?? '')?.promise),
+    tamperAfter: ({ session }) => {
+      if (session === 'durable') fail()
+    },
+  })
+  exchanger.start()
+  await waitFor('both to run', () => held.running() === 2)
+  gates.get('first')?.resolve()
+  await waitFor('the first to be let go', () => held.held().length === 1)
+  assert.deepEqual(await jobs.statuses(ids), ['completed', 'running'])
+  assert.deepEqual(await jobs.eventsOf(first), ['ready', 'running', 'completed'])
+  gates.get('second')?.resolve()
+  await jobs.untilStatus(second, 'completed')
+})
+
 test('a stop waits for outcomes, also for one whose statement fails at that moment', async (t) => {
   const [id] = await submit({})
   const stopped = Promise.withResolvers<void>()
   let failed = false
   const tamper = (sent: Sent) => {
-    if (!stores(sent, id, 'completed') || failed) return
+    if (!completes(sent, id) || failed) return
     failed = true
     exchanger.stop().then(stopped.resolve)
     throw sqlError('57P01')
@@ -238,7 +270,7 @@ test('an outcome that came too late is dropped, and said so once', async (t) => 
   const { exchanger, held, log } = setUp(t, { handler: handle(() => gate.promise) })
   exchanger.start()
   await jobs.untilStatus(id, 'running')
-  await database.sql('update leases set token = token + 1000')
+  await passLeaseOn(database.sql, String(id))
   gate.resolve()
   await waitFor('it to be said', () => log.some(({ message }) => String(message).startsWith('lease lost')))
   await waitFor('it to be let go', () => held.held().length === 0)
@@ -258,14 +290,14 @@ test('a job that ends while its start is being announced leaves one event for ea
   })
   let announced = false
   const tamper = async ({ name, text }: Sent): Promise<void> => {
-    if (announced || name !== 'exchange-jobs' || !text.includes(`"${second}"`)) return
+    if (announced || !name.startsWith('exchange-jobs') || !text.includes(String(second))) return
     announced = true
     gates[1]?.resolve()
     await ended.promise
   }
   // One slot, and the second job in hand already.
   const { exchanger, held } = setUp(t, { handler, slots: 1, tamper })
-  const { claimed } = await exchange(database.run, { claim: { limit: 2, startNow: 1, ahead: 1 } })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, startNow: 1 } })
   held.accept(claimed, performance.now())
   exchanger.start()
   gates[0]?.resolve()
@@ -291,7 +323,7 @@ test('the late outcome of a lost attempt does not end the attempt that follows i
     tampered = true
     // While this claim is on its way, the first attempt loses its lease and ends; the claim brings the job again.
     const term = await lead(database.run)
-    await database.sql('update leases set expires_at = now()')
+    await expireLeases(database.sql)
     await database.run(reclaimExpiredLeases(term, 10))
     lost.resolve()
     await lostHasEnded.promise

@@ -10,7 +10,7 @@ import {
   type JobHandler,
   snooze,
 } from '../../worker-runtime/handler-api.ts'
-import { ExecutionAborted, endAttempt } from '../../worker-runtime/outcome.ts'
+import { ExecutionAborted, endAttempt, type Outcome } from '../../worker-runtime/outcome.ts'
 
 const job: ClaimedJob = {
   job_id: 'j',
@@ -39,8 +39,10 @@ const tools: ExecutionTools = {
   saveCheckpoint: async ({ job_id }, state) => void saved.push([job_id, state]),
   fetch: () => Promise.reject(),
 }
-const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) =>
-  startExecution({ ...job, ...overrides }, handler, tools)
+const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) => {
+  const { promise: outcome, resolve } = Promise.withResolvers<Outcome>()
+  return { ...startExecution({ ...job, ...overrides }, handler, tools, resolve), outcome }
+}
 const handler = (run: JobHandler['run'], schema: z.ZodType = z.object({})) =>
   defineJob({ type: 'test', schema, run })
 

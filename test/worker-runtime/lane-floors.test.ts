@@ -7,8 +7,8 @@ const setUp = () => {
   const clock = { ms: 0 }
   return { clock, floors: createLaneFloors(() => clock.ms) }
 }
-/** A claim as the database sums it up: the smallest key of each lane, and of those taken for their age. */
-const claimOf = (floors: Record<number, number>, age_floor: number | null = null) => ({ floors, age_floor })
+/** A claim as the database sums it up: the smallest key of each lane. */
+const claimOf = (floors: Record<number, number>, order: 'rank' | 'age' = 'rank') => ({ floors, order })
 
 /** Whether a claim that looks through these segments sees the job. */
 const sees = (segments: readonly Segment[], lane: number, key: number): boolean =>
@@ -55,8 +55,8 @@ test('segments follow each other without gap or overlap', () => {
 
 test('a claim that ran dry, or passed over jobs, drops all floors', () => {
   const { floors } = setUp()
-  floors.observe(claimOf({ 10: 100 }, 100), false)
-  floors.observe(claimOf({ 10: 200 }, 200), true)
+  floors.observe(claimOf({ 10: 100 }, 'age'), false)
+  floors.observe(claimOf({ 10: 200 }, 'age'), true)
   assert.equal(sees(floors.segments(), 10, 1), true)
   assert.equal(floors.ageFrom(), 0)
 })
@@ -86,8 +86,12 @@ test('everything is looked through every thirty seconds, and hardly more often',
   assert.ok(looks.length <= 8, `two each: at once, and with the floors of a second before: ${looks}`)
 })
 
-test('the order of age has a floor of its own, set by jobs that were taken for their age', () => {
+test('the order of age has a floor of its own, set by claims in that order', () => {
   const { floors } = setUp()
-  floors.observe(claimOf({ 10: 100, 11: 90, 3: 5 }, 90), false)
+  floors.observe(claimOf({ 3: 5 }), false)
+  assert.equal(floors.ageFrom(), 0)
+  floors.observe(claimOf({ 10: 100, 11: 90 }, 'age'), false)
   assert.equal(floors.ageFrom(), 90)
+  floors.observe(claimOf({}, 'age'), false)
+  assert.equal(floors.ageFrom(), 90, 'a claim of urgent jobs only says nothing')
 })

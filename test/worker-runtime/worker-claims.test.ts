@@ -65,7 +65,7 @@ const leases = () =>
   database.sql<{ worker_id: string; unstarted: number; running: number }>(
     `select worker_id, count(*) filter (where started_at is null)::int as unstarted,
       count(*) filter (where started_at is not null)::int as running
-    from leases group by worker_id`,
+    from held_jobs group by worker_id`,
   )
 const untilListening = (worker: { id: string }) =>
   waitFor(`${worker.id} to listen`, async () => {

@@ -52,7 +52,8 @@ const startHolding = async (env: Record<string, string> = {}) => {
   await jobs.untilStatus(running, 'running')
   return { worker, running, held }
 }
-const unstarted = () => database.sql<{ job_id: string }>('select job_id from leases where started_at is null')
+const unstarted = () =>
+  database.sql<{ job_id: string }>('select job_id from held_jobs where started_at is null')
 const registered = async (worker: { id: string }) =>
   (await database.sql('select * from workers where worker_id = $1', [worker.id]))[0]
 
@@ -68,7 +69,7 @@ test('a stopping worker gives back at once what it has not started, and finishes
   assert.deepEqual(statuses, ['completed', 'ready'], 'it claimed no more')
   const left = await jobs.look(held)
   assert.deepEqual([left.attempts, await jobs.eventsOf(held)], [0, ['ready']])
-  assert.deepEqual(await database.sql('select * from leases'), [])
+  assert.deepEqual(await database.sql('select * from held_jobs'), [])
   assert.equal((await registered(worker))?.status, 'offline')
 })
 
@@ -78,7 +79,7 @@ test('what outlasts the drain time is stopped and given back, and the try does n
   const job = await jobs.look(running)
   assert.deepEqual([job.status, job.attempts], ['ready', 0])
   assert.deepEqual(await jobs.eventsOf(running), ['ready', 'running', 'ready: shutdown'])
-  assert.deepEqual(await database.sql('select * from leases'), [])
+  assert.deepEqual(await database.sql('select * from held_jobs'), [])
 })
 
 test('a worker that is stopped while a claim is on its way gives back what it brings', async () => {
@@ -93,7 +94,7 @@ test('a worker that is stopped while a claim is on its way gives back what it br
     await worker.start()
     for (let turns = 0; turns < n * 20; turns++) await turn()
     await worker.stop()
-    assert.deepEqual(await database.sql('select * from leases'), [], `after ${n * 20} turns`)
+    assert.deepEqual(await database.sql('select * from held_jobs'), [], `after ${n * 20} turns`)
   }
 })
 

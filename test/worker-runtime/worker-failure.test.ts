@@ -65,7 +65,7 @@ test('a worker that crashes with jobs in hand costs an attempt only to those tha
   const victim = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '2' })
   const leases = await waitFor('jobs in hand', async () => {
     const rows = await database.sql<{ job_id: string; started: boolean }>(
-      'select job_id, started_at is not null as started from leases',
+      'select job_id, started_at is not null as started from held_jobs',
     )
     return rows.filter(({ started }) => started).length === 2 && rows.length === 4 && rows
   })
@@ -95,7 +95,7 @@ test('a job that kills its worker ends in failed, although it was claimed ahead'
     assert.ok(deaths.length < 4, deaths.join(', '))
     const victim = await startWorker(database.url, env, CRASHING)
     await victim.exited
-    const [lease] = await database.sql('select started_at from leases where job_id = $1', [killer])
+    const [lease] = await database.sql('select started_at from held_jobs where job_id = $1', [killer])
     deaths.push(lease?.started_at ? 'started' : 'in hand')
     await database.sql('update leases set expires_at = now()')
     await database.run(reclaimExpiredLeases(await lead(database.run), 10))

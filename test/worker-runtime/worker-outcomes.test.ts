@@ -4,7 +4,16 @@ import { JOBS_CANCELLED, JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import { type JobContext, JobError, snooze } from '../../worker-runtime/handler-api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { clearJobs, newJob, seedJobs, seedTenant, type Tenant, watchJobs } from '../support/jobs.ts'
+import {
+  cancelHeldJob,
+  clearJobs,
+  newJob,
+  passLeaseOn,
+  seedJobs,
+  seedTenant,
+  type Tenant,
+  watchJobs,
+} from '../support/jobs.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { handle, prepareWorker } from '../support/worker.ts'
 
@@ -148,12 +157,7 @@ test('a cancelled job reaches the handler within a second, and its late result c
   const id = await submit()
   await jobs.untilStatus(id, 'running')
   const cancelledAt = performance.now()
-  await database.sql(
-    `with lease as (delete from leases where job_id = $1 returning *)
-    insert into finished_jobs (org_id, job_id, stream_id, state, attempts)
-    select l.org_id, l.job_id, j.stream_id, 'cancelled', l.attempt from lease l join jobs j on j.id = l.job_id`,
-    [id],
-  )
+  await cancelHeldJob(database.sql, id)
   await database.run(notify(JOBS_CANCELLED, [worker.id]))
   const reason = (await aborted.promise) as { why?: string }
   assert.equal(reason.why, 'cancelled')
@@ -169,7 +173,7 @@ test('a worker that finishes after it lost its lease changes nothing, and says s
   behave = () => finish.promise
   const id = await submit()
   await jobs.untilStatus(id, 'running')
-  await database.sql('update leases set token = token + 1000 where job_id = $1', [id])
+  await passLeaseOn(database.sql, id)
   finish.resolve('too late')
   await waitFor('the loss to be said', () => said('lease lost', id).length > 0)
   assert.equal(await jobs.statusOf(id), 'running', "someone else's")

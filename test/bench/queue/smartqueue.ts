@@ -60,7 +60,7 @@ const UNFINISHED = `
   select
     (select count(*) from ready_jobs) +
     (select count(*) from waiting_jobs) +
-    (select count(*) from leases) as jobs`
+    (select coalesce(sum(cardinality(job_ids)), 0) from leases) as jobs`
 
 /** What the statements of the product leave behind of a job that went well. */
 const SEED_FINISHED = `
@@ -85,10 +85,11 @@ const SEED_FINISHED = `
     returning id, org_id, stream_id, created_at
   ),
   event as (
-    insert into job_events (org_id, job_id, state, attempt, at)
-    select org_id, id, state, attempt, created_at
+    insert into job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
+    select
+      org_id, created_at, array[id, id, id], '{ready,running,completed}', '{0,1,1}', '{null,null,null}',
+      array[created_at, created_at, created_at]
     from job
-    cross join (values ('ready', 0), ('running', 1), ('completed', 1)) as step (state, attempt)
   )
   insert into finished_jobs (
     org_id, job_id, stream_id, state, attempts, worker_id, started_at, runtime_ms, finished_at
