@@ -67,7 +67,7 @@ export const createClaimPlanner = (options: {
     const order = age.isDue() ? 'age' : 'rank'
     return {
       limit,
-      startNow,
+      starts: limit <= startNow,
       types: options.types,
       order,
       segments: limit > 0 && order === 'rank' ? floors.segments() : [],
@@ -81,11 +81,11 @@ export const createClaimPlanner = (options: {
     observe: ({ claim, claimed, news }) => {
       // A claim by size ends at the first job that does not fit beside those before it; the next leaves it aside.
       passedOver = news.big_waiting && (claim.sized === null || claimed.length > 0)
-      bigWaiting = news.big_waiting || news.reserved
+      bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
-      reserved = news.reserved
-      floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting || news.reserved)
+      reserved = news.reserved === true
+      floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting || reserved)
       age.observe(claim.order, news.predicted_ms ?? 0)
     },
     mayClaimMore: () => (deep || passedOver) && room().now > 0,

@@ -63,6 +63,10 @@ export const createDatabase = (options: {
 export const isRefused = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? '')
 
+/** The row is there already. */
+export const isDuplicate = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '23505'
+
 /** Tries again after any other failure, until `ms` have passed. Throws the last error. */
 export const retryFor = async <T>(
   ms: number,

@@ -1,20 +1,27 @@
 import {
   type Claim,
   type ClaimedJob,
+  type EndedAttempt,
   type ExchangeNews,
   type ExchangeRow,
   exchangeJobs,
+  getRetryPolicies,
+  type RetryPolicyRow,
   readExchange,
 } from '../db/queries/exchange.ts'
 import type { Run } from '../db/query.ts'
+import type { RetryPolicy } from '../db/rules/retry.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
-import { isRefused } from './database.ts'
+import { isDuplicate, isRefused } from './database.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
 import type { Logger } from './logger.ts'
+import { endAttempt, needsPolicy } from './outcome.ts'
 import { createPoller } from './poller.ts'
 
 export type Exchanger = {
+  /** Has the statement planned, which takes a while, before the first job waits for it. */
+  prepare(): Promise<void>
   start(): void
   /** Jobs have become ready, or a slot has become free. */
   wake(): void
@@ -54,8 +61,9 @@ export const createExchanger = (options: {
   /** Stores what must be stored while the leases are held. */
   beforeEnds: () => Promise<void>
   onExchanged: (exchange: Exchanged) => void
-  onRecorded: (held: HeldJob) => void
+  onRecorded: (job: ClaimedJob, ended: EndedAttempt | undefined) => void
   logger: Logger
+  random: () => number
   onError: (error: Error) => void
 }): Exchanger => {
   const { jobs, planner, logger } = options
@@ -72,48 +80,57 @@ export const createExchanger = (options: {
     const claim = planner.plan({ stopping: stopping || suspects.length > 0, recording: group.length > 0 })
     const started = jobs.unannounced()
     if (group.length === 0 && started.length === 0 && claim.limit === 0) return IDLE_POLL_MS
-    const sentAtMs = performance.now()
-    let rows: ExchangeRow[]
     try {
-      rows = await send(group, started, claim)
+      if (group.length > 0) await options.beforeEnds()
+      const ended = await decide(group)
+      const sentAtMs = performance.now()
+      const rows = await send({ ended, started, closed: jobs.leasesClosedBy(group), claim })
+      return apply({ group, ended, started, claim, rows, sentAtMs })
     } catch (error) {
       return putBack(group, error as Error)
     }
-    return apply({ group, started, claim, rows, sentAtMs })
   }
 
-  const send = async (group: HeldJob[], started: HeldJob[], claim: Claim): Promise<ExchangeRow[]> => {
-    if (group.length > 0) await options.beforeEnds()
-    const run = group.length > 0 ? options.runDurable : options.runRelaxed
-    // Asked now and not when it ended: the statement before this one may have announced it since.
-    const ended = group.flatMap(({ ended, announced }) => (ended ? [{ ...ended, announced }] : []))
-    return run(
-      exchangeJobs({
-        workerId: options.workerId,
-        leaseSeconds: LEASE_SECONDS,
-        ended,
-        started: started.map(toStart),
-        closed: jobs.leasesClosedBy(group),
-        claim,
-      }),
-    )
+  const send = (exchange: {
+    ended: EndedAttempt[]
+    started: HeldJob[]
+    closed: string[]
+    claim: Claim
+  }): Promise<ExchangeRow[]> => {
+    const run = exchange.ended.length > 0 ? options.runDurable : options.runRelaxed
+    const { workerId } = options
+    const started = exchange.started.map(toStart)
+    return run(exchangeJobs({ ...exchange, workerId, leaseSeconds: LEASE_SECONDS, started }))
+  }
+
+  /** What becomes of each job. */
+  const decide = async (group: HeldJob[]): Promise<EndedAttempt[]> => {
+    const undecided = group.filter(({ outcome }) => outcome && needsPolicy(outcome)).map(({ job }) => job)
+    const rows = undecided.length > 0 ? await options.runRelaxed(getRetryPolicies(undecided)) : []
+    const policies = new Map(rows.map((row) => [row.job_id, toPolicy(row)]))
+    return group.flatMap(({ job, outcome, ranMs, announced }) => {
+      if (!outcome) return []
+      const policy = policies.get(job.job_id)
+      return endAttempt(job, outcome, { ranMs, announced, policy, random: options.random })
+    })
   }
 
   const apply = (answer: {
     group: HeldJob[]
+    ended: EndedAttempt[]
     started: HeldJob[]
     claim: Claim
     rows: ExchangeRow[]
     sentAtMs: number
   }): number => {
-    const { group, claim } = answer
+    const { group, ended, claim } = answer
     const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
     const lost = new Set(news.lost ?? [])
-    for (const held of group) {
+    for (const [n, held] of group.entries()) {
       jobs.letGo(held)
       if (lost.has(held.job.job_id)) logger.warn('lease lost, outcome dropped', describe(held.job))
-      else options.onRecorded(held)
+      else options.onRecorded(held.job, ended[n])
     }
     jobs.accept(claimed, answer.sentAtMs)
     options.onExchanged({ claim, claimed, news })
@@ -124,6 +141,12 @@ export const createExchanger = (options: {
   /** Until it is stored, or until the lease has run out and the job is someone else's anyway. */
   const putBack = (group: HeldJob[], error: Error): number => {
     if (isRefused(error) && group.length > 0) {
+      // The answer to the first try got lost, and now it is found to be recorded.
+      const [only] = group
+      if (only && group.length === 1 && isDuplicate(error)) {
+        jobs.letGo(only)
+        return 0
+      }
       options.onError(error)
       suspects.push(...group.flatMap((held) => (group.length > 1 ? [held] : withoutResult(held))))
       return 0
@@ -143,14 +166,13 @@ export const createExchanger = (options: {
 
   /** The result is what Postgres objects to: the job fails for it. Without one there is nothing left to leave out. */
   const withoutResult = (held: HeldJob): HeldJob[] => {
-    if (held.ended?.state !== 'completed') {
+    if (held.outcome?.kind !== 'done') {
       logger.error('the outcome cannot be stored', describe(held.job))
       jobs.letGo(held)
       return []
     }
-    const { resultJson: _, ...end } = held.ended
     const message = 'The result of the handler cannot be stored as JSON.'
-    held.ended = { ...end, state: 'failed', error: { code: 'unstorable_result', message } }
+    held.outcome = { kind: 'failed', error: { code: 'unstorable_result', message }, permanent: true }
     return [held]
   }
 
@@ -166,7 +188,17 @@ export const createExchanger = (options: {
     })
   }
 
+  const prepare = async (): Promise<void> => {
+    const nothing = { ended: [], started: [], closed: [] }
+    const claim = planner.plan({ stopping: true, recording: false })
+    for (const order of ['rank', 'age'] as const) {
+      const query = exchangeJobs({ ...nothing, workerId: options.workerId, leaseSeconds: 0, claim: { ...claim, order } })
+      await Promise.all([options.runDurable(query), options.runRelaxed(query)])
+    }
+  }
+
   return {
+    prepare,
     start: poller.start,
     wake,
     record: (held) => {
@@ -191,7 +223,7 @@ export const createExchanger = (options: {
         allRecorded = resolve
       })
       // Also one that is on its way now: it may come back.
-      if (jobs.held().some(({ ended }) => ended !== undefined)) {
+      if (jobs.held().some(({ outcome }) => outcome !== undefined)) {
         wake()
         await Promise.race([recorded, giveUp(LEASE_SECONDS * 1000)])
       }
@@ -206,6 +238,12 @@ const toStart = ({ job, startedAtMs = 0 }: HeldJob) => ({
   ranMs: performance.now() - startedAtMs,
 })
 
-const endedAtMs = ({ startedAtMs = 0, ended }: HeldJob): number => startedAtMs + (ended?.ranMs ?? 0)
+const endedAtMs = ({ startedAtMs = 0, ranMs }: HeldJob): number => startedAtMs + ranMs
+
+const toPolicy = (row: RetryPolicyRow): RetryPolicy => ({
+  maxAttempts: row.max_attempts,
+  initialDelaySeconds: row.initial_delay_seconds,
+  backoffMultiplier: row.backoff_multiplier,
+})
 
 const giveUp = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref())

@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ClaimedJob, EndedAttempt, LeaseKey } from '../db/queries/exchange.ts'
+import type { ClaimedJob, LeaseKey } from '../db/queries/exchange.ts'
 import type { Capacity } from './capacity.ts'
 import { type Execution, type ExecutionTools, startExecution } from './executor.ts'
 import type { JobHandler } from './handler-api.ts'
 import type { Logger } from './logger.ts'
-import { ExecutionAborted, endAttempt, type Outcome } from './outcome.ts'
+import { type EndedOutcome, ExecutionAborted, type Outcome } from './outcome.ts'
 
 /** A job in this worker's hands, from the claim until its outcome is stored. */
 export type HeldJob = {
@@ -15,7 +15,9 @@ export type HeldJob = {
   /** The database knows that it was started. */
   announced: boolean
   execution: Execution | undefined
-  ended: EndedAttempt | undefined
+  /** How it ended, and after how long. */
+  outcome: EndedOutcome | undefined
+  ranMs: number
 }
 
 export type HeldJobs = {
@@ -46,7 +48,6 @@ export const createHeldJobs = (options: {
   capacity: Capacity
   tools: ExecutionTools
   logger: Logger
-  random: () => number
   /** An attempt has ended; its slot is free. */
   onEnded: (held: HeldJob) => void
   /** A slot is free without an outcome to store. */
@@ -74,7 +75,8 @@ export const createHeldJobs = (options: {
         startedAtMs: undefined,
         announced: job.started,
         execution: undefined,
-        ended: undefined,
+        outcome: undefined,
+        ranMs: 0,
       }
       held.set(job.job_id, entry)
       leases.set(job.token, (leases.get(job.token) ?? 0) + 1)
@@ -129,8 +131,8 @@ export const createHeldJobs = (options: {
         if (outcome.kind === 'failed') {
           options.tools.logFor(job).error(`${outcome.error.code}: ${outcome.error.message}`)
         }
-        const ranMs = performance.now() - (entry.startedAtMs ?? 0)
-        entry.ended = endAttempt(job, outcome, { ranMs, announced: entry.announced, random: options.random })
+        entry.outcome = outcome
+        entry.ranMs = performance.now() - (entry.startedAtMs ?? 0)
         return options.onEnded(entry)
       }
     }
@@ -190,7 +192,7 @@ export const createHeldJobs = (options: {
     holds: (entry) => held.get(entry.job.job_id) === entry,
     unannounced: () =>
       [...held.values()].filter(
-        (entry) => !entry.announced && entry.startedAtMs !== undefined && entry.ended === undefined,
+        (entry) => !entry.announced && entry.startedAtMs !== undefined && entry.outcome === undefined,
       ),
     letGo,
     lose,

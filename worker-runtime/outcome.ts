@@ -1,6 +1,6 @@
 import type { EndedAttempt, HeldKey } from '../db/queries/exchange.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
-import { retryDelayMs } from '../db/rules/retry.ts'
+import { type RetryPolicy, retryDelayMs } from '../db/rules/retry.ts'
 import { JobError } from './handler-api.ts'
 
 /** How one execution ended, before it is decided what that means for the job. */
@@ -57,29 +57,23 @@ export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {
   }
 }
 
-/** What the attempt needs to know of its job. */
-type Attempt = HeldKey & {
-  max_attempts: number
-  initial_delay_seconds: number
-  backoff_multiplier: number
-}
+export type EndedOutcome = Extract<Outcome, { kind: 'done' | 'snoozed' | 'failed' }>
 
-/** The state that a finished, snoozed or failed attempt puts its job in. */
+/** The state that a finished, snoozed or failed attempt puts its job in. A policy is needed for what may be retried. */
 export const endAttempt = (
-  job: Attempt,
-  outcome: Extract<Outcome, { kind: 'done' | 'snoozed' | 'failed' }>,
-  options: { ranMs: number; announced: boolean; random: () => number },
+  key: HeldKey,
+  outcome: EndedOutcome,
+  options: { ranMs: number; announced: boolean; policy: RetryPolicy | undefined; random: () => number },
 ): EndedAttempt => {
-  const { job_id, token, org_id, stream_id, attempt } = job
-  const end = { job_id, token, org_id, stream_id, attempt, ranMs: options.ranMs, announced: options.announced }
+  const { job_id, token, org_id, stream_id, attempt } = key
+  const { ranMs, announced, policy, random } = options
+  const end = { job_id, token, org_id, stream_id, attempt, ranMs, announced }
   if (outcome.kind === 'done') return { ...end, state: 'completed', resultJson: outcome.resultJson }
   if (outcome.kind === 'snoozed') return { ...end, state: 'pending', delayMs: outcome.ms }
-  const policy = {
-    maxAttempts: job.max_attempts,
-    initialDelaySeconds: job.initial_delay_seconds,
-    backoffMultiplier: job.backoff_multiplier,
-  }
-  const delayMs = outcome.permanent ? null : retryDelayMs(policy, attempt, options.random)
+  const delayMs = outcome.permanent || !policy ? null : retryDelayMs(policy, attempt, random)
   if (delayMs === null) return { ...end, state: 'failed', error: outcome.error }
   return { ...end, state: 'retrying', error: outcome.error, delayMs }
 }
+
+/** Whether what happens next depends on the job's retry policy. */
+export const needsPolicy = (outcome: EndedOutcome): boolean => outcome.kind === 'failed' && !outcome.permanent

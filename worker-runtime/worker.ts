@@ -1,5 +1,6 @@
 import { hostname, totalmem } from 'node:os'
 import { JOBS_CANCELLED, JOBS_READY, WORKER_IDLE } from '../db/channels.ts'
+import type { ClaimedJob, EndedAttempt } from '../db/queries/exchange.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
 import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../db/queries/schema-version.ts'
 import type { Run } from '../db/query.ts'
@@ -13,7 +14,7 @@ import { createGuardedFetch } from './egress/guarded-fetch.ts'
 import { createExchanger } from './exchanger.ts'
 import type { JobHandler } from './handler-api.ts'
 import { createHeartbeat } from './heartbeat.ts'
-import { createHeldJobs, describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
+import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
 import { createLeader } from './leader.ts'
 import { createLeadership } from './leadership.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
@@ -81,7 +82,6 @@ export const createWorker = (options: {
       fetch: egress.fetch,
     },
     logger,
-    random: Math.random,
     onEnded: (held) => exchanger.record(held),
     onFreed: () => exchanger.wake(),
     onStarted: () => exchanger.announceSoon(),
@@ -106,11 +106,12 @@ export const createWorker = (options: {
       planner.observe(exchanged)
       sharing.observe(exchanged)
     },
-    onRecorded: (held) => {
+    onRecorded: (job, ended) => {
       processed++
-      logRecorded(logger, held)
+      logRecorded(logger, job, ended)
     },
     logger,
+    random: Math.random,
     onError: failed('exchange'),
   })
   const sharing = createWorkSharing({
@@ -174,6 +175,7 @@ export const createWorker = (options: {
       payload_schema: describePayload(schema),
     }))
     await run(registerJobTypes(described))
+    await exchanger.prepare()
     await heartbeat.start()
     for (const part of [exchanger, listener, leaseKeeper, leader]) part.start()
     const { cpuUnits, memoryMb } = capacity
@@ -214,7 +216,7 @@ export const createWorker = (options: {
   }
 }
 
-const logRecorded = (logger: Logger, { job, ended }: HeldJob): void => {
+const logRecorded = (logger: Logger, job: ClaimedJob, ended: EndedAttempt | undefined): void => {
   switch (ended?.state) {
     case 'completed':
     case 'pending':

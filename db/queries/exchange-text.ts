@@ -36,7 +36,7 @@ const PARAMETERS = {
   started_tokens: 'bigint[]',
   started_ms: 'double precision[]',
   claim_limit: 'integer',
-  start_now: 'integer',
+  starts: 'boolean',
   types: 'text[]',
   from_lanes: 'smallint[]',
   from_keys: 'bigint[]',
@@ -353,6 +353,9 @@ const claimSized = (shape: ExchangeShape): string => `
         )
     )`
 
+/** Jobs whose latest start has come stand before all lanes. */
+const FIRST_LANE = -5_000
+
 /**
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
  * snapshot and the lock is not found there; it stays ready.
@@ -368,9 +371,9 @@ const leaseClaimed = ({ order }: ExchangeShape): string => `
       select
         job_id, org_id, stream_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
         coalesce(start_by <= now(), false) as urgent,
-        case when suspect or row_number() over place <= :start_now! then now() end as started_at
+        case when start_by <= now() then ${FIRST_LANE} else ${order === 'age' ? 'key' : 'lane'} end as place,
+        case when :starts! or suspect then now() end as started_at
       from taken
-      window place as (order by case when start_by <= now() then start_by end, ${order === 'age' ? 'key' : 'lane, key'})
     ),
     leased as (
       insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
@@ -379,7 +382,17 @@ const leaseClaimed = ({ order }: ExchangeShape): string => `
         array_agg(org_id), array_agg(attempt), array_agg(started_at)
       from claimed
       having count(*) > 0
-      returning token, job_ids, attempts, started_ats
+      returning token
+    ),
+    summary as materialized (
+      select
+        array_agg(job_id) as job_ids,
+        case when max(attempt) > 1 then array_agg(attempt) end as attempts,
+        case when min(place) < max(place) then array_agg(place) end as places,
+        case when min(stream_id) < max(stream_id) then array_agg(stream_id) end as stream_ids,
+        case when bool_or(started_at is null) then array_agg(started_at is not null) end as started,
+        sum(predicted_ms) as predicted_ms
+      from claimed
     )`
 
 const FULFILLED = `
@@ -421,17 +434,24 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
     select
       json_build_object(
         'token', (select token from leased)::text,
-        'job_ids', (select job_ids from leased),
-        'attempts', (select attempts from leased),
-        'started_ats', (select started_ats from leased),
+        'job_ids', job_ids,
+        'attempts', attempts,
+        'places', places,
+        'stream_ids', stream_ids,
+        'started', started,${
+          sized
+            ? `
+        'cpu_units', (select array_agg(cpu_units) from claimed),
+        'memory_mb', (select array_agg(memory_mb) from claimed),
+        'reserved', exists (select from reserved),`
+            : ''
+        }
+        'predicted_ms', predicted_ms,
         'streams', (
           select json_object_agg(id, json_build_array(org_id, type, name))
           from streams
           where id = any (array(select distinct stream_id from claimed))
         ),
-        'cpu_units', (select array_agg(cpu_units) from claimed),
-        'memory_mb', (select array_agg(memory_mb) from claimed),
-        'predicted_ms', (select sum(predicted_ms) from claimed),
         'floors', (
           select json_object_agg(lane, key)
           from (select lane, min(key) as key from claimed where not urgent group by lane) floor
@@ -439,10 +459,9 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
         'checkpoints', (
           select json_object_agg(job_id, checkpoint)
           from job_progress
-          where job_id = any (array(select job_id from claimed))
+          where job_id = any (job_ids)
             and checkpoint is not null
         ),
-        'recorded', (select count(*) from held),
         'lost', case when (select count(*) from held) < cardinality(:job_ids!) then array(
           select job_id from unnest(:job_ids!) as e (job_id) where job_id not in (select job_id from held)
         ) end,
@@ -455,15 +474,12 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
           from ready_jobs
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
             and lane < 5000
-        ),
-        'reserved', ${sized ? `exists (select from reserved)` : 'false'}
+        )
       ) as news,
-      null::uuid as job_id, null::bigint as stream_id, null::jsonb as payload, null::integer as timeout_seconds,
-      null::integer as max_attempts, null::double precision as initial_delay_seconds,
-      null::double precision as backoff_multiplier
+      null::uuid as job_id, null::jsonb as payload, null::integer as timeout_seconds
+    from summary
     union all
-    select
-      null, id, stream_id, payload, timeout_seconds, max_attempts, initial_delay_seconds, backoff_multiplier
+    select null, id, payload, timeout_seconds
     from jobs
     where org_id = any (array(select distinct org_id from claimed))
       and id = any (array(select job_id from claimed))`

@@ -1,5 +1,6 @@
 import type { Query, QueryValue } from '../query.ts'
 import { sampleRuntimes } from '../rules/estimate.ts'
+import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { type ExchangeParameter, type ExchangeShape, exchangeText } from './exchange-text.ts'
 import type { JobFailure } from './jobs.ts'
 
@@ -25,8 +26,8 @@ export type Segment = { fromLane: number; fromKey: number; toLane: number; toKey
 
 export type Claim = {
   limit: number
-  /** How many of them the worker starts at once; the others it holds until a slot is free. */
-  startNow: number
+  /** All of them are started at once. Otherwise the worker says which, as far as they run long enough to matter. */
+  starts: boolean
   types: readonly string[]
   /** By rank, or the oldest first. */
   order: 'rank' | 'age'
@@ -41,19 +42,15 @@ export type Claim = {
   sized: { freeCpuUnits: number; freeMemoryMb: number; ahead: number } | null
 }
 
-/** What was submitted, as the claim answers it. */
 type ClaimedRow = {
   job_id: string
-  stream_id: string
   payload: Record<string, unknown>
   timeout_seconds: number | null
-  max_attempts: number
-  initial_delay_seconds: number
-  backoff_multiplier: number
 }
 
 export type ClaimedJob = ClaimedRow & {
   org_id: string
+  stream_id: string
   type: string
   name: string
   token: string
@@ -67,30 +64,37 @@ export type ClaimedJob = ClaimedRow & {
 
 /** What the first row carries besides: which ends came too late, and what the next claim should know. */
 export type ExchangeNews = {
-  /** Of all leases of this claim. */
+  /** Of the new lease; null if nothing was claimed. */
   token: string | null
-  /** The claimed jobs in their order, one value each; null instead of empty. */
+  /** The claimed jobs. Where a list with a value for each of them is null, they all have the usual one. */
   job_ids: string[] | null
+  /** Usually 1. */
   attempts: number[] | null
-  started_ats: (string | null)[] | null
-  cpu_units: number[] | null
-  memory_mb: number[] | null
+  /** Lower goes first; usually all the same. */
+  places: number[] | null
+  /** Usually that of the only stream. */
+  stream_ids: number[] | null
+  /** Usually yes. */
+  started: boolean[] | null
+  /** In a claim by size; else none is bigger than the default. */
+  cpu_units?: number[] | null
+  memory_mb?: number[] | null
+  /** In a claim by size: room is kept for a job that has a reservation with this worker. */
+  reserved?: boolean
+  /** Predicted work claimed. */
+  predicted_ms: number | null
   /** The claimed jobs' streams by id: organisation, type and name. */
   streams: Record<string, [string, string, string]> | null
-  /** Of those that have one. */
+  /** The smallest key claimed of each lane. Not of what was urgent: that may stand in the middle of its lane. */
+  floors: Record<string, number> | null
+  /** Of the claimed jobs that have one. */
   checkpoints: Record<string, unknown> | null
-  /** Jobs whose lease was no longer held; null instead of none. */
+  /** Ended jobs whose lease was no longer held. */
   lost: string[] | null
   /** Dependents that the ends have made ready. */
   became_ready: number
-  /** Jobs wait that are bigger than the default: a claim may have passed over some. */
+  /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
   big_waiting: boolean
-  /** Room is kept for a job that has a reservation with this worker. */
-  reserved: boolean
-  /** Predicted work claimed. */
-  predicted_ms: number | null
-  /** The smallest key claimed of each lane. Not of what was urgent: that may stand in the middle of its lane. */
-  floors: Record<string, number> | null
 }
 
 export type ExchangeRow = { news: ExchangeNews } | ({ news: null } & ClaimedRow)
@@ -107,29 +111,34 @@ export const readExchange = (rows: readonly ExchangeRow[]): { news: ExchangeNews
     else jobs.set(row.job_id, row)
   }
   if (!news) throw new Error('An exchange answers at least one row')
-  return { news, claimed: (news.job_ids ?? []).flatMap((jobId, n) => toJob(jobs.get(jobId), news, n)) }
+  return { news, claimed: inOrder(news).flatMap((n) => toJob(jobs, news, n)) }
 }
 
-const toJob = (row: ClaimedRow | undefined, news: ExchangeNews, n: number): ClaimedJob | [] => {
-  const stream = row && news.streams?.[row.stream_id]
-  if (!stream) return []
-  const [org_id, type, name] = stream
+/** Positions of the claimed jobs, the first to start first. */
+const inOrder = ({ job_ids, places }: ExchangeNews): number[] => {
+  const positions = Array.from(job_ids ?? [], (_, n) => n)
+  if (places) positions.sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0))
+  return positions
+}
+
+const toJob = (jobs: ReadonlyMap<string, ClaimedRow>, news: ExchangeNews, n: number): ClaimedJob | [] => {
+  const row = jobs.get(news.job_ids?.[n] ?? '')
+  const streamId = String(news.stream_ids?.[n] ?? Object.keys(news.streams ?? {})[0])
+  const stream = news.streams?.[streamId]
+  if (!row || !stream) return []
   return {
     job_id: row.job_id,
-    stream_id: row.stream_id,
-    org_id,
-    type,
-    name,
+    stream_id: streamId,
+    org_id: stream[0],
+    type: stream[1],
+    name: stream[2],
     payload: row.payload,
     timeout_seconds: row.timeout_seconds,
-    max_attempts: row.max_attempts,
-    initial_delay_seconds: row.initial_delay_seconds,
-    backoff_multiplier: row.backoff_multiplier,
     token: news.token ?? '',
     attempt: news.attempts?.[n] ?? 1,
-    started: typeof news.started_ats?.[n] === 'string',
-    cpu_units: news.cpu_units?.[n] ?? 0,
-    memory_mb: news.memory_mb?.[n] ?? 0,
+    started: news.started?.[n] ?? true,
+    cpu_units: news.cpu_units?.[n] ?? DEFAULT_RESOURCES.cpu_units,
+    memory_mb: news.memory_mb?.[n] ?? DEFAULT_RESOURCES.memory_mb,
     checkpoint: news.checkpoints?.[row.job_id] ?? null,
   }
 }
@@ -194,7 +203,7 @@ const exchangeValues = ({ workerId, leaseSeconds, ended, started, closed, claim 
     started_tokens: () => list([...new Set(started.map(({ token }) => token))]),
     started_ms: () => list(started.map(({ ranMs }) => ranMs)),
     claim_limit: () => claim.limit,
-    start_now: () => claim.startNow,
+    starts: () => claim.starts,
     types: () => claim.types,
     from_lanes: () => list(segments.map(({ fromLane }) => fromLane)),
     from_keys: () => list(segments.map(({ fromKey }) => fromKey)),
@@ -209,3 +218,20 @@ const exchangeValues = ({ workerId, leaseSeconds, ended, started, closed, claim 
 
 /** An array as Postgres writes it. For ids and numbers, which need no quoting; drivers quote each value, slowly. */
 const list = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`
+
+export type RetryPolicyRow = {
+  job_id: string
+  max_attempts: number
+  initial_delay_seconds: number
+  backoff_multiplier: number
+}
+
+/** Looked up when an attempt has failed: most do not. */
+export const getRetryPolicies = (jobs: readonly { org_id: string; job_id: string }[]): Query<RetryPolicyRow> => ({
+  name: 'get-retry-policies',
+  text: `
+    select id as job_id, max_attempts, initial_delay_seconds, backoff_multiplier
+    from jobs
+    where (org_id, id) in (select org_id, id from unnest($1::uuid[], $2::uuid[]) as j (org_id, id))`,
+  values: [jobs.map(({ org_id }) => org_id), jobs.map(({ job_id }) => job_id)],
+})

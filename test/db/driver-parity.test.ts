@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { findAccount, registerAccount } from '../../db/queries/accounts.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
-import type { ClaimedJob } from '../../db/queries/exchange.ts'
+import { type ClaimedJob, getRetryPolicies } from '../../db/queries/exchange.ts'
 import { describeGates, parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
@@ -112,7 +112,7 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
 }
 
 const playExecution = async ({ play }: Stage): Promise<void> => {
-  const claim = { limit: 3, startNow: 2, order: 'age' } as const
+  const claim = { limit: 3, starts: false, order: 'age' } as const
   const { claimed } = await exchange(play, { workerId: 'w', claim })
   const [first, second, third] = claimed
   assert.ok(first && second && third)
@@ -138,6 +138,7 @@ const playExecution = async ({ play }: Stage): Promise<void> => {
     ],
   })
   await play(releaseJobs([third], TEXT))
+  await play(getRetryPolicies(claimed))
   await playEveryExchange(play)
 }
 

@@ -46,7 +46,7 @@ const claimOne = async (workerId = 'worker-1') => {
   return job
 }
 const holdOne = async () => {
-  const { claimed } = await exchange(database.run, { claim: { limit: 1, startNow: 0 } })
+  const { claimed } = await exchange(database.run, { claim: { limit: 1, starts: false } })
   assert.ok(claimed[0])
   return claimed[0]
 }

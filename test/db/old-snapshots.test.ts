@@ -24,7 +24,7 @@ const connect = async (): Promise<pg.Client> => {
 const pagesRead = async (segments: readonly Segment[]): Promise<number> => {
   const claim: Claim = {
     limit: 5,
-    startNow: 5,
+    starts: true,
     types: ['test'],
     order: 'rank',
     segments,

@@ -64,7 +64,7 @@ export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promis
 
 const NOTHING: Claim = {
   limit: 0,
-  startNow: 0,
+  starts: true,
   types: ['test'],
   order: 'rank',
   segments: [],
@@ -94,7 +94,7 @@ export const exchange = async (
       ended: options.ended ?? [],
       started: options.started ?? [],
       closed: options.closed ?? [],
-      claim: { ...NOTHING, startNow: limit, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
+      claim: { ...NOTHING, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
     }),
   )
   return readExchange(rows)

@@ -11,9 +11,9 @@ const NEWS: ExchangeNews = {
   token: null,
   job_ids: null,
   attempts: null,
-  started_ats: null,
-  cpu_units: null,
-  memory_mb: null,
+  places: null,
+  stream_ids: null,
+  started: null,
   streams: null,
   checkpoints: null,
   lost: null,
@@ -44,15 +44,15 @@ const setUp = (options: { slots?: number; cpuUnits?: number; policy?: Policy } =
 
 test('a worker claims what it can start, and nothing ahead of an empty queue', () => {
   const { plan } = setUp()
-  const { limit, startNow, order, sized } = plan()
-  assert.deepEqual([limit, startNow, order, sized], [4, 4, 'rank', null])
+  const { limit, starts, order, sized } = plan()
+  assert.deepEqual([limit, starts, order, sized], [4, true, 'rank', null])
 })
 
 test('while claims come back full it holds as much again, and never more', () => {
   const { state, capacity, plan, observe } = setUp()
   observe(claimed(4))
   for (let n = 0; n < 4; n++) capacity.take(SMALL)
-  assert.deepEqual([plan(true).limit, plan(true).startNow], [4, 0])
+  assert.deepEqual([plan(true).limit, plan(true).starts], [4, false])
   state.unstarted = 3
   assert.equal(plan(true).limit, 1)
   state.unstarted = 4
@@ -114,7 +114,7 @@ test('once big jobs wait, claims look at sizes and at what is free', () => {
 test('without a look at sizes no more is claimed than fits of the default size', () => {
   const capacity = { slots: 8, cpuUnits: 3 }
   const { plan } = setUp(capacity)
-  assert.deepEqual([plan().limit, plan().startNow], [3, 3])
+  assert.deepEqual([plan().limit, plan().starts], [3, true])
 })
 
 test('first in, first out looks at age alone', () => {

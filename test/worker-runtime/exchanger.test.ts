@@ -83,7 +83,6 @@ const setUp = (
       fetch: () => Promise.reject(),
     },
     logger,
-    random: () => 0,
     onEnded: (entry) => exchanger.record(entry),
     onFreed: () => exchanger.wake(),
     onStarted: () => exchanger.announceSoon(),
@@ -105,6 +104,7 @@ const setUp = (
     onExchanged: planner.observe,
     onRecorded: () => {},
     logger,
+    random: () => 0,
     onError: () => {},
   })
   t.after(() => exchanger.stop())
@@ -297,7 +297,7 @@ test('a job that ends while its start is being announced leaves one event for ea
   }
   // One slot, and the second job in hand already.
   const { exchanger, held } = setUp(t, { handler, slots: 1, tamper })
-  const { claimed } = await exchange(database.run, { claim: { limit: 2, startNow: 1 } })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
   held.accept(claimed, performance.now())
   exchanger.start()
   gates[0]?.resolve()

@@ -20,9 +20,6 @@ const job: ClaimedJob = {
   payload: {},
   attempt: 1,
   timeout_seconds: null,
-  max_attempts: 3,
-  initial_delay_seconds: 10,
-  backoff_multiplier: 2,
   cpu_units: 1,
   memory_mb: 64,
   org_id: 'o',
@@ -30,6 +27,7 @@ const job: ClaimedJob = {
   checkpoint: null,
   started: true,
 }
+const policy = { maxAttempts: 3, initialDelaySeconds: 10, backoffMultiplier: 2 }
 const silent = () => {}
 const saved: unknown[] = []
 const reported: unknown[] = []
@@ -163,7 +161,12 @@ test('a handler that finishes in spite of a shutdown has finished', async () => 
 test('a failed attempt is retried with full jitter until its attempts are used up', () => {
   const failed = { kind: 'failed', error: { code: 'c', message: 'm' }, permanent: false } as const
   const delay = (attempt: number, random: number) => {
-    const ended = endAttempt({ ...job, attempt }, failed, { ranMs: 7, announced: true, random: () => random })
+    const ended = endAttempt({ ...job, attempt }, failed, {
+      ranMs: 7,
+      announced: true,
+      policy,
+      random: () => random,
+    })
     return ended.state === 'retrying' ? ended.delayMs : ended.state
   }
   assert.deepEqual(
@@ -171,16 +174,22 @@ test('a failed attempt is retried with full jitter until its attempts are used u
     [10_000, 20_000, 0, 10_000, 'failed'],
   )
   assert.equal(
-    endAttempt(job, { ...failed, permanent: true }, { ranMs: 7, announced: true, random: () => 1 }).state,
+    endAttempt(job, { ...failed, permanent: true }, { ranMs: 7, announced: true, policy, random: () => 1 })
+      .state,
     'failed',
   )
-  const patient = { ...job, attempt: 20, max_attempts: 50 }
-  const ended = endAttempt(patient, failed, { ranMs: 7, announced: true, random: () => 1 })
+  const patient = { ...policy, maxAttempts: 50 }
+  const ended = endAttempt({ ...job, attempt: 20 }, failed, {
+    ranMs: 7,
+    announced: true,
+    policy: patient,
+    random: () => 1,
+  })
   assert.equal(ended.state === 'retrying' && ended.delayMs, 3_600_000, 'at most an hour')
 })
 
 test('a finished or snoozed attempt ends as what it is, with its lease and its runtime', () => {
-  const options = { ranMs: 7, announced: true, random: () => 1 }
+  const options = { ranMs: 7, announced: true, policy, random: () => 1 }
   const lease = { job_id: 'j', token: 't', org_id: 'o', stream_id: '1', ranMs: 7, announced: true }
   assert.deepEqual(endAttempt(job, { kind: 'done', resultJson: '1' }, options), {
     ...lease,

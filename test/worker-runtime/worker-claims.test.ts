@@ -49,12 +49,15 @@ const startWorker = async (env: Record<string, string> = {}, handlers: JobHandle
   await worker.start()
   return worker
 }
-type Overrides = Parameters<typeof newJob>[0] & { wait?: boolean; ms?: number }
+/** `label` tells jobs of one stream apart. */
+type Overrides = Parameters<typeof newJob>[0] & { label?: string; wait?: boolean; ms?: number }
 const submit = async (...overrides: Overrides[]): Promise<string[]> => {
   const ids = await seedJobs(
     database.run,
     tenant,
-    overrides.map(({ wait, ms, ...job } = {}) => newJob({ ...job, payload: { name: job.name, wait, ms } })),
+    overrides.map(({ label, wait, ms, ...job } = {}) =>
+      newJob({ ...job, payload: { name: label ?? job.name, wait, ms } }),
+    ),
   )
   await database.run(notify(JOBS_READY, ['test']))
   return ids
@@ -95,7 +98,7 @@ test('under a deep queue a worker holds as many jobs again as it runs, and no mo
 test('jobs run in order of rank, each once, also through many exchanges', async () => {
   const classes = ['critical', 'high', 'normal', 'low'] as const
   const ids = await submit(
-    ...Array.from({ length: 10 }, () => classes.map((priority) => ({ name: priority, priority }))).flat(),
+    ...Array.from({ length: 10 }, () => classes.map((priority) => ({ label: priority, priority }))).flat(),
   )
   await startWorker({ SMARTQUEUE_WORKER_SLOTS: '1' })
   await jobs.untilAll(ids, 'completed')
