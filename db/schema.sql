@@ -172,6 +172,9 @@ comment on index jobs_by_stream is 'Serves list-jobs by type and by name.';
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
 comment on index jobs_by_priority is 'Serves list-jobs by a priority that is not the common one.';
 
+create index jobs_by_creator on jobs (org_id, created_by, id);
+comment on index jobs_by_creator is 'Serves list-jobs by creator.';
+
 create index jobs_by_tag on jobs using gin (tags) where tags <> '{}';
 comment on index jobs_by_tag is 'Serves list-jobs by tag.';
 
@@ -190,11 +193,14 @@ comment on table waiting_jobs is 'Pending and retrying jobs: what becomes ready 
 create index waiting_jobs_due on waiting_jobs (wake_at);
 comment on index waiting_jobs_due is 'Serves wake-due-jobs.';
 
+create index waiting_jobs_by_org on waiting_jobs (org_id, state, job_id);
+comment on index waiting_jobs_by_org is 'Serves list-jobs by status pending and retrying, next to organisations with many.';
+
 create sequence ready_keys cache 1;
 
 create table ready_jobs (
-  job_id uuid primary key,
   org_id uuid not null,
+  job_id uuid not null,
   stream_id bigint not null,
   type text not null,
   -- The rank, to a tenth. 10000 is added while the job is parked: paused, or of a type that no worker handles.
@@ -209,7 +215,8 @@ create table ready_jobs (
   start_by timestamptz,
   -- A worker vanished with it in hand, before it said that it started it.
   suspect boolean not null default false,
-  ready_at timestamptz not null default now()
+  ready_at timestamptz not null default now(),
+  primary key (org_id, job_id)
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
@@ -280,8 +287,9 @@ comment on table finished_jobs is 'Completed, failed and cancelled jobs with the
 create index finished_jobs_unsuccessful on finished_jobs (org_id, state, job_id) where state <> 'completed';
 comment on index finished_jobs_unsuccessful is 'Serves list-jobs by status failed and cancelled.';
 
-create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) where state = 'failed';
-comment on index finished_jobs_dead is 'Serves list-dead-letters and replay-dead-letters.';
+create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) include (stream_id, finished_at)
+where state = 'failed';
+comment on index finished_jobs_dead is 'Serves list-dead-letters, without a look at the table, and list-jobs by fingerprint.';
 
 create table attempts (
   id bigint generated always as identity primary key,
@@ -414,6 +422,9 @@ create table blocked_jobs (
   constraint blocked_jobs_remaining check (remaining > 0)
 );
 
+create index blocked_jobs_by_org on blocked_jobs (org_id, job_id);
+comment on index blocked_jobs_by_org is 'Serves list-jobs by status blocked, next to organisations with many.';
+
 create function lock_parents(in_org uuid, in_jobs uuid[]) returns table (job_id uuid, state text)
 language plpgsql
 as $$
@@ -428,7 +439,13 @@ begin
     loop
       state := null;
       select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
-      exit when found;
+      exit when state = 'completed';
+      if found then
+        -- A failed or cancelled job may be retried, and then complete, before the caller commits.
+        perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted for key share;
+        exit when found;
+        state := null;
+      end if;
       perform from ready_jobs r where r.job_id = wanted and r.org_id = in_org for key share;
       if found then state := 'ready'; exit; end if;
       perform from waiting_jobs w where w.job_id = wanted and w.org_id = in_org for key share;
@@ -440,7 +457,7 @@ begin
         -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
         perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
         continue when found;
-        perform from ready_jobs r where r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
+        perform from ready_jobs r where r.org_id = in_org and r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
         continue when found;
         perform from jobs j where j.org_id = in_org and j.id = wanted;
         if found then state := 'running'; end if;
@@ -617,6 +634,7 @@ comment on table pauses is 'What claims pass over, and the leader parks.';
 
 create table reservations (
   job_id uuid primary key,
+  org_id uuid not null,
   worker_id text not null,
   cpu_units real not null,
   memory_mb integer not null,
@@ -631,12 +649,9 @@ create view held_jobs as
 select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
 from leases l
 cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
-where l.token = (select max(o.token) from leases o where h.job_id = any (o.job_ids))
-  and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
-  and not exists (select from ready_jobs r where r.job_id = h.job_id)
-  and not exists (select from waiting_jobs w where w.job_id = h.job_id);
+where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
 comment on view held_jobs is
-  'Jobs in the hands of a worker. The newest lease counts, and only if the job has not gone on from there.';
+  'Jobs in the hands of a worker. Of those that it does not hold any more, a lease names only completed ones.';
 
 create view job_overview as
 select
@@ -686,14 +701,15 @@ select
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
-left join ready_jobs r on r.job_id = j.id
+left join ready_jobs r on r.org_id = j.org_id and r.job_id = j.id
 left join blocked_jobs b on b.job_id = j.id
 left join lateral (
   select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at
   from leases o
   cross join lateral array_position(o.job_ids, j.id) as n
   where n is not null
-    and f.job_id is null
+    -- Not even looked for where the status is known without.
+    and coalesce(f.job_id, w.job_id, r.job_id, b.job_id) is null
   order by o.token desc
   limit 1
 ) l on true

@@ -3,9 +3,11 @@ import { requestId } from 'hono/request-id'
 import { apiDocsRoutes } from './api-docs/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import type { AppEnv } from './context.ts'
+import { deadLetterRoutes } from './dead-letters/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { notFound, onError } from './http/on-error.ts'
 import { jobRoutes } from './jobs/routes.ts'
+import { queueRoutes } from './queue/routes.ts'
 import { servicesFor } from './services.ts'
 
 export const createApp = (): OpenAPIHono<AppEnv> => {
@@ -22,6 +24,8 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', healthRoutes())
   app.route('/', authRoutes())
   app.route('/', jobRoutes())
+  app.route('/', deadLetterRoutes())
+  app.route('/', queueRoutes())
   app.route('/', apiDocsRoutes(app))
   return app
 }

@@ -114,6 +114,9 @@ comment on index jobs_by_stream is 'Serves list-jobs by type and by name.';
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
 comment on index jobs_by_priority is 'Serves list-jobs by a priority that is not the common one.';
 
+create index jobs_by_creator on jobs (org_id, created_by, id);
+comment on index jobs_by_creator is 'Serves list-jobs by creator.';
+
 create index jobs_by_tag on jobs using gin (tags) where tags <> '{}';
 comment on index jobs_by_tag is 'Serves list-jobs by tag.';
 
@@ -132,11 +135,14 @@ comment on table waiting_jobs is 'Pending and retrying jobs: what becomes ready 
 create index waiting_jobs_due on waiting_jobs (wake_at);
 comment on index waiting_jobs_due is 'Serves wake-due-jobs.';
 
+create index waiting_jobs_by_org on waiting_jobs (org_id, state, job_id);
+comment on index waiting_jobs_by_org is 'Serves list-jobs by status pending and retrying, next to organisations with many.';
+
 create sequence ready_keys cache 1;
 
 create table ready_jobs (
-  job_id uuid primary key,
   org_id uuid not null,
+  job_id uuid not null,
   stream_id bigint not null,
   type text not null,
   -- The rank, to a tenth. 10000 is added while the job is parked: paused, or of a type that no worker handles.
@@ -151,7 +157,8 @@ create table ready_jobs (
   start_by timestamptz,
   -- A worker vanished with it in hand, before it said that it started it.
   suspect boolean not null default false,
-  ready_at timestamptz not null default now()
+  ready_at timestamptz not null default now(),
+  primary key (org_id, job_id)
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
@@ -222,8 +229,9 @@ comment on table finished_jobs is 'Completed, failed and cancelled jobs with the
 create index finished_jobs_unsuccessful on finished_jobs (org_id, state, job_id) where state <> 'completed';
 comment on index finished_jobs_unsuccessful is 'Serves list-jobs by status failed and cancelled.';
 
-create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) where state = 'failed';
-comment on index finished_jobs_dead is 'Serves list-dead-letters and replay-dead-letters.';
+create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) include (stream_id, finished_at)
+where state = 'failed';
+comment on index finished_jobs_dead is 'Serves list-dead-letters, without a look at the table, and list-jobs by fingerprint.';
 
 create table attempts (
   id bigint generated always as identity primary key,

@@ -22,6 +22,9 @@ create table blocked_jobs (
   constraint blocked_jobs_remaining check (remaining > 0)
 );
 
+create index blocked_jobs_by_org on blocked_jobs (org_id, job_id);
+comment on index blocked_jobs_by_org is 'Serves list-jobs by status blocked, next to organisations with many.';
+
 create function lock_parents(in_org uuid, in_jobs uuid[]) returns table (job_id uuid, state text)
 language plpgsql
 as $$
@@ -36,7 +39,13 @@ begin
     loop
       state := null;
       select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
-      exit when found;
+      exit when state = 'completed';
+      if found then
+        -- A failed or cancelled job may be retried, and then complete, before the caller commits.
+        perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted for key share;
+        exit when found;
+        state := null;
+      end if;
       perform from ready_jobs r where r.job_id = wanted and r.org_id = in_org for key share;
       if found then state := 'ready'; exit; end if;
       perform from waiting_jobs w where w.job_id = wanted and w.org_id = in_org for key share;
@@ -48,7 +57,7 @@ begin
         -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
         perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
         continue when found;
-        perform from ready_jobs r where r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
+        perform from ready_jobs r where r.org_id = in_org and r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
         continue when found;
         perform from jobs j where j.org_id = in_org and j.id = wanted;
         if found then state := 'running'; end if;

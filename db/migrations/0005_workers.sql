@@ -43,6 +43,7 @@ comment on table pauses is 'What claims pass over, and the leader parks.';
 
 create table reservations (
   job_id uuid primary key,
+  org_id uuid not null,
   worker_id text not null,
   cpu_units real not null,
   memory_mb integer not null,
@@ -57,12 +58,9 @@ create view held_jobs as
 select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
 from leases l
 cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
-where l.token = (select max(o.token) from leases o where h.job_id = any (o.job_ids))
-  and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
-  and not exists (select from ready_jobs r where r.job_id = h.job_id)
-  and not exists (select from waiting_jobs w where w.job_id = h.job_id);
+where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
 comment on view held_jobs is
-  'Jobs in the hands of a worker. The newest lease counts, and only if the job has not gone on from there.';
+  'Jobs in the hands of a worker. Of those that it does not hold any more, a lease names only completed ones.';
 
 create view job_overview as
 select
@@ -112,14 +110,15 @@ select
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
-left join ready_jobs r on r.job_id = j.id
+left join ready_jobs r on r.org_id = j.org_id and r.job_id = j.id
 left join blocked_jobs b on b.job_id = j.id
 left join lateral (
   select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at
   from leases o
   cross join lateral array_position(o.job_ids, j.id) as n
   where n is not null
-    and f.job_id is null
+    -- Not even looked for where the status is known without.
+    and coalesce(f.job_id, w.job_id, r.job_id, b.job_id) is null
   order by o.token desc
   limit 1
 ) l on true

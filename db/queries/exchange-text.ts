@@ -315,7 +315,7 @@ const FITS = `
 
 const claimSized = (shape: ExchangeShape): string => `
     reserved as materialized (
-      select job_id, cpu_units, memory_mb
+      select job_id, org_id, cpu_units, memory_mb
       from reservations
       where worker_id = :worker_id!
     ),
@@ -332,7 +332,7 @@ const claimSized = (shape: ExchangeShape): string => `
         from (
           select c.ctid as place
           from reserved v
-          join ready_jobs c on c.job_id = v.job_id
+          join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
           where c.lane < 5000
             and c.cpu_units <= :free_cpu_units!
             and c.memory_mb <= :free_memory_mb!${CLAIMABLE}

@@ -44,7 +44,7 @@ export const parkJobs = (term: string, afterKey: string, limit: number): Query<G
   text: `
     with ${HANDLED.trim()},
     looked_at as materialized (
-      select r.key, r.job_id, ${CLOSED} as closed
+      select r.key, ${CLOSED} as closed
       from ready_jobs r
       where r.key > $2::bigint
         and r.lane < ${FIRST_PARKED_LANE}
@@ -53,15 +53,16 @@ export const parkJobs = (term: string, afterKey: string, limit: number): Query<G
       limit $3::int
     ),
     locked as materialized (
-      select job_id
+      select key
       from ready_jobs
-      where job_id = any (array(select job_id from looked_at where closed))
+      where key = any (array(select key from looked_at where closed))
+        and lane < ${FIRST_PARKED_LANE}
       for update skip locked
     ),
     moved as (
       update ready_jobs
       set lane = lane + ${PARKING}
-      where job_id = any (array(select job_id from locked))
+      where key = any (array(select key from locked))
         and lane < ${FIRST_PARKED_LANE}
       returning type
     )
@@ -77,7 +78,7 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
   text: `
     with ${HANDLED.trim()},
     looked_at as materialized (
-      select r.key, r.job_id, ${CLOSED} as closed
+      select r.key, ${CLOSED} as closed
       from ready_jobs r
       where r.key > $2::bigint
         and r.lane >= ${FIRST_PARKED_LANE}
@@ -86,15 +87,16 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
       limit $3::int
     ),
     locked as materialized (
-      select job_id
+      select key
       from ready_jobs
-      where job_id = any (array(select job_id from looked_at where not closed))
+      where key = any (array(select key from looked_at where not closed))
+        and lane >= ${FIRST_PARKED_LANE}
       for update skip locked
     ),
     moved as (
       update ready_jobs
       set lane = lane - ${PARKING}, key = nextval('ready_keys')
-      where job_id = any (array(select job_id from locked))
+      where key = any (array(select key from locked))
         and lane >= ${FIRST_PARKED_LANE}
       returning type
     )

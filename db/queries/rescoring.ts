@@ -2,7 +2,10 @@ import type { Query } from '../query.ts'
 
 const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
-/** Streams whose estimate has moved by more than a lane since their queued jobs were scored. */
+/**
+ * Streams whose estimate has moved since their queued jobs were scored. Not while all queued jobs stand in one lane:
+ * there is no order to mend then, and to move a deep queue from lane to lane costs as much as to work it off.
+ */
 export const takeMovedStreams = (term: string): Query<{ id: string }> => ({
   name: 'take-moved-streams',
   text: `
@@ -10,6 +13,7 @@ export const takeMovedStreams = (term: string): Query<{ id: string }> => ({
     set scored_log = mean_log, moved = false
     where moved
       and ${IN_TERM}
+      and (select min(lane) from ready_jobs where lane < 5000) < (select max(lane) from ready_jobs where lane < 5000)
     returning id`,
   values: [term],
 })
@@ -36,24 +40,25 @@ export const rescoreJobs = (sweep: {
       limit $4::int
     ),
     misplaced as materialized (
-      select r.job_id, q.lane
+      select r.key, q.lane
       from looked_at a
       join queue_entries q on q.org_id = a.org_id and q.job_id = a.job_id
       cross join lateral (
-        select job_id, lane
+        select key, lane
         from ready_jobs
-        where job_id = a.job_id
+        where key = a.key
+          and lane < 5000
         for update skip locked
       ) r
       where a.concerned
         and r.lane <> q.lane
-        and r.lane < 5000
     ),
     moved as (
       update ready_jobs r
       set lane = m.lane, key = nextval('ready_keys')
       from misplaced m
-      where r.job_id = m.job_id
+      where r.key = m.key
+        and r.lane < 5000
       returning r.job_id
     )
     select

@@ -19,13 +19,15 @@ export const reserveCapacity = (
       delete from reservations v
       where ${IN_TERM}
         and (
-          not exists (select from ready_jobs r where r.job_id = v.job_id and r.lane < 5000)
+          not exists (
+            select from ready_jobs r where r.org_id = v.org_id and r.job_id = v.job_id and r.lane < 5000
+          )
           or not exists (select from workers w where w.worker_id = v.worker_id and w.status = 'online')
         )
       returning job_id
     ),
     big as materialized (
-      select r.job_id, r.type, r.cpu_units, r.memory_mb, r.ready_at
+      select r.job_id, r.org_id, r.type, r.cpu_units, r.memory_mb, r.ready_at
       from ready_jobs r
       where ${BIG}
         and r.lane < 5000
@@ -51,7 +53,7 @@ export const reserveCapacity = (
       limit 1
     ),
     host as (
-      select big.job_id, w.worker_id, big.cpu_units, big.memory_mb
+      select big.job_id, big.org_id, w.worker_id, big.cpu_units, big.memory_mb
       from big
       join workers w
         on big.type = any (w.types)
@@ -67,8 +69,8 @@ export const reserveCapacity = (
       order by w.slots - w.running desc, w.worker_id
       limit 1
     )
-    insert into reservations (job_id, worker_id, cpu_units, memory_mb)
-    select job_id, worker_id, cpu_units, memory_mb
+    insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb)
+    select job_id, org_id, worker_id, cpu_units, memory_mb
     from host
     returning job_id, worker_id`,
   values: [term, afterSeconds],

@@ -54,6 +54,13 @@ export type RefusedSubmission = {
   refusal: 'unknown_parent' | 'failed_parent'
 }
 
+export type SubmissionRow = SubmittedJob | RefusedSubmission
+
+/** What the statement answers: a row for each kind of job, and one for each dependency that it refuses. */
+type AnswerRow =
+  | (Omit<SubmittedJob, 'id'> & { kind: number; blocked: string[] | null })
+  | (Omit<RefusedSubmission, 'id'> & { kind: null })
+
 const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
 
 /**
@@ -61,43 +68,107 @@ const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
  * made by a member of its organisation.
  *
  * The prediction is the stream's running estimate as of this statement, else the type's, else the default.
+ *
+ * Jobs that are submitted together are mostly alike but for their ids and payloads. So what they have in common is
+ * sent, looked up and answered once, as a kind; `readSubmitted` puts the answer together.
  */
-export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJob | RefusedSubmission> => ({
-  name: 'submit-jobs',
-  text: `
-    with member as materialized (
-      select s.submission, m.org_id, m.user_id
-      from unnest($1::uuid[], $2::uuid[]) with ordinality as s (org_id, user_id, submission)
+export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
+  const { kinds, jobs, numbers, edges } = toKinds(submissions)
+  return {
+    name: 'submit-jobs',
+    text: TEXT,
+    values: [
+      JSON.stringify(kinds),
+      list(jobs.map(({ id }) => id)),
+      list(numbers),
+      jobs.map(({ payload }) => JSON.stringify(payload)),
+      list(edges.map(({ childId }) => childId)),
+      list(edges.map(({ parentId }) => parentId)),
+      list(edges.map(({ kind }) => kind)),
+      list(edges.map(({ inside }) => inside)),
+      DEFAULT_ESTIMATE.meanLog,
+      DEFAULT_ESTIMATE.deviationLog,
+      P90_DEVIATIONS,
+    ],
+  }
+}
+
+/** The rows of each submission's jobs, in their order, and those of its refusal. */
+export const readSubmitted = (
+  submissions: readonly Submission[],
+  rows: readonly AnswerRow[],
+): SubmissionRow[] => {
+  const { jobs, numbers } = toKinds(submissions)
+  const kinds = new Map(rows.flatMap((row) => (row.kind === null ? [] : [[row.kind, row]])))
+  const refusals = rows.flatMap((row) => (row.kind === null ? { ...row, id: null } : []))
+  const submitted = jobs.flatMap(({ id }, n) => {
+    const kind = kinds.get(numbers[n] ?? 0)
+    if (!kind) return []
+    const { kind: _, blocked, ...answer } = kind
+    return { ...answer, id, status: blocked?.includes(id) ? ('blocked' as const) : answer.status }
+  })
+  return [...submitted, ...refusals]
+}
+
+const toKinds = (submissions: readonly Submission[]) => {
+  const known = new Map<string, number>()
+  const kinds: object[] = []
+  const jobs: NewJob[] = []
+  const numbers: number[] = []
+  const edges: { childId: string; parentId: string; kind: number; inside: boolean }[] = []
+  for (const [i, { orgId, userId, jobs: members }] of submissions.entries()) {
+    let inside: Set<string> | undefined
+    for (const job of members) {
+      const { id, payload, depends_on, ...kind } = job
+      const key = `${i}\0${job.type}\0${job.name}\0${job.priority}\0${job.rank_base}\0${job.rank_slope}\0${job.timeout_seconds}\0${job.max_attempts}\0${job.initial_delay_seconds}\0${job.backoff_multiplier}\0${job.cpu_units}\0${job.memory_mb}\0${job.run_at}\0${job.deadline}\0${job.on_parent_failure}\0${job.tags.join('\0')}`
+      let number = known.get(key)
+      if (number === undefined) {
+        number = kinds.push({ ...kind, submission: i + 1, org_id: orgId, user_id: userId })
+        known.set(key, number)
+      }
+      jobs.push(job)
+      numbers.push(number)
+      if (depends_on.length === 0) continue
+      inside ??= new Set(members.map((member) => member.id))
+      for (const parentId of new Set(depends_on)) {
+        edges.push({ childId: id, parentId, kind: number, inside: inside.has(parentId) })
+      }
+    }
+  }
+  return { kinds, jobs, numbers, edges }
+}
+
+/** An array as Postgres writes it. For ids and numbers, which need no quoting. */
+const list = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`
+
+const TEXT = `
+    with request as materialized (
+      select k.*
+      from rows from (
+        jsonb_to_recordset($1::jsonb) as (
+          submission integer, org_id uuid, user_id uuid, type text, name text, priority text, tags text[],
+          timeout_seconds integer, max_attempts integer, initial_delay_seconds double precision,
+          backoff_multiplier double precision, cpu_units real, memory_mb integer, run_at timestamptz,
+          deadline timestamptz, on_parent_failure text, rank_base double precision, rank_slope real
+        )
+      ) with ordinality as k (
+        submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts, initial_delay_seconds,
+        backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base, rank_slope, number
+      )
       cross join lateral (
-        select org_id, user_id
+        select
         from memberships
-        where org_id = s.org_id
-          and user_id = s.user_id
+        where org_id = k.org_id
+          and user_id = k.user_id
         offset 0
       ) m
     ),
-    request as materialized (
-      select m.org_id, m.user_id, r.*
-      from rows from (
-        jsonb_to_recordset($3::jsonb) as (
-          submission integer, id uuid, type text, name text, payload jsonb, priority text, tags text[],
-          timeout_seconds integer, max_attempts integer, initial_delay_seconds double precision,
-          backoff_multiplier double precision, cpu_units real, memory_mb integer, run_at timestamptz,
-          deadline timestamptz, depends_on uuid[], on_parent_failure text, rank_base double precision, rank_slope real
-        )
-      ) with ordinality as r (
-        submission, id, type, name, payload, priority, tags, timeout_seconds, max_attempts, initial_delay_seconds,
-        backoff_multiplier, cpu_units, memory_mb, run_at, deadline, depends_on, on_parent_failure, rank_base, rank_slope,
-        position
-      )
-      join member m on m.submission = r.submission
-    ),
     dependency as materialized (
-      select distinct
-        r.submission, r.org_id, r.id as child_id, r.on_parent_failure, d.parent_id,
-        ((r.submission, d.parent_id) in (select submission, id from request)) is true as inside
-      from request r
-      cross join unnest(r.depends_on) as d (parent_id)
+      select
+        r.submission, r.org_id, r.on_parent_failure, ($5::uuid[])[n] as child_id, ($6::uuid[])[n] as parent_id,
+        ($8::boolean[])[n] as inside
+      from generate_series(1, cardinality($5::uuid[])) as n
+      join request r on r.number = ($7::integer[])[n]
     ),
     parent as materialized (
       select o.org_id, p.job_id, p.state
@@ -148,23 +219,12 @@ export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJ
       select jsonb_object_agg(${STREAM_IDENTITY}, id) as ids
       from new_stream
     ),
-    obstacles as materialized (
-      select jsonb_object_agg(child_id, remaining) as counts
-      from (
-        select d.child_id, count(*) as remaining
-        from dependency d
-        left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
-        where d.inside or p.state <> 'completed'
-        group by d.child_id
-      ) o
-    ),
     predicted as materialized (
       select
         r.*,
-        coalesce(r.mean_log, t.mean_log, $4::double precision) as log,
-        coalesce(r.deviation_log, t.deviation_log, $5::double precision) as spread,
-        case when r.mean_log is not null then 'stream' when t.type = r.type then 'type' else 'default' end as source,
-        coalesce(((select counts from obstacles) ->> r.id::text)::integer, 0) as remaining
+        coalesce(r.mean_log, t.mean_log, $9::double precision) as log,
+        coalesce(r.deviation_log, t.deviation_log, $10::double precision) as spread,
+        case when r.mean_log is not null then 'stream' when t.type = r.type then 'type' else 'default' end as source
       from located r
       left join lateral (
         select type, mean_log, deviation_log
@@ -175,18 +235,38 @@ export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJ
         limit 1
       ) t on true
     ),
-    placed as materialized (
+    kind as materialized (
       select
-        submission, position, org_id, id, user_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
+        number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
-        rank_slope, remaining, source,
+        rank_slope, source,
         coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id,
         exp(log) as predicted_ms,
-        exp(log + $6::double precision * spread) as predicted_p90_ms,
+        exp(log + $11::double precision * spread) as predicted_p90_ms,
         rank_base + rank_slope * log as rank,
-        deadline - exp(log + $6::double precision * spread) * interval '1 millisecond' as start_by,
-        (case when remaining > 0 then 'blocked' when run_at > now() then 'pending' else 'ready' end)::job_state as status
+        deadline - exp(log + $11::double precision * spread) * interval '1 millisecond' as start_by,
+        (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
       from predicted
+    ),
+    obstacle as materialized (
+      select d.child_id, count(*)::integer as remaining
+      from dependency d
+      left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
+      where d.inside or p.state <> 'completed'
+      group by d.child_id
+    ),
+    obstacles as materialized (
+      select jsonb_object_agg(child_id, remaining) as counts
+      from obstacle
+    ),
+    placed as materialized (
+      select
+        n as position, ($2::uuid[])[n] as id, ($3::integer[])[n] as number,
+        case
+          when (select counts from obstacles) is null then 0
+          else coalesce(((select counts from obstacles) ->> ($2::uuid[])[n]::text)::integer, 0)
+        end as remaining
+      from generate_series(1, cardinality($2::uuid[])) as n
     ),
     job as (
       insert into jobs (
@@ -195,10 +275,11 @@ export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJ
         predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
       )
       select
-        org_id, id, user_id, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
-        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-        predicted_ms, predicted_p90_ms, source, rank_base, rank_slope
-      from placed
+        k.org_id, j.id, k.user_id, k.stream_id, k.type, k.name, j.payload, k.priority, k.tags, k.timeout_seconds,
+        k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb, k.run_at, k.deadline,
+        k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base, k.rank_slope
+      from unnest($2::uuid[], $3::integer[], $4::jsonb[]) as j (id, number, payload)
+      join kind k on k.number = j.number
     ),
     edge as (
       insert into job_dependencies (parent_id, child_id, org_id)
@@ -208,47 +289,64 @@ export const submitJobs = (submissions: readonly Submission[]): Query<SubmittedJ
     ),
     blocked as (
       insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
-      select id, org_id, remaining, on_parent_failure
-      from placed
-      where status = 'blocked'
+      select j.id, k.org_id, j.remaining, k.on_parent_failure
+      from placed j
+      join kind k on k.number = j.number
+      where j.remaining > 0
     ),
     pending as (
       insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
-      select id, org_id, status, 0, run_at
-      from placed
-      where status = 'pending'
+      select j.id, k.org_id, k.status, 0, k.run_at
+      from placed j
+      join kind k on k.number = j.number
+      where j.remaining = 0
+        and k.status = 'pending'
     ),
     ready as (
       insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
-      select id, org_id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
-      from placed
-      where status = 'ready'
-      order by position
+      select
+        j.id, k.org_id, k.stream_id, k.type, lane_of(k.rank), 0, k.cpu_units, k.memory_mb, k.predicted_ms, k.start_by
+      from placed j
+      join kind k on k.number = j.number
+      where j.remaining = 0
+        and k.status = 'ready'
+      order by j.position
     ),
     event as (
       ${INSERT_EVENTS}
       from (
         select
-          org_id, id as job_id, status as state, 0 as attempt,
-          case when start_by < now() then 'deadline_at_risk' end as reason, now() as at
-        from placed
+          k.org_id, j.id as job_id, case when j.remaining > 0 then 'blocked' else k.status end as state, 0 as attempt,
+          case when k.start_by < greatest(now(), k.run_at) then 'deadline_at_risk' end as reason, now() as at
+        from placed j
+        join kind k on k.number = j.number
       ) transition
       group by org_id
     )
     select
-      submission, id, status, now() as created_at, predicted_ms, predicted_p90_ms, source as prediction_source,
-      null::integer as model_version, rank, coalesce(start_by < now(), false) as deadline_at_risk,
-      null::uuid as child_id, null::uuid as parent_id, null as refusal
-    from placed
+      number::integer as kind, submission, status, now() as created_at, predicted_ms, predicted_p90_ms,
+      source as prediction_source, null::integer as model_version, rank,
+      coalesce(start_by < greatest(now(), run_at), false) as deadline_at_risk,
+      (select array_agg(child_id) from obstacle) as blocked, null::uuid as child_id, null::uuid as parent_id,
+      null as refusal
+    from kind
     union all
-    select submission, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
-    from refusal`,
-  values: [
-    submissions.map(({ orgId }) => orgId),
-    submissions.map(({ userId }) => userId),
-    JSON.stringify(submissions.flatMap(({ jobs }, i) => jobs.map((job) => ({ ...job, submission: i + 1 })))),
-    DEFAULT_ESTIMATE.meanLog,
-    DEFAULT_ESTIMATE.deviationLog,
-    P90_DEVIATIONS,
-  ],
+    select null, submission, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
+    from refusal`
+
+/** What `submitJobs` has answered, or would have, for one submission that was committed. */
+export const findSubmitted = ({ orgId, jobs }: Submission): Query<SubmissionRow> => ({
+  name: 'find-submitted',
+  text: `
+    select
+      1 as submission, id, case when status in ('pending', 'blocked') then status else 'ready' end as status, created_at,
+      predicted_ms, predicted_p90_ms, prediction_source, model_version, rank,
+      coalesce(
+        deadline - predicted_p90_ms * interval '1 millisecond' < greatest(created_at, run_at),
+        false
+      ) as deadline_at_risk
+    from job_overview
+    where org_id = $1::uuid
+      and id = any ($2::uuid[])`,
+  values: [orgId, jobs.map(({ id }) => id)],
 })

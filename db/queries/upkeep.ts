@@ -70,13 +70,13 @@ export const reclaimExpiredLeases = (
       delete from leases
       where token = any (array(select token from expired))
     ),
-    -- Not those that went on from there: ended, given back, or claimed again.
+    -- Of the jobs that it does not hold any more, a lease names only completed ones.
     held as materialized (
       select e.worker_id, h.job_id, h.org_id, h.attempt, h.started_at
       from expired e
       cross join lateral unnest(e.job_ids, e.org_ids, e.attempts, e.started_ats)
         as h (job_id, org_id, attempt, started_at)
-      join held_jobs k on k.token = e.token and k.job_id = h.job_id
+      where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
     ),
     judged as materialized (
       select

@@ -17,7 +17,8 @@ export const SMALLEST_STEP = 0.1
 export const REACH_DEVIATIONS = 3
 export const LEAST_REACH = 0.3
 
-export const SHORTEST_MS = 0.1
+/** What runs shorter differs by noise only, and costs the queue as much. */
+export const SHORTEST_MS = 1
 export const LEAST_DEVIATION = 0.01
 
 /** Executions of one stream that ended together: how many, their mean ln(runtime), and how far they lie around it. */
@@ -59,8 +60,12 @@ export const foldSample = (estimate: Estimate, sample: Sample): Estimate => {
   return {
     runs: runs + m,
     meanLog: meanLog + step * surprise,
-    deviationLog: Math.max(deviationLog + step * (Math.abs(surprise) + spreadLog - deviationLog), LEAST_DEVIATION),
+    deviationLog: Math.max(
+      deviationLog + step * (Math.abs(surprise) + spreadLog - deviationLog),
+      LEAST_DEVIATION,
+    ),
   }
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length

@@ -30,3 +30,5 @@ export const JOB_STATES = [
 export type JobState = (typeof JOB_STATES)[number]
 
 export const FINISHED_STATES = ['completed', 'failed', 'cancelled'] as const satisfies readonly JobState[]
+
+export const isFinished = (state: JobState): boolean => FINISHED_STATES.some((finished) => finished === state)

@@ -6,6 +6,8 @@ import { createRouter } from '../http/validation.ts'
 const TAGS = [
   { name: 'auth', description: 'Accounts and sign-in.' },
   { name: 'jobs', description: 'Submit jobs and watch them.' },
+  { name: 'dead letters', description: 'Jobs that failed for good, by their error.' },
+  { name: 'queue', description: 'Pause and resume.' },
   { name: 'operations', description: 'For probes and operators.' },
 ]
 

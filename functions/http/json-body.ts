@@ -4,8 +4,15 @@ import type { AppEnv } from '../context.ts'
 import { ProblemError } from './problem.ts'
 import { findUnstorable } from './storable.ts'
 
-const MAX_BODY_BYTES = 256 * 1024
-const MAX_DEPTH = 32
+const KIB = 1024
+
+export type BodyLimits = { maxBytes: number; maxDepth: number }
+
+const JOB_LIMITS: BodyLimits = { maxBytes: 256 * KIB, maxDepth: 32 }
+
+/** A job of a batch stands two levels deeper than one that is sent alone. */
+export const BATCH_LIMITS: BodyLimits = { maxBytes: 5 * KIB * KIB, maxDepth: JOB_LIMITS.maxDepth + 2 }
+
 /** What hono's validator takes for JSON, no more: it passes over a body of another type. */
 const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
 
@@ -13,20 +20,20 @@ const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
  * Route middleware that reads and checks a JSON body first: media type, size, encoding, syntax, depth, and text
  * that Postgres can hold. Routes then validate the shape.
  */
-export const jsonBody = (): MiddlewareHandler<AppEnv> => {
-  const limitSize = bodyLimit({ maxSize: MAX_BODY_BYTES, onError: refuseSize })
+export const jsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
+  const limitSize = bodyLimit({ maxSize: limits.maxBytes, onError: () => refuseSize(limits) })
   return (c, next) =>
     limitSize(c, async () => {
       if (!JSON_TYPE.test(c.req.header('content-type') ?? '')) {
         throw new ProblemError('unsupported-media-type', 'Send the body as content-type: application/json.')
       }
-      checkJson(parseJson(await c.req.arrayBuffer()))
+      checkJson(parseJson(await c.req.arrayBuffer()), limits)
       await next()
     })
 }
 
-const refuseSize = (): never => {
-  throw new ProblemError('body-too-large', `A body may have ${MAX_BODY_BYTES / 1024} KiB.`)
+const refuseSize = ({ maxBytes }: BodyLimits): never => {
+  throw new ProblemError('body-too-large', `A body may have ${maxBytes / KIB} KiB.`)
 }
 
 const parseJson = (bytes: ArrayBuffer): unknown => {
@@ -52,10 +59,10 @@ const keepLongNumbers = (_key: string, value: unknown, context?: { source?: stri
   return isInteger && !Number.isSafeInteger(value) ? Number.NaN : value
 }
 
-const checkJson = (body: unknown): void => {
-  const found = findUnstorable(body, MAX_DEPTH)
+const checkJson = (body: unknown, { maxDepth }: BodyLimits): void => {
+  const found = findUnstorable(body, maxDepth)
   if (found?.reason === 'depth') {
-    throw new ProblemError('malformed-body', `The body is nested deeper than ${MAX_DEPTH} levels.`)
+    throw new ProblemError('malformed-body', `The body is nested deeper than ${maxDepth} levels.`)
   }
   if (found) {
     throw new ProblemError('invalid-request', 'The body holds a value that cannot be stored unchanged.', {

@@ -20,6 +20,9 @@ const problemSchema = z
   })
   .openapi('Problem', { description: 'What went wrong (RFC 9457).' })
 
+/** Of routes that need an access token. */
+export const SECURITY = [{ bearer: [] }]
+
 type ProblemResponses = Record<
   number,
   { description: string; content: { 'application/problem+json': { schema: typeof problemSchema } } }
@@ -51,3 +54,13 @@ export const jsonRequest = <Schema extends z.ZodType>(schema: Schema) => ({
 
 /** Time as the API writes it: ISO 8601 in UTC. */
 export const timestamp = z.iso.datetime().openapi({ example: '2026-11-16T09:30:00.000Z' })
+
+const isStorableTime = (text: string): boolean => {
+  const year = new Date(text).getUTCFullYear()
+  return year >= 1970 && year <= 9999
+}
+
+/** Time as the API reads it: RFC 3339, with any offset. */
+export const time = z.iso
+  .datetime({ offset: true })
+  .refine(isStorableTime, 'must be between the years 1970 and 9999 in UTC')

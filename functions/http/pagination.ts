@@ -1,27 +1,28 @@
 import { z } from '@hono/zod-openapi'
 
 /** Keyset pagination: a cursor is the key of the last row seen, in a form that clients do not pick apart. */
-export const pageQuery = (position: z.ZodType<string>) =>
-  z.strictObject({
-    cursor: z
-      .string()
-      .max(200)
-      .transform((cursor, ctx) => {
-        const parsed = position.safeParse(decode(cursor))
-        if (parsed.success) return parsed.data
-        ctx.addIssue({ code: 'custom', message: 'Is not a cursor of this list' })
-        return z.NEVER
-      })
-      .optional()
-      .openapi({ type: 'string', description: '`next_cursor` of the page before.' }),
-    limit: z
-      .string()
-      .regex(/^\d{1,3}$/, 'Must be a whole number from 1 to 200')
-      .transform(Number)
-      .refine((limit) => limit >= 1 && limit <= 200, 'Must be a whole number from 1 to 200')
-      .default(50)
-      .openapi({ type: 'integer', minimum: 1, maximum: 200 }),
-  })
+export const pageFields = (position: z.ZodType<string>) => ({
+  cursor: z
+    .string()
+    .max(200)
+    .transform((cursor, ctx) => {
+      const parsed = position.safeParse(decode(cursor))
+      if (parsed.success) return parsed.data
+      ctx.addIssue({ code: 'custom', message: 'Is not a cursor of this list' })
+      return z.NEVER
+    })
+    .optional()
+    .openapi({ type: 'string', description: '`next_cursor` of the page before.' }),
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, 'Must be a whole number from 1 to 200')
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= 200, 'Must be a whole number from 1 to 200')
+    .default(50)
+    .openapi({ type: 'integer', minimum: 1, maximum: 200 }),
+})
+
+export const pageQuery = (position: z.ZodType<string>) => z.strictObject(pageFields(position))
 
 export const pageOf = <Item extends z.ZodType>(item: Item) =>
   z.object({ items: z.array(item), next_cursor: z.string().nullable() })

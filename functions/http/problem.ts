@@ -8,10 +8,15 @@ export const PROBLEMS = {
   'refresh-token-invalid': { status: 401, title: 'The refresh token is not valid' },
   'not-found': { status: 404, title: 'Not found' },
   'username-taken': { status: 409, title: 'The username is taken' },
+  'already-finished': { status: 409, title: 'The job has already finished' },
+  'not-retryable': { status: 409, title: 'The job cannot be retried now' },
   'body-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'Send JSON' },
   'invalid-request': { status: 422, title: 'The request does not fit' },
   'unknown-job-type': { status: 422, title: 'No worker handles this type' },
+  'unknown-dependency': { status: 422, title: 'A job that it depends on does not exist' },
+  'failed-dependency': { status: 422, title: 'A job that it depends on has failed or was cancelled' },
+  'dependency-cycle': { status: 422, title: 'Jobs depend on each other in a circle' },
   'internal-error': { status: 500, title: 'Something broke on our side' },
   'database-unavailable': { status: 503, title: 'The database does not answer' },
   'not-ready': { status: 503, title: 'Not ready to serve' },
@@ -35,7 +40,7 @@ export class ProblemError extends Error {
   constructor(
     slug: ProblemSlug,
     detail: string,
-    options: { errors?: ProblemReason[]; headers?: Record<string, string> } = {},
+    options: { errors?: readonly ProblemReason[]; headers?: Record<string, string> } = {},
   ) {
     super(detail)
     this.name = 'ProblemError'

@@ -1,7 +1,7 @@
 import { type Hook, OpenAPIHono } from '@hono/zod-openapi'
 import { z } from 'zod'
 import type { AppEnv } from '../context.ts'
-import { ProblemError, type ProblemReason, toPointer } from './problem.ts'
+import { ProblemError, type ProblemReason, type ProblemSlug, toPointer } from './problem.ts'
 
 // Said of a field, as in "#/name is required".
 z.config({
@@ -28,17 +28,21 @@ const refuseInvalid: Hook<unknown, AppEnv, string, void> = (result) => {
 export const invalidRequest = (
   place: ProblemReason['in'],
   issues: readonly z.core.$ZodIssue[],
-): ProblemError => {
-  const errors = issues.flatMap((issue) => toReasons(place, issue))
-  const first = errors[0]
-  const detail = first ? `${first.pointer} ${first.detail}` : 'The request does not fit.'
-  return new ProblemError(
+): ProblemError =>
+  problemAt(
     'invalid-request',
-    errors.length > 1 ? `${detail} (and ${errors.length - 1} more)` : detail,
-    {
-      errors,
-    },
+    issues.flatMap((issue) => toReasons(place, issue)),
   )
+
+/** A batch of a thousand jobs can be wrong in thousands of places: nobody reads on after these. */
+const MAX_REASONS = 50
+
+/** A problem whose detail is its first reason and how many more there are. */
+export const problemAt = (slug: ProblemSlug, reasons: readonly ProblemReason[]): ProblemError => {
+  const [first] = reasons
+  const detail = first ? `${first.pointer} ${first.detail}` : 'The request does not fit.'
+  const more = reasons.length > 1 ? ` (and ${reasons.length - 1} more)` : ''
+  return new ProblemError(slug, detail + more, { errors: reasons.slice(0, MAX_REASONS) })
 }
 
 const toReasons = (place: ProblemReason['in'], issue: z.core.$ZodIssue): ProblemReason[] => {

@@ -1,5 +1,6 @@
 import type { z } from '@hono/zod-openapi'
 import type { JobRow, JobSummaryRow } from '../../db/queries/jobs.ts'
+import { priorityScore } from '../../db/rules/priority.ts'
 import type { job, jobSummary } from './schemas.ts'
 
 /** Rows as the API shows them. */
@@ -11,6 +12,14 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   type: row.type,
   status: row.status,
   priority: row.priority,
+  priority_score: round(priorityScore(row.rank), 4),
+  prediction: {
+    p50_ms: round(row.predicted_ms, 1),
+    p90_ms: round(row.predicted_p90_ms, 1),
+    source: row.prediction_source,
+    model_version: row.model_version,
+  },
+  resources: { cpu_units: row.cpu_units, memory_mb: row.memory_mb },
   tags: row.tags,
   timeout_seconds: row.timeout_seconds,
   retry: {
@@ -19,8 +28,12 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
     backoff_multiplier: row.backoff_multiplier,
   },
   run_at: row.run_at?.toISOString() ?? null,
+  deadline: row.deadline?.toISOString() ?? null,
+  deadline_at_risk: row.deadline_at_risk,
+  on_parent_failure: row.on_parent_failure,
   attempts: row.attempts,
   worker_id: row.worker_id,
+  progress: viewProgress(row),
   error: row.error,
   created_at: row.created_at.toISOString(),
   started_at: row.started_at?.toISOString() ?? null,
@@ -30,5 +43,12 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
 export const viewJob = (row: JobRow): z.output<typeof job> => ({
   ...viewSummary(row),
   payload: row.payload,
+  depends_on: row.depends_on,
   result: row.result ?? null,
 })
+
+/** A handler that has only kept a checkpoint has said nothing about its progress. */
+const viewProgress = ({ progress, progress_note }: JobSummaryRow): z.output<typeof jobSummary>['progress'] =>
+  progress === null && progress_note === null ? null : { fraction: progress, note: progress_note }
+
+const round = (value: number, digits: number): number => Number(value.toFixed(digits))

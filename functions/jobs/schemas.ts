@@ -2,52 +2,19 @@ import { z } from '@hono/zod-openapi'
 import { JOB_STATES } from '../../db/rules/job-states.ts'
 import { LOG_LEVELS } from '../../db/rules/log-levels.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
-import { DEFAULT_RETRY } from '../../db/rules/retry.ts'
 import { timestamp } from '../http/openapi.ts'
 
-const isObject = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+const failure = z.object({ code: z.string(), message: z.string() })
 
-const isStorableTime = (text: string): boolean => {
-  const year = new Date(text).getUTCFullYear()
-  return year >= 1970 && year <= 9999
-}
-
-/** Any JSON object, passed on as it came: z.record would copy it key by key. */
-const payload = z
-  .custom<Record<string, unknown>>(isObject, 'Must be a JSON object')
-  .openapi({ type: 'object', example: { url: 'https://example.com/' } })
-
-const type = z.string().min(1).max(64).openapi({ example: 'http' })
-const name = z.string().min(1).max(200).openapi({ example: 'nightly-report' })
-const tags = z.array(z.string().min(1).max(64)).max(20)
-const timeoutSeconds = z.int().min(1).max(604_800)
-const priority = z.enum(PRIORITIES)
-
-const retry = z.strictObject({
-  max_attempts: z.int().min(1).max(100).default(DEFAULT_RETRY.maxAttempts),
-  initial_delay_seconds: z.number().min(0).max(3600).default(DEFAULT_RETRY.initialDelaySeconds),
-  backoff_multiplier: z.number().min(1).max(10).default(DEFAULT_RETRY.backoffMultiplier),
+const prediction = z.object({
+  p50_ms: z.number().openapi({ description: 'Half of such attempts take no longer.' }),
+  p90_ms: z.number().openapi({ description: 'Nine of ten such attempts take no longer.' }),
+  source: z.enum(['lstm', 'stream', 'type', 'default']).openapi({
+    description:
+      'What it was learned from: a model, runs of the same name, runs of the type, or nothing yet.',
+  }),
+  model_version: z.int().nullable(),
 })
-
-export const newJob = z
-  .strictObject({
-    name: name.openapi({ description: 'Jobs of one type and name are runs of the same thing.' }),
-    type: type.openapi({ description: 'Which handler runs it.' }),
-    payload: payload.openapi({ description: "The handler's input; its schema is the handler's." }),
-    priority: priority.default('normal'),
-    tags: tags.default([]),
-    timeout_seconds: timeoutSeconds.optional().openapi({ description: 'Ends an attempt that runs longer.' }),
-    retry: retry
-      .prefault({})
-      .openapi({ description: 'Exponential backoff with full jitter, at most an hour.' }),
-    run_at: z.iso
-      .datetime({ offset: true })
-      .refine(isStorableTime, 'must be between the years 1970 and 9999 in UTC')
-      .optional()
-      .openapi({ description: 'Not before this time.', example: '2026-11-16T18:00:00Z' }),
-  })
-  .openapi('NewJob')
 
 const summaryFields = {
   id: z.uuid(),
@@ -56,7 +23,12 @@ const summaryFields = {
   name: z.string(),
   type: z.string(),
   status: z.enum(JOB_STATES),
-  priority,
+  priority: z.enum(PRIORITIES),
+  priority_score: z.number().min(0).max(1).openapi({
+    description: 'How soon its turn comes, 1 being the soonest: from its priority and its prediction.',
+  }),
+  prediction: prediction.openapi({ description: 'The runtime of an attempt, as predicted at submission.' }),
+  resources: z.object({ cpu_units: z.number(), memory_mb: z.int() }),
   tags: z.array(z.string()),
   timeout_seconds: z.int().nullable(),
   retry: z.object({
@@ -65,9 +37,18 @@ const summaryFields = {
     backoff_multiplier: z.number(),
   }),
   run_at: timestamp.nullable(),
+  deadline: timestamp.nullable(),
+  deadline_at_risk: z.boolean().openapi({
+    description: 'Started now, it would probably end after its deadline. Of a finished job: it did.',
+  }),
+  on_parent_failure: z.enum(['fail', 'wait']),
   attempts: z.int().openapi({ description: 'Tries so far, a running one included.' }),
   worker_id: z.string().nullable(),
-  error: z.object({ code: z.string(), message: z.string() }).nullable(),
+  progress: z
+    .object({ fraction: z.number().min(0).max(1).nullable(), note: z.string().nullable() })
+    .nullable()
+    .openapi({ description: 'What the handler says about how far it is.' }),
+  error: failure.nullable(),
   created_at: timestamp,
   started_at: timestamp
     .nullable()
@@ -81,6 +62,7 @@ export const job = z
   .object({
     ...summaryFields,
     payload: z.record(z.string(), z.unknown()),
+    depends_on: z.array(z.uuid()),
     result: z.unknown().openapi({ description: 'What the handler returned.' }),
   })
   .openapi('Job')
@@ -93,3 +75,18 @@ export const logLine = z
     attempt: z.int(),
   })
   .openapi('LogLine')
+
+export const attempt = z
+  .object({
+    attempt: z.int(),
+    outcome: z.enum(['running', 'completed', 'failed', 'lost', 'snoozed', 'cancelled']).openapi({
+      description:
+        '`lost`: its worker stopped answering. `snoozed`: the handler asked for a later time; it does not count.',
+    }),
+    error: failure.nullable(),
+    worker_id: z.string(),
+    started_at: timestamp,
+    finished_at: timestamp.nullable(),
+    runtime_ms: z.int().nullable(),
+  })
+  .openapi('Attempt')

@@ -160,8 +160,8 @@ test('what belongs to a paused organisation or type is passed over', async () =>
 test('deadline, age and reservation respect a pause as well', async () => {
   const [id] = await submit({ name: 'paused', deadline: inSeconds(1) })
   await database.sql(
-    `insert into reservations (job_id, worker_id, cpu_units, memory_mb) values ($1, 'worker-1', 1, 64)`,
-    [id],
+    `insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb) values ($1, $2, 'worker-1', 1, 64)`,
+    [id, tenant.orgId],
   )
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
   for (const order of ['rank', 'age'] as const)

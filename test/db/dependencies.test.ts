@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { type RefusedSubmission, type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
+import type { RefusedSubmission, SubmittedJob } from '../../db/queries/submission.ts'
 import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -17,6 +17,7 @@ import {
   retrying,
   seedJobs,
   seedTenant,
+  submitAll,
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
@@ -39,7 +40,7 @@ const submit = async (...overrides: Parameters<typeof newJob>[0][]): Promise<[st
   return [first, ...rest]
 }
 const trySubmit = async (...overrides: Parameters<typeof newJob>[0][]): Promise<RefusedSubmission[]> => {
-  const rows = await database.run(submitJobs([{ ...tenant, jobs: overrides.map(newJob) }]))
+  const rows = await submitAll(database.run, [{ ...tenant, jobs: overrides.map(newJob) }])
   return rows.filter((row): row is RefusedSubmission => row.id === null)
 }
 /** Claims all that is ready and ends it; the names, in order of name. */
@@ -184,12 +185,10 @@ test('a job of another organisation is an unknown parent', async () => {
 test('a member of another submission is an unknown parent, also in the same statement', async () => {
   const parent = newJob()
   const child = newJob({ depends_on: [parent.id] })
-  const rows = await database.run(
-    submitJobs([
-      { ...tenant, jobs: [parent] },
-      { ...tenant, jobs: [child] },
-    ]),
-  )
+  const rows = await submitAll(database.run, [
+    { ...tenant, jobs: [parent] },
+    { ...tenant, jobs: [child] },
+  ])
   const [accepted] = rows.filter((row): row is SubmittedJob => row.id !== null)
   const [refused] = rows.filter((row): row is RefusedSubmission => row.id === null)
   assert.deepEqual([accepted?.id, refused?.submission, refused?.refusal], [parent.id, 2, 'unknown_parent'])
@@ -236,7 +235,7 @@ const race = async (rounds: number, finish: typeof completed | typeof failed) =>
     const { claimed } = await exchange(database.run, { claim: { limit: 1 } })
     const child = newJob({ type: 'child', depends_on: [parent] })
     const [rows] = await Promise.all([
-      database.run(submitJobs([{ ...tenant, jobs: [child] }])),
+      submitAll(database.run, [{ ...tenant, jobs: [child] }]),
       end(database.run, ...claimed.map((job) => finish(job))),
     ])
     const refusals = rows.filter((row): row is RefusedSubmission => row.id === null)

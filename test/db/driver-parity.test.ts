@@ -3,21 +3,30 @@ import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { findAccount, registerAccount } from '../../db/queries/accounts.ts'
+import { listAttempts } from '../../db/queries/attempts.ts'
+import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
+import { listDeadLetters } from '../../db/queries/dead-letters.ts'
 import { type ClaimedJob, getRetryPolicies } from '../../db/queries/exchange.ts'
 import { describeGates, parkJobs, unparkJobs } from '../../db/queries/gates.ts'
+import type { JobFilter } from '../../db/queries/job-filter.ts'
+import { countJobs, listJobIds, listJobs } from '../../db/queries/job-list.ts'
 import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
+import { getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
+import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import { rotateRefreshToken, startRefreshFamily } from '../../db/queries/refresh-tokens.ts'
+import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
+import { retryJobs } from '../../db/queries/retries.ts'
 import { schemaVersion } from '../../db/queries/schema-version.ts'
-import { submitJobs } from '../../db/queries/submission.ts'
+import { findSubmitted, submitJobs } from '../../db/queries/submission.ts'
 import {
   estimateTypes,
   markSilentWorkers,
@@ -32,9 +41,6 @@ import { exchange, held, newJob } from '../support/jobs.ts'
 
 /** They need a session of their own, and so have no meaning over HTTP. */
 const TCP_ONLY = ['listen', 'try-to-lead', 'confirm-term', 'end-silent-leader']
-
-/** Statements of sources that are still written for the tables of the release before. */
-const AWAITED = ['db/queries/jobs.ts']
 
 const id = (n: number): string => `019a8000-0000-7000-8000-${String(n).padStart(12, '0')}`
 const TENANT = { orgId: id(1), userId: id(2) }
@@ -206,8 +212,52 @@ const playRegistry = async ({ play, sql }: Stage): Promise<void> => {
   await play(markSilentWorkers(term, 10))
 }
 
+const playActions = async ({ play }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  await play(cancelJobs(orgId, [id(13), id(16), id(99)]))
+  await play(retryJobs(orgId, [id(16), id(14), id(99)]))
+  await play(pauseQueue(orgId, userId, null))
+  await play(pauseQueue(orgId, userId, 'test'))
+  await play(listPauses(orgId))
+  await play(resumeQueue(orgId, null))
+  await play(resumeQueue(orgId, 'test'))
+}
+
+const playLists = async ({ play }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  for (let n = 11; n <= 16; n++) await play(getJob(orgId, id(n)))
+  await play(getJob(id(5), id(11)))
+  await play(findSubmitted({ ...TENANT, jobs: [newJob({ id: id(14) }), newJob({ id: id(99) })] }))
+  const filters: JobFilter[] = [
+    {},
+    { statuses: ['ready', 'running', 'failed', 'cancelled'] },
+    { type: 'test', name: TEXT },
+    { tag: TEXT, priority: 'high', createdBy: userId },
+    { createdAfter: new Date('2020-01-01'), createdBefore: new Date('2999-01-01') },
+  ]
+  for (const filter of filters) {
+    await play(listJobs({ orgId, filter, before: null, limit: 2 }))
+    await play(listJobIds({ orgId, filter, before: id(14), limit: 10 }))
+    await play(countJobs(orgId, filter, 3))
+  }
+  await play(listAttempts({ orgId, jobId: id(12), after: null, limit: 10 }))
+  await play(listDeadLetters({ orgId, after: null, limit: 10 }))
+  await play(listDeadLetters({ orgId, type: 'test', name: TEXT, after: null, limit: 10 }))
+  await play(listWorkers({ after: null, limit: 10 }))
+  await play(getLeader())
+}
+
 /** In order: each goes on from what the one before left. A new area is one more function. */
-const SCENARIO = [playOperations, playAccounts, playSubmission, playExecution, playLeaderDuties, playRegistry]
+const SCENARIO = [
+  playOperations,
+  playAccounts,
+  playSubmission,
+  playExecution,
+  playLeaderDuties,
+  playRegistry,
+  playActions,
+  playLists,
+]
 
 /** The answers by statement, with what differs by nature put aside. */
 const playScenario = async (run: Run, database: TestDatabase): Promise<Map<string, unknown[]>> => {
@@ -226,6 +276,7 @@ const stable = (value: unknown): unknown => {
   const thisYear = new Date().getUTCFullYear()
   if (value instanceof Date) return value.getUTCFullYear() === thisYear ? 'now' : value
   if (typeof value === 'string' && value.startsWith(`${thisYear}-`)) return 'now as text'
+  if (typeof value === 'string' && /^1[89]\d{14}$/.test(value)) return 'now in microseconds'
   if (Array.isArray(value)) return value.map(stable)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, stable(child)]))
@@ -246,21 +297,19 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
   const actual = await playScenario(runFromWorkerd, overHttp)
   assert.deepEqual(actual, expected)
 
-  const exchanges = [...expected.keys()].filter((name) => name.startsWith('exchange-jobs-'))
+  const played = [...expected.keys()]
+  const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
   assert.equal(exchanges.length, 16, 'the exchange in all its forms')
-  const all = await everyStatementName()
-  assert.deepEqual(
-    [...[...expected.keys()].filter((name) => !name.startsWith('exchange-jobs-')), ...TCP_ONLY].sort(),
-    all,
-    'the scenario plays every statement of db/queries',
-  )
+  for (const name of await everyStatementName()) {
+    const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
+    assert.notEqual(plays, TCP_ONLY.includes(name), `the scenario plays ${name}`)
+  }
 })
 
-/** Statement names as they stand in the sources: a new one must join the scenario. */
+/** Names as they stand in the sources, as far as they are fixed: a new statement must join the scenario. */
 const everyStatementName = async (): Promise<string[]> => {
-  const files = globSync('db/queries/*.ts').filter((file) => !AWAITED.includes(file))
-  const sources = await Promise.all(files.map((file) => readFile(file, 'utf8')))
-  return sources
-    .flatMap((source) => [...source.matchAll(/^\s+name: '([\w-]+)'/gm)].map(([, name]) => name ?? ''))
-    .sort()
+  const sources = await Promise.all(globSync('db/queries/*.ts').map((file) => readFile(file, 'utf8')))
+  const names = sources.flatMap((source) => [...source.matchAll(/^\s+name: ['`]([\w-]+)/gm)])
+  assert.ok(names.length > 40)
+  return names.map(([, name]) => name ?? '')
 }

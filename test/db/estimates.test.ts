@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
-import { type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
+import type { SubmittedJob } from '../../db/queries/submission.ts'
 import { estimateTypes } from '../../db/queries/upkeep.ts'
 import {
   DEFAULT_ESTIMATE,
@@ -23,6 +23,7 @@ import {
   retrying,
   seedJobs,
   seedTenant,
+  submitAll,
   type Tenant,
 } from '../support/jobs.ts'
 
@@ -41,7 +42,7 @@ beforeEach(async () => {
 })
 
 const submit = async (...overrides: Parameters<typeof newJob>[0][]): Promise<SubmittedJob[]> =>
-  (await database.run(submitJobs([{ ...tenant, jobs: overrides.map(newJob) }]))) as SubmittedJob[]
+  (await submitAll(database.run, [{ ...tenant, jobs: overrides.map(newJob) }])) as SubmittedJob[]
 /** Runs jobs of one name, which end together. */
 const runTogether = async (name: string, runtimesMs: number[]): Promise<void> => {
   await submit(...runtimesMs.map(() => ({ name })))
@@ -222,14 +223,24 @@ test('when an estimate moves, queued jobs of the stream move to their new lane',
 })
 
 test('a stream whose estimate changed by half has moved, one that wobbles has not', async () => {
-  const moved = async () => (await database.sql('select moved from streams'))[0]?.moved
+  const moved = async () => (await database.sql(`select moved from streams where name = 's'`))[0]?.moved
   await runTogether('s', [1_000])
+  // Streams are only looked at while there is an order to mend.
+  await submit({ type: 'other' }, { type: 'other', priority: 'low' })
   assert.equal(await moved(), true, 'what was never scored')
   await database.run(takeMovedStreams(term))
   await runTogether('s', [1_100, 900])
   assert.equal(await moved(), false)
   for (let n = 0; n < 6; n++) await runTogether('s', [10_000])
   assert.equal(await moved(), true)
+})
+
+test('while all queued jobs stand in one lane nothing is scored again', async () => {
+  await runTogether('s', [1_000])
+  await submit({ name: 's' }, { name: 's' })
+  assert.deepEqual(await database.run(takeMovedStreams(term)), [])
+  await submit({ name: 's', priority: 'low' })
+  assert.equal((await database.run(takeMovedStreams(term))).length, 1)
 })
 
 test('re-scoring goes on from where it stopped', async () => {

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
-import { submitJobs } from '../../db/queries/submission.ts'
 import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queries/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -20,6 +19,7 @@ import {
   seedJobs,
   seedTenant,
   snoozed,
+  submitAll,
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
@@ -228,7 +228,7 @@ test('the same end sent twice counts once', async () => {
 
 test('submission is all or nothing', async () => {
   const submission = { ...tenant, jobs: [newJob({ name: 'good' }), newJob({ name: '' })] }
-  await assert.rejects(database.run(submitJobs([submission])), /jobs_name_length/)
+  await assert.rejects(submitAll(database.run, [submission]), /jobs_name_length/)
   assert.deepEqual(await database.sql('select id from jobs'), [])
   assert.deepEqual(await database.sql('select job_id from ready_jobs'), [])
 })
@@ -236,12 +236,10 @@ test('submission is all or nothing', async () => {
 test('who is not a member of the organisation submits nothing, and disturbs no other submission', async () => {
   const stranger = await seedTenant(database.run)
   const good = newJob()
-  const rows = await database.run(
-    submitJobs([
-      { orgId: tenant.orgId, userId: stranger.userId, jobs: [newJob()] },
-      { ...tenant, jobs: [good] },
-    ]),
-  )
+  const rows = await submitAll(database.run, [
+    { orgId: tenant.orgId, userId: stranger.userId, jobs: [newJob()] },
+    { ...tenant, jobs: [good] },
+  ])
   assert.deepEqual(
     rows.map(({ submission, id }) => [submission, id]),
     [[2, good.id]],

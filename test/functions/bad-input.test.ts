@@ -30,7 +30,7 @@ afterEach(async () => assert.deepEqual(await database.sql(WRITTEN), [nothingWrit
 
 const job = { name: 'report', type: 'test', payload: {} }
 const send = (path: string, options: RequestOptions) =>
-  edge.request('POST', path, path === '/jobs' ? { token: account.token, ...options } : options)
+  edge.request('POST', path, path.startsWith('/jobs') ? { token: account.token, ...options } : options)
 const PATHS = ['/jobs', '/auth/register', '/auth/login', '/auth/refresh']
 
 test('malformed JSON is refused with 400', async () => {
@@ -109,6 +109,16 @@ test('wrong types are refused with 422 and the place of each', async () => {
     [{ ...job, run_at: '0000-01-01T00:00:00Z' }, '#/run_at'],
     [{ ...job, run_at: '9999-12-31T23:59:59-14:00' }, '#/run_at'],
     [{ ...job, run_at: '2026-01-01T00:00:00+24:00' }, '#/run_at'],
+    [{ ...job, deadline: 'soon' }, '#/deadline'],
+    [{ ...job, resources: { cpu_units: -1 } }, '#/resources/cpu_units'],
+    [{ ...job, resources: { cpu_units: 1025 } }, '#/resources/cpu_units'],
+    [{ ...job, resources: { cpu_units: 1e-50 } }, '#/resources/cpu_units'],
+    [{ ...job, resources: { memory_mb: 0.5 } }, '#/resources/memory_mb'],
+    [{ ...job, resources: { memory_mb: 1_048_577 } }, '#/resources/memory_mb'],
+    [{ ...job, depends_on: 'all' }, '#/depends_on'],
+    [{ ...job, depends_on: ['first'] }, '#/depends_on/0'],
+    [{ ...job, depends_on: Array.from({ length: 101 }, () => crypto.randomUUID()) }, '#/depends_on'],
+    [{ ...job, on_parent_failure: 'ignore' }, '#/on_parent_failure'],
   ]
   for (const [json, pointer] of wrong)
     assertProblem(await send('/jobs', { json }), 422, 'invalid-request', pointer)
@@ -136,6 +146,10 @@ test('unknown fields are refused with 422 and their name', async () => {
   const cases: [string, object, string][] = [
     ['/jobs', { ...job, colour: 'red' }, '#/colour'],
     ['/jobs', { ...job, org_id: crypto.randomUUID() }, '#/org_id'],
+    ['/jobs', { ...job, ref: 'me' }, '#/ref'],
+    ['/jobs', { ...job, resources: { gpu: 1 } }, '#/resources/gpu'],
+    ['/jobs/batch', { jobs: [job], atomic: true }, '#/atomic'],
+    ['/jobs/batch', { jobs: [{ ...job, id: crypto.randomUUID() }] }, '#/jobs/0/id'],
     ['/jobs', { ...job, retry: { attempts: 3 } }, '#/retry/attempts'],
     ['/auth/register', { username: 'grace', password: 'correct horse', role: 'admin' }, '#/role'],
     ['/auth/login', { username: 'grace', password: 'correct horse', admin: true }, '#/admin'],

@@ -48,6 +48,9 @@ test('a submitted job is committed, and read back as it was answered', async () 
     timeout_seconds: 60,
     retry: { max_attempts: 5, initial_delay_seconds: 0.5, backoff_multiplier: 1.5 },
     run_at: '2999-01-01T02:00:00+02:00',
+    deadline: '2999-01-01T03:00:00+02:00',
+    resources: { cpu_units: 0.3, memory_mb: 1024 },
+    on_parent_failure: 'wait',
   }
   const answer = await submit(full)
   assert.equal(answer.status, 201, answer.text)
@@ -56,9 +59,9 @@ test('a submitted job is committed, and read back as it was answered', async () 
   assert.deepEqual([body.status, body.attempts, body.result, body.error], ['pending', 0, null, null])
   assert.deepEqual([body.org_id, body.created_by], [ada.orgId, ada.userId])
   assert.equal(body.run_at, '2999-01-01T00:00:00.000Z')
-  for (const key of ['name', 'type', 'payload', 'priority', 'tags', 'timeout_seconds', 'retry'] as const) {
-    assert.deepEqual(body[key], full[key], key)
-  }
+  assert.equal(body.deadline, '2999-01-01T01:00:00.000Z')
+  const { run_at, deadline, ...asSent } = full
+  for (const [key, value] of Object.entries(asSent)) assert.deepEqual(body[key], value, key)
   const read = await get(`/jobs/${body.id}`)
   assert.equal(read.status, 200)
   assert.deepEqual(read.body, body)
@@ -83,6 +86,41 @@ test('what a job leaves out has sensible defaults', async () => {
     ['ready', 'normal', [], null, null],
   )
   assert.deepEqual(body.retry, { max_attempts: 3, initial_delay_seconds: 5, backoff_multiplier: 2 })
+  assert.deepEqual(body.resources, { cpu_units: 1, memory_mb: 64 })
+  assert.deepEqual(
+    [body.depends_on, body.on_parent_failure, body.deadline, body.deadline_at_risk, body.progress],
+    [[], 'fail', null, false, null],
+  )
+})
+
+test('a job is told its prediction and its place in the order', async () => {
+  const { body: first } = await submit({ ...minimal, name: 'unheard of' })
+  assert.deepEqual(first.prediction, {
+    p50_ms: 1000,
+    p90_ms: 10_014.2,
+    source: 'default',
+    model_version: null,
+  })
+  assert.equal(first.priority_score, 0.5)
+  await database.sql(
+    `update streams set runs = 9, mean_log = ln(200), deviation_log = 0.5 where name = 'unheard of'`,
+  )
+  const { body: learned } = await submit({ ...minimal, name: 'unheard of', priority: 'high' })
+  assert.deepEqual([learned.prediction.p50_ms, learned.prediction.source], [200, 'stream'])
+  assert.equal(learned.priority_score, 0.9756)
+  assert.deepEqual((await get(`/jobs/${learned.id}`)).body, learned)
+})
+
+test('a deadline that a job will probably miss is told at submission', async () => {
+  const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
+  const risk = async (json: object) => {
+    const { body } = await submit({ ...minimal, ...json })
+    assert.equal((await get(`/jobs/${body.id}`)).body.deadline_at_risk, body.deadline_at_risk)
+    return body.deadline_at_risk
+  }
+  assert.equal(await risk({ deadline: inSeconds(60) }), false)
+  assert.equal(await risk({ deadline: inSeconds(5) }), true, 'its 90th percentile is 10 s')
+  assert.equal(await risk({ deadline: inSeconds(60), run_at: inSeconds(55) }), true, 'it may start too late')
 })
 
 test('a trailing slash names the same resource', async () => {

@@ -71,15 +71,28 @@ test('the OpenAPI document describes every route with its answers', async () => 
     Object.keys(item as object).map((method) => `${method} ${path}`),
   )
   assert.deepEqual(operations.sort(), [
+    'get /dlq',
     'get /healthz',
     'get /jobs',
+    'get /jobs/scheduler/leader',
+    'get /jobs/workers',
     'get /jobs/{id}',
+    'get /jobs/{id}/attempts',
     'get /jobs/{id}/logs',
+    'get /queue',
     'get /readyz',
+    'patch /jobs/{id}/cancel',
     'post /auth/login',
     'post /auth/refresh',
     'post /auth/register',
+    'post /dlq/replay',
     'post /jobs',
+    'post /jobs/batch',
+    'post /jobs/bulk/cancel',
+    'post /jobs/bulk/retry',
+    'post /jobs/{id}/retry',
+    'post /queue/pause',
+    'post /queue/resume',
   ])
   const submit = body.paths['/jobs'].post
   assert.deepEqual(Object.keys(submit.responses), ['201', '400', '401', '413', '415', '422'])

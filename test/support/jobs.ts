@@ -10,7 +10,13 @@ import {
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
-import { type NewJob, submitJobs } from '../../db/queries/submission.ts'
+import {
+  type NewJob,
+  readSubmitted,
+  type Submission,
+  type SubmissionRow,
+  submitJobs,
+} from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
@@ -56,6 +62,10 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   ...rankTerms(overrides.priority ?? 'normal', overrides.timeout_seconds ?? null),
   ...overrides,
 })
+
+/** What the API does: the statement, and the answer put together. */
+export const submitAll = async (run: Run, submissions: readonly Submission[]): Promise<SubmissionRow[]> =>
+  readSubmitted(submissions, await run(submitJobs(submissions)))
 
 export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promise<string[]> => {
   await run(submitJobs([{ ...tenant, jobs }]))

@@ -7,7 +7,7 @@ import { JOB_TYPE } from './contender.ts'
 import { runWorker } from './worker-side.ts'
 
 /** Jobs that do nothing are over before the next claim: enough of them at a time keep both statements full. */
-const SLOTS = '500'
+const SLOTS = '300'
 
 runWorker(async (url, handle) => {
   const config = parseConfig({ SMARTQUEUE_WORKER_SLOTS: SLOTS, SMARTQUEUE_LOG_LEVEL: 'error' })

@@ -1,0 +1,64 @@
+import type { Query } from '../query.ts'
+import type { JobFailure } from './jobs.ts'
+
+export type AttemptOutcome = 'running' | 'completed' | 'failed' | 'lost' | 'snoozed' | 'cancelled'
+
+/** The columns of an attempt are null in the one row that a job without attempts answers; no row means no such job. */
+export type AttemptRow = {
+  id: string | null
+  attempt: number
+  outcome: AttemptOutcome
+  error: JobFailure | null
+  worker_id: string
+  started_at: Date
+  finished_at: Date | null
+  runtime_ms: number | null
+}
+
+/**
+ * Oldest first: those that did not finish the job, then the one that did, or the one that runs. Attempts of a job that
+ * was retried count from 1 again.
+ */
+export const listAttempts = (page: {
+  orgId: string
+  jobId: string
+  after: string | null
+  limit: number
+}): Query<AttemptRow> => ({
+  name: 'list-attempts',
+  text: `
+    select
+      tried.id, tried.attempt, tried.outcome, tried.error, tried.worker_id, tried.started_at, tried.finished_at,
+      coalesce(
+        tried.runtime_ms,
+        extract(epoch from tried.finished_at - tried.started_at)::double precision * 1000
+      ) as runtime_ms
+    from jobs j
+    left join lateral (
+      select a.id, a.attempt, a.outcome, a.error, a.worker_id, a.started_at, a.finished_at, null as runtime_ms
+      from attempts a
+      where a.org_id = j.org_id
+        and a.job_id = j.id
+      union all
+      select
+        9223372036854775806, f.attempts,
+        case when f.state = 'failed' and f.error ->> 'code' = 'worker_lost' then 'lost' else f.state::text end, f.error,
+        f.worker_id, f.started_at, f.finished_at, f.runtime_ms
+      from finished_jobs f
+      where f.org_id = j.org_id
+        and f.job_id = j.id
+        and f.started_at is not null
+      union all
+      select 9223372036854775807, l.attempt, 'running', null, l.worker_id, l.started_at, null, null
+      from held_jobs l
+      where l.org_id = j.org_id
+        and l.job_id = j.id
+        and l.started_at is not null
+      order by id
+    ) tried on tried.id > coalesce($3::bigint, 0)
+    where j.org_id = $1::uuid
+      and j.id = $2::uuid
+    order by tried.id
+    limit $4::int`,
+  values: [page.orgId, page.jobId, page.after, page.limit],
+})

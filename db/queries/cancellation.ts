@@ -1,0 +1,113 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
+import type { Query } from '../query.ts'
+
+/** `worker_id`: who holds the job and must let go of it. */
+export type CancelledJob = { job_id: string; worker_id: string | null }
+
+const takeFrom = (table: string, attempts: string): string => `
+      delete from ${table} q
+      using (
+        select job_id
+        from ${table}
+        where org_id = $1::uuid
+          and job_id = any ($2::uuid[])
+        order by job_id
+        for update
+      ) found
+      where q.org_id = $1::uuid
+        and q.job_id = found.job_id
+      returning q.job_id, q.org_id, ${attempts} as attempts, null as worker_id, null::timestamptz as started_at`
+
+/**
+ * Takes jobs from wherever they wait or run, and finishes them as cancelled; whoever depends on them fails or waits.
+ * A job that moves to another place while the statement waits for its row is not found any more: it has no row in the
+ * answer, and the caller tries again. Those that have finished have none either.
+ *
+ * A lease may still name a job that has completed, perhaps so recently that this statement does not see it: then the
+ * insertion conflicts, and the job is left as it is. Rows are locked in the order of their ids, as others do who lock
+ * many.
+ */
+export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<CancelledJob> => ({
+  name: 'cancel-jobs',
+  text: `
+    with ready as (${takeFrom('ready_jobs', 'q.attempts')}
+    ),
+    waiting as (${takeFrom('waiting_jobs', 'q.attempts')}
+    ),
+    blocked as (${takeFrom('blocked_jobs', '0')}
+    ),
+    lease as materialized (
+      select token, worker_id, job_ids, org_ids, attempts, started_ats
+      from leases
+      where job_ids && $2::uuid[]
+      order by token
+      for update
+    ),
+    held as materialized (
+      select distinct on (h.job_id) l.token, l.worker_id, h.job_id, h.org_id, h.attempt, h.started_at
+      from lease l
+      cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+        as h (job_id, org_id, attempt, started_at)
+      where h.org_id = $1::uuid
+        and h.job_id = any ($2::uuid[])
+        and h.job_id not in (select job_id from ready union all select job_id from waiting)
+      order by h.job_id, l.token desc
+    ),
+    candidate as materialized (
+      select * from ready
+      union all
+      select * from waiting
+      union all
+      select * from blocked
+      union all
+      select job_id, org_id, case when started_at is null then attempt - 1 else attempt end, worker_id, started_at
+      from held
+    ),
+    finished as (
+      insert into finished_jobs (org_id, job_id, stream_id, state, attempts, worker_id, started_at)
+      select
+        c.org_id, c.job_id, j.stream_id, 'cancelled', c.attempts,
+        case when c.started_at is not null then c.worker_id end, c.started_at
+      from candidate c
+      join jobs j on j.org_id = c.org_id and j.id = c.job_id
+      on conflict do nothing
+      returning job_id
+    ),
+    cancelled as materialized (
+      select job_id, org_id, attempts, worker_id
+      from candidate
+      where job_id in (select job_id from finished)
+    ),
+    revised as (
+      update leases l
+      set
+        (job_ids, org_ids, attempts, started_ats) = (
+          select
+            coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
+            coalesce(array_agg(h.attempt order by n), '{}'), coalesce(array_agg(h.started_at order by n), '{}')
+          from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+            with ordinality as h (job_id, org_id, attempt, started_at, n)
+          where h.job_id not in (select job_id from cancelled)
+        )
+      where l.token in (select token from held)
+    ),
+    event as (
+      ${INSERT_EVENTS}
+      from (
+        select org_id, job_id, 'cancelled'::job_state as state, attempts as attempt, null as reason, now() as at
+        from cancelled
+      ) transition
+      group by org_id
+    ),
+    unreserved as (
+      delete from reservations
+      where job_id in (select job_id from cancelled)
+    ),
+    settled as materialized (
+      select settle_dependents('{}', array(select job_id from cancelled))
+      where exists (select from cancelled)
+    )
+    select job_id, worker_id, (select count(*) from settled) as settled
+    from cancelled`,
+  values: [orgId, jobIds],
+})

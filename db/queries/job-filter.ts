@@ -1,0 +1,74 @@
+import type { QueryValue } from '../query.ts'
+import type { JobState } from '../rules/job-states.ts'
+import type { Priority } from '../rules/priority.ts'
+import { uuidV7Floor } from '../rules/uuid-v7.ts'
+
+export type JobFilter = {
+  statuses?: readonly JobState[] | undefined
+  type?: string | undefined
+  name?: string | undefined
+  tag?: string | undefined
+  priority?: Priority | undefined
+  createdBy?: string | undefined
+  createdAfter?: Date | undefined
+  createdBefore?: Date | undefined
+  /** Groups failed jobs by their error; only with the status `failed`. */
+  fingerprint?: string | undefined
+}
+
+/** A filter as SQL. `j` is a row of `jobs`. */
+export type Conditions = {
+  /** On the type and the name, of `jobs` or of `streams`. */
+  stream: (row: 'j' | 's') => string[]
+  /** On `j`, each served by an index of its own. */
+  traits: string[]
+  /** Bounds of the id, whatever the column is called, and the exact time on `j`. */
+  range: (column: string) => string[]
+  time: string[]
+  /** On the row `q` that says in which state the job is. */
+  place: string[]
+}
+
+/** An id is made a moment before its row. The clocks of two machines may be this far apart. */
+const SLACK_MS = 60_000
+
+/** `take` makes a parameter of a value. */
+export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => string): Conditions => {
+  const { type, name, tag, priority, createdBy, createdAfter, createdBefore, fingerprint } = filter
+  const stream: string[] = []
+  if (type !== undefined) stream.push(`type = ${take(type)}::text`)
+  if (name !== undefined) stream.push(`name = ${take(name)}::text`)
+  const traits: string[] = []
+  // What a partial index leaves out is said again: the planner does not conclude it.
+  if (tag !== undefined) traits.push(`j.tags @> array[${take(tag)}::text] and j.tags <> '{}'`)
+  if (priority !== undefined) {
+    traits.push(
+      `j.priority = ${take(priority)}::text${priority === 'normal' ? '' : ` and j.priority <> 'normal'`}`,
+    )
+  }
+  if (createdBy !== undefined) traits.push(`j.created_by = ${take(createdBy)}::uuid`)
+  const bounds: string[] = []
+  const time: string[] = []
+  if (createdAfter) {
+    bounds.push(`>= ${take(uuidV7Floor(createdAfter.getTime() - SLACK_MS))}::uuid`)
+    time.push(`j.created_at >= ${take(createdAfter.toISOString())}::timestamptz`)
+  }
+  if (createdBefore) {
+    bounds.push(`< ${take(uuidV7Floor(createdBefore.getTime() + SLACK_MS))}::uuid`)
+    time.push(`j.created_at < ${take(createdBefore.toISOString())}::timestamptz`)
+  }
+  return {
+    stream: (row) => stream.map((condition) => `${row}.${condition}`),
+    traits,
+    range: (column) => bounds.map((bound) => `${column} ${bound}`),
+    time,
+    place: fingerprint === undefined ? [] : [`q.fingerprint = ${take(fingerprint)}::text`],
+  }
+}
+
+/** Filters that make the same text have the same shape; it is part of the statement's name. */
+export const shapeOf = (filter: JobFilter): string => {
+  const given = Object.entries(filter).flatMap(([key, value]) => (value === undefined ? [] : [key]))
+  const fixed = [...(filter.statuses ?? []), ...(filter.priority === 'normal' ? ['normal'] : [])]
+  return [...given.sort(), ...fixed].map((part) => `-${part}`).join('')
+}

@@ -1,0 +1,37 @@
+import type { Query } from '../query.ts'
+
+/** `type` null means the whole queue of the organisation. Both hold independently of each other. */
+export const pauseQueue = (orgId: string, userId: string, type: string | null): Query<never> => ({
+  name: 'pause-queue',
+  text: `
+    insert into pauses (org_id, type, paused_by)
+    values ($1::uuid, $2::text, $3::uuid)
+    on conflict on constraint pauses_once do nothing`,
+  values: [orgId, type, userId],
+})
+
+/** Answers the types that may have jobs to claim now. */
+export const resumeQueue = (orgId: string, type: string | null): Query<{ type: string }> => ({
+  name: 'resume-queue',
+  text: `
+    with resumed as (
+      delete from pauses
+      where org_id = $1::uuid
+        and type is not distinct from $2::text
+      returning type
+    )
+    select distinct s.type
+    from resumed r
+    join streams s on s.org_id = $1::uuid and (r.type is null or s.type = r.type)`,
+  values: [orgId, type],
+})
+
+export const listPauses = (orgId: string): Query<{ type: string | null }> => ({
+  name: 'list-pauses',
+  text: `
+    select type
+    from pauses
+    where org_id = $1::uuid
+    order by type`,
+  values: [orgId],
+})

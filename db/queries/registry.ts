@@ -1,0 +1,44 @@
+import type { Query } from '../query.ts'
+
+export type WorkerRow = {
+  worker_id: string
+  hostname: string
+  status: 'online' | 'draining' | 'offline'
+  types: string[]
+  slots: number
+  cpu_units: number
+  memory_mb: number
+  running: number
+  jobs_processed: string
+  started_at: Date
+  last_seen: Date
+}
+
+/** A worker writes its row every two seconds: five in a row that did not come mean that it is gone. */
+const SILENT_SECONDS = 10
+
+/** In the order of their ids. */
+export const listWorkers = (page: { after: string | null; limit: number }): Query<WorkerRow> => ({
+  name: 'list-workers',
+  text: `
+    select
+      worker_id, hostname,
+      case when last_seen < now() - $3::int * interval '1 second' then 'offline' else status end as status,
+      types, slots, cpu_units, memory_mb, running, jobs_processed, started_at, last_seen
+    from workers
+    where worker_id > coalesce($1::text, '')
+    order by worker_id
+    limit $2::int`,
+  values: [page.after, page.limit, SILENT_SECONDS],
+})
+
+export type LeaderRow = { worker_id: string; term: string; elected_at: Date; last_seen: Date }
+
+/** Of the newest term, alive or not. No row: there never was one. */
+export const getLeader = (): Query<LeaderRow> => ({
+  name: 'get-leader',
+  text: `
+    select worker_id, term, elected_at, last_seen
+    from scheduler_leader`,
+  values: [],
+})

@@ -1,0 +1,105 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
+import type { Query } from '../query.ts'
+
+export type RetryableState = 'failed' | 'cancelled'
+
+export type RetriedJob = { job_id: string; type: string; status: 'pending' | 'blocked' | 'ready' }
+
+/**
+ * Failed and cancelled jobs go back into the queue, with all their attempts to spend again. Others have no row in the
+ * answer. The last attempt of a failed one moves from finished_jobs to attempts.
+ *
+ * Parents that have not completed block a job again, whatever its on_parent_failure says: who retries a job of which a
+ * parent has failed retries that, too, or has done so. Parents that are retried by the same statement are in no place
+ * while it runs, and lock_parents would look for them for ever.
+ */
+export const retryJobs = (
+  orgId: string,
+  jobIds: readonly string[],
+  states: readonly RetryableState[] = ['failed', 'cancelled'],
+): Query<RetriedJob> => ({
+  name: 'retry-jobs',
+  text: `
+    with found as materialized (
+      select org_id, job_id
+      from finished_jobs
+      where org_id = $1::uuid
+        and job_id = any ($2::uuid[])
+        and state = any ($3::job_state[])
+      order by job_id
+      for update
+    ),
+    retried as (
+      delete from finished_jobs f
+      using found
+      where f.org_id = found.org_id
+        and f.job_id = found.job_id
+      returning f.org_id, f.job_id, f.state, f.attempts, f.error, f.worker_id, f.started_at, f.finished_at
+    ),
+    history as (
+      insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at, finished_at)
+      select
+        org_id, job_id, attempts, case error ->> 'code' when 'worker_lost' then 'lost' else 'failed' end, error,
+        worker_id, started_at, finished_at
+      from retried
+      where state = 'failed'
+        and worker_id is not null
+        and started_at is not null
+    ),
+    dependency as materialized (
+      select d.child_id, d.parent_id, (d.parent_id in (select job_id from retried)) is true as inside
+      from job_dependencies d
+      where d.child_id = any (array(select job_id from retried))
+    ),
+    parent as materialized (
+      select p.job_id, p.state
+      from lock_parents($1::uuid, array(select parent_id from dependency where not inside)) p
+    ),
+    obstacle as materialized (
+      select d.child_id, count(*)::integer as remaining
+      from dependency d
+      left join parent p on p.job_id = d.parent_id
+      where d.inside or p.state <> 'completed'
+      group by d.child_id
+    ),
+    placed as materialized (
+      select
+        q.job_id, q.org_id, q.stream_id, q.type, q.lane, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, q.run_at,
+        o.remaining, j.on_parent_failure,
+        (case when o.remaining > 0 then 'blocked' when q.run_at > now() then 'pending' else 'ready' end)::job_state as status
+      from retried r
+      join queue_entries q on q.org_id = r.org_id and q.job_id = r.job_id
+      join jobs j on j.org_id = r.org_id and j.id = r.job_id
+      left join obstacle o on o.child_id = r.job_id
+      order by r.job_id
+    ),
+    blocked as (
+      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
+      select job_id, org_id, remaining, on_parent_failure
+      from placed
+      where status = 'blocked'
+    ),
+    pending as (
+      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
+      select job_id, org_id, status, 0, run_at
+      from placed
+      where status = 'pending'
+    ),
+    ready as (
+      insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+      select job_id, org_id, stream_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
+      from placed
+      where status = 'ready'
+    ),
+    event as (
+      ${INSERT_EVENTS}
+      from (
+        select org_id, job_id, status as state, 0 as attempt, 'retried' as reason, now() as at
+        from placed
+      ) transition
+      group by org_id
+    )
+    select job_id, type, status
+    from placed`,
+  values: [orgId, jobIds, states],
+})

@@ -1,0 +1,124 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { cancelJobs } from '../../db/queries/cancellation.ts'
+import { retryJobs } from '../../db/queries/retries.ts'
+import { FINISHED_STATES, JOB_STATES, type JobState } from '../../db/rules/job-states.ts'
+import { requireAuth } from '../auth/require-auth.ts'
+import type { AppEnv } from '../context.ts'
+import { holdOf } from '../http/background.ts'
+import { jsonBody } from '../http/json-body.ts'
+import { jsonContent, jsonRequest, problems, SECURITY } from '../http/openapi.ts'
+import { createRouter } from '../http/validation.ts'
+import { tellHolders } from './cancellation.ts'
+import { FINGERPRINT_RULE, type Filter, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
+import { tellWorkers } from './retries.ts'
+import { countSweep, MAX_SWEEP, type Sweep, sweepJobs } from './sweep.ts'
+
+const CANCELLABLE = JOB_STATES.filter((state) => !FINISHED_STATES.some((finished) => finished === state))
+const RETRYABLE = ['failed', 'cancelled'] as const
+
+export const bulkRoutes = () =>
+  createRouter()
+    .openapi(bulkCancelRoute, async (c) =>
+      c.json(
+        await actInBulk(c, c.req.valid('json'), CANCELLABLE, async (ids) => {
+          const { run } = c.get('services')
+          const cancelled = await run(cancelJobs(c.get('principal').org_id, ids))
+          holdOf(c)(tellHolders(run, cancelled))
+          return cancelled.length
+        }),
+        200,
+      ),
+    )
+    .openapi(bulkRetryRoute, async (c) =>
+      c.json(
+        await actInBulk(c, c.req.valid('json'), RETRYABLE, async (ids) => {
+          const { run } = c.get('services')
+          const retried = await run(retryJobs(c.get('principal').org_id, ids))
+          holdOf(c)(tellWorkers(run, retried))
+          return retried.length
+        }),
+        200,
+      ),
+    )
+
+const { fingerprint, ...cancelFields } = filterFields
+
+const saysSomething = (filter: Filter): boolean => Object.keys(filter).length > 0
+const NOTHING = 'needs at least one field'
+
+const cancelFilter = z
+  .strictObject({ ...cancelFields, status: z.enum(CANCELLABLE).optional() })
+  .refine(saysSomething, NOTHING)
+
+const retryFilter = z
+  .strictObject({ ...filterFields, status: z.enum(RETRYABLE).optional() })
+  .refine(saysSomething, NOTHING)
+  .refine(fitsFingerprint, FINGERPRINT_RULE)
+
+const bulkRequest = <BulkFilter extends z.ZodType<Filter>>(filter: BulkFilter) =>
+  z.strictObject({
+    filter: filter.openapi({ description: 'All fields that are given must hold. At least one is needed.' }),
+    dry_run: z.boolean().default(false).openapi({ description: 'Only count, up to 100,000.' }),
+  })
+
+const cancelRequest = bulkRequest(cancelFilter).openapi('BulkCancel')
+const retryRequest = bulkRequest(retryFilter).openapi('BulkRetry')
+
+const actInBulk = async (
+  c: Context<AppEnv>,
+  { filter, dry_run }: { filter: Filter; dry_run: boolean },
+  states: readonly JobState[],
+  change: (ids: string[]) => Promise<number>,
+): Promise<Sweep> => {
+  const { run } = c.get('services')
+  const scope = { orgId: c.get('principal').org_id, filter: toJobFilter(filter, states) }
+  return dry_run ? countSweep(run, scope.orgId, scope.filter) : sweepJobs(run, scope, change)
+}
+
+const sweep = z
+  .object({
+    matched: z.int().openapi({ description: 'Jobs that fit the filter and were looked at.' }),
+    changed: z
+      .int()
+      .openapi({ description: 'Those of them that were changed; others had moved on meanwhile.' }),
+    done: z.boolean().openapi({ description: 'False: there are more. Send the same request again.' }),
+  })
+  .openapi('Sweep')
+
+const answers = {
+  200: jsonContent(sweep, 'What was done'),
+  ...problems(
+    'malformed-body',
+    'unauthenticated',
+    'body-too-large',
+    'unsupported-media-type',
+    'invalid-request',
+  ),
+}
+
+const bulk = {
+  method: 'post' as const,
+  tags: ['jobs'],
+  security: SECURITY,
+  middleware: [requireAuth(), jsonBody()],
+  responses: answers,
+}
+
+const LIMIT = `At most ${MAX_SWEEP.toLocaleString('en')} jobs in one request, newest first, a thousand in each transaction.`
+
+const bulkCancelRoute = createRoute({
+  ...bulk,
+  path: '/jobs/bulk/cancel',
+  summary: 'Cancel all jobs that fit a filter',
+  description: `Without a \`status\`, jobs in every state but the finished ones. ${LIMIT}`,
+  request: { body: jsonRequest(cancelRequest) },
+})
+
+const bulkRetryRoute = createRoute({
+  ...bulk,
+  path: '/jobs/bulk/retry',
+  summary: 'Retry all jobs that fit a filter',
+  description: `Without a \`status\`, failed and cancelled jobs. ${LIMIT}`,
+  request: { body: jsonRequest(retryRequest) },
+})

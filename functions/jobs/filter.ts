@@ -1,0 +1,57 @@
+import { z } from '@hono/zod-openapi'
+import type { JobFilter } from '../../db/queries/job-filter.ts'
+import { JOB_STATES } from '../../db/rules/job-states.ts'
+import { PRIORITIES } from '../../db/rules/priority.ts'
+import { time } from '../http/openapi.ts'
+
+/** Query parameters may hold what no body may: Postgres has no text with NUL. */
+const text = (max: number) =>
+  z
+    .string()
+    .min(1)
+    .max(max)
+    .refine((value) => !value.includes('\0'), 'contains a NUL character')
+
+/** Which jobs are meant. All fields that are given must hold. */
+export const filterFields = {
+  status: z.enum(JOB_STATES).optional(),
+  type: text(64).optional(),
+  name: text(200).optional(),
+  tag: text(64).optional().openapi({ description: 'Jobs that have this tag.' }),
+  priority: z.enum(PRIORITIES).optional(),
+  created_by: z.uuid().optional().openapi({ description: 'The id of a user.' }),
+  created_after: time.optional().openapi({ description: 'Created at this time or later.' }),
+  created_before: time.optional().openapi({ description: 'Created before this time.' }),
+  fingerprint: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/)
+    .optional()
+    .openapi({ description: 'Failed jobs with this error, see GET /dlq.' }),
+}
+
+export type Filter = { [Field in keyof typeof filterFields]?: z.output<(typeof filterFields)[Field]> }
+
+/** Only failed jobs have an error to group by. */
+export const fitsFingerprint = ({ status, fingerprint }: Filter): boolean =>
+  fingerprint === undefined || status === undefined || status === 'failed'
+
+export const FINGERPRINT_RULE = {
+  message: 'Only failed jobs have a fingerprint',
+  path: ['status'],
+}
+
+/** `states`: those that are meant unless the filter names one. */
+export const toJobFilter = (filter: Filter, states?: JobFilter['statuses']): JobFilter => {
+  const named = filter.fingerprint === undefined ? filter.status : 'failed'
+  return {
+    statuses: named ? [named] : states,
+    type: filter.type,
+    name: filter.name,
+    tag: filter.tag,
+    priority: filter.priority,
+    createdBy: filter.created_by,
+    createdAfter: filter.created_after === undefined ? undefined : new Date(filter.created_after),
+    createdBefore: filter.created_before === undefined ? undefined : new Date(filter.created_before),
+    fingerprint: filter.fingerprint,
+  }
+}

@@ -1,0 +1,131 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { type AttemptRow, listAttempts } from '../../db/queries/attempts.ts'
+import { listJobs } from '../../db/queries/job-list.ts'
+import { type JobLogRow, listJobLogs } from '../../db/queries/job-logs.ts'
+import { getJob } from '../../db/queries/jobs.ts'
+import { requireAuth } from '../auth/require-auth.ts'
+import { jsonContent, problems, SECURITY } from '../http/openapi.ts'
+import { pageFields, pageOf, pageQuery, toPage } from '../http/pagination.ts'
+import { createRouter } from '../http/validation.ts'
+import { FINGERPRINT_RULE, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
+import { jobPath, noSuchJob } from './job-path.ts'
+import { viewJob, viewSummary } from './job-view.ts'
+import { attempt, job, jobSummary, logLine } from './schemas.ts'
+
+export const readRoutes = () =>
+  createRouter()
+    .openapi(listRoute, async (c) => {
+      const { cursor, limit, ...filter } = c.req.valid('query')
+      const page = { orgId: c.get('principal').org_id, before: cursor ?? null, limit: limit + 1 }
+      const rows = await c.get('services').run(listJobs({ ...page, filter: toJobFilter(filter) }))
+      return c.json(toPage(rows, limit, { position: (row) => row.id, item: viewSummary }), 200)
+    })
+    .openapi(getRoute, async (c) => {
+      const { id } = c.req.valid('param')
+      const [row] = await c.get('services').run(getJob(c.get('principal').org_id, id))
+      if (!row) throw noSuchJob(id)
+      return c.json(viewJob(row), 200)
+    })
+    .openapi(logsRoute, async (c) => {
+      const { id } = c.req.valid('param')
+      const { cursor, limit } = c.req.valid('query')
+      const orgId = c.get('principal').org_id
+      const page = { orgId, jobId: id, after: cursor ?? null, limit: limit + 1 }
+      const rows = await c.get('services').run(listJobLogs(page))
+      if (rows.length === 0) throw noSuchJob(id)
+      return c.json(toPage(rows.filter(isLine), limit, { position: (row) => row.id, item: viewLine }), 200)
+    })
+    .openapi(attemptsRoute, async (c) => {
+      const { id } = c.req.valid('param')
+      const { cursor, limit } = c.req.valid('query')
+      const orgId = c.get('principal').org_id
+      const page = { orgId, jobId: id, after: cursor ?? null, limit: limit + 1 }
+      const rows = await c.get('services').run(listAttempts(page))
+      if (rows.length === 0) throw noSuchJob(id)
+      return c.json(
+        toPage(rows.filter(isAttempt), limit, { position: (row) => row.id, item: viewAttempt }),
+        200,
+      )
+    })
+
+const listQuery = z
+  .strictObject({ ...filterFields, ...pageFields(z.uuid()) })
+  .refine(fitsFingerprint, FINGERPRINT_RULE)
+
+const listRoute = createRoute({
+  method: 'get',
+  path: '/jobs',
+  tags: ['jobs'],
+  summary: 'List jobs, newest first',
+  description: 'Of several filters all must hold.',
+  security: SECURITY,
+  middleware: requireAuth(),
+  request: { query: listQuery },
+  responses: {
+    200: jsonContent(pageOf(jobSummary), 'A page of jobs, without payloads and results'),
+    ...problems('unauthenticated', 'invalid-request'),
+  },
+})
+
+const getRoute = createRoute({
+  method: 'get',
+  path: '/jobs/{id}',
+  tags: ['jobs'],
+  summary: 'Look at one job',
+  security: SECURITY,
+  middleware: requireAuth(),
+  request: { params: jobPath },
+  responses: { 200: jsonContent(job, 'The job'), ...problems('unauthenticated', 'not-found') },
+})
+
+const logsRoute = createRoute({
+  method: 'get',
+  path: '/jobs/{id}/logs',
+  tags: ['jobs'],
+  summary: "Read a job's log, oldest line first",
+  security: SECURITY,
+  middleware: requireAuth(),
+  request: { params: jobPath, query: pageQuery(z.string().regex(/^\d{1,18}$/)) },
+  responses: {
+    200: jsonContent(pageOf(logLine), 'A page of log lines'),
+    ...problems('unauthenticated', 'not-found', 'invalid-request'),
+  },
+})
+
+const attemptsRoute = createRoute({
+  method: 'get',
+  path: '/jobs/{id}/attempts',
+  tags: ['jobs'],
+  summary: "Read a job's attempts, oldest first",
+  description: 'Those of a job that was retried count from 1 again.',
+  security: SECURITY,
+  middleware: requireAuth(),
+  request: { params: jobPath, query: pageQuery(z.string().regex(/^\d{1,19}$/)) },
+  responses: {
+    200: jsonContent(pageOf(attempt), 'A page of attempts'),
+    ...problems('unauthenticated', 'not-found', 'invalid-request'),
+  },
+})
+
+type StoredLine = JobLogRow & { id: string }
+const isLine = (row: JobLogRow): row is StoredLine => row.id !== null
+
+const viewLine = (row: StoredLine): z.output<typeof logLine> => ({
+  at: row.at.toISOString(),
+  level: row.level,
+  message: row.message,
+  attempt: row.attempt,
+})
+
+type StoredAttempt = AttemptRow & { id: string }
+const isAttempt = (row: AttemptRow): row is StoredAttempt => row.id !== null
+
+const viewAttempt = (row: StoredAttempt): z.output<typeof attempt> => ({
+  attempt: row.attempt,
+  outcome: row.outcome,
+  error: row.error,
+  worker_id: row.worker_id,
+  started_at: row.started_at.toISOString(),
+  finished_at: row.finished_at?.toISOString() ?? null,
+  runtime_ms: row.runtime_ms === null ? null : Math.round(row.runtime_ms),
+})

@@ -1,0 +1,47 @@
+import type { JobFilter } from '../../db/queries/job-filter.ts'
+import { countJobs, listJobIds } from '../../db/queries/job-list.ts'
+import type { Run } from '../../db/query.ts'
+
+/** `done`: all that match were looked at. If not, the same request goes on. */
+export type Sweep = { matched: number; changed: number; done: boolean }
+
+/** Jobs that one statement changes: it holds their rows for a fraction of a second. */
+const STEP = 1000
+/** Jobs and time that one request may take: an answer must come before a client gives up. */
+export const MAX_SWEEP = 20_000
+const MAX_MS = 10_000
+
+/**
+ * Changes all jobs that fit a filter, newest first, a bounded number in each statement. `change` answers how many of
+ * the ids it has changed; some may have moved on since they were found.
+ */
+export const sweepJobs = async (
+  run: Run,
+  scope: { orgId: string; filter: JobFilter; limit?: number },
+  change: (ids: string[]) => Promise<number>,
+): Promise<Sweep> => {
+  const { limit = MAX_SWEEP, ...search } = scope
+  const stopAt = Date.now() + MAX_MS
+  const sweep = { matched: 0, changed: 0, done: false }
+  let before: string | null = null
+  while (!sweep.done && sweep.matched < limit && Date.now() < stopAt) {
+    const step = Math.min(STEP, limit - sweep.matched)
+    // One more than is changed now: the one that says whether there are more.
+    const rows: { id: string }[] = await run(listJobIds({ ...search, before, limit: step + 1 }))
+    const ids = rows.slice(0, step).map(({ id }) => id)
+    if (ids.length > 0) sweep.changed += await change(ids)
+    sweep.matched += ids.length
+    sweep.done = rows.length <= step
+    before = ids.at(-1) ?? before
+  }
+  return sweep
+}
+
+const MAX_COUNTED = 100_000
+
+/** What a sweep would meet. `done`: they were all counted. */
+export const countSweep = async (run: Run, orgId: string, filter: JobFilter): Promise<Sweep> => {
+  const [count] = await run(countJobs(orgId, filter, MAX_COUNTED))
+  const matched = count?.matched ?? 0
+  return { matched, changed: 0, done: matched < MAX_COUNTED }
+}
