@@ -81,12 +81,13 @@ export const createClaimPlanner = (options: {
   return {
     plan,
     observe: ({ claim, claimed, news }) => {
-      passedOver = news.big_waiting && claim.sized === null
+      // A claim by size ends at the first job that does not fit beside those before it; the next leaves it aside.
+      passedOver = news.big_waiting && (claim.sized === null || claimed.length > 0)
       bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
       reserved = news.reserved === true
-      floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting)
+      floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting || reserved)
       age.observe(claim.order, news.predicted_ms ?? 0)
     },
     mayClaimMore: () => (deep || passedOver) && room().now > 0,

@@ -33,6 +33,9 @@ export const createDatabase = (options: {
   settings?: Readonly<Record<string, string>>
   onError: (error: Error) => void
 }): Database => {
+  const settings = Object.entries(options.settings ?? {})
+    .map(([name, value]) => `set ${name} = ${value}`)
+    .join('; ')
   const pool = new pg.Pool({
     connectionString: options.url,
     application_name: options.applicationName,
@@ -44,12 +47,8 @@ export const createDatabase = (options: {
     statement_timeout: 9_000,
     // A worker that was idle for a while starts its next job without connecting first.
     idleTimeoutMillis: 0,
+    ...(settings && { onConnect: (client: pg.ClientBase) => client.query(settings) }),
   })
-  const settings = Object.entries(options.settings ?? {})
-  if (settings.length > 0) {
-    const text = settings.map(([name, value]) => `set ${name} = ${value}`).join('; ')
-    pool.on('connect', (client) => void client.query(text).catch(options.onError))
-  }
   // An idle connection that breaks (a restart of Postgres) is replaced by the pool; unheard it ends the process.
   pool.on('error', options.onError)
   return {

@@ -74,6 +74,8 @@ const watchWorkers = ({ run, logger }: DutyOptions): Duty => ({
 /** Parks what is paused or without a worker, and brings it back when that ends. */
 const keepGates = ({ run }: DutyOptions): Duty => {
   let closed = ''
+  // A new term begins with a look at what is parked: leaders before may have parked for reasons that are gone.
+  let lookedInTerm: string | undefined
   let parkedUpTo = '0'
   let unparkFrom: string | undefined
 
@@ -81,8 +83,9 @@ const keepGates = ({ run }: DutyOptions): Duty => {
     name: 'parking',
     step: async (term) => {
       const [gates] = await run(describeGates())
-      if (gates && gates.closed !== closed) {
+      if (gates && (gates.closed !== closed || term !== lookedInTerm)) {
         closed = gates.closed
+        lookedInTerm = term
         parkedUpTo = '0'
         unparkFrom = '0'
       }

@@ -29,7 +29,8 @@ export type Exchanger = {
   record(held: HeldJob): void
   /** A job that was claimed ahead has been started: the database is told, if it runs long enough. */
   announceSoon(): void
-  claimNoMore(): void
+  /** Resolves when no claim is on its way any more. Outcomes are still stored. */
+  claimNoMore(): Promise<void>
   /** Resolves when all outcomes are stored. */
   stop(): Promise<void>
 }
@@ -215,8 +216,10 @@ export const createExchanger = (options: {
         if (jobs.unannounced().length > 0) wake()
       }, ANNOUNCE_MS)
     },
-    claimNoMore: () => {
+    claimNoMore: async () => {
       stopping = true
+      await poller.stop()
+      poller.start()
     },
     stop: async () => {
       stopping = true
@@ -224,7 +227,8 @@ export const createExchanger = (options: {
       const recorded = new Promise<void>((resolve) => {
         allRecorded = resolve
       })
-      if (ends.length > 0 || suspects.length > 0) {
+      // Also one that is on its way now: it may come back.
+      if (jobs.held().some(({ outcome }) => outcome !== undefined)) {
         wake()
         await Promise.race([recorded, giveUp(LEASE_SECONDS * 1000)])
       }

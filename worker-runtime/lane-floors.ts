@@ -66,7 +66,8 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
     observe: (claimed, exhaustive) => {
       if (exhaustive) return clear()
       for (const [lane, key] of Object.entries(claimed.floors)) floors.set(Number(lane), key)
-      if (claimed.order === 'age') floors.set(AGE, Math.min(...Object.values(claimed.floors)))
+      const keys = Object.values(claimed.floors)
+      if (claimed.order === 'age' && keys.length > 0) floors.set(AGE, Math.min(...keys))
     },
   }
 }

@@ -185,9 +185,14 @@ export const createWorker = (options: {
   const stop = async (): Promise<void> => {
     heartbeat.drain()
     sharing.stop()
-    await leader.stop()
+    await exchanger.claimNoMore()
     if (jobs.running() > 0) logger.info('draining', { running: jobs.running() })
-    const unfinished = await drain()
+    const unstarted = jobs.takeUnstarted(jobs.unstarted())
+    const [unfinished] = await Promise.all([
+      jobs.drain(config.SMARTQUEUE_DRAIN_SECONDS),
+      sharing.giveBack(unstarted, 'shutdown'),
+      leader.stop(),
+    ])
     await exchanger.stop()
     await listener.stop()
     await Promise.all([logs.flush(), progress.flush()]).catch(() => {})
@@ -198,10 +203,6 @@ export const createWorker = (options: {
     logger.info('worker stopped', { worker_id: id })
   }
 
-  const drain = async (): Promise<ClaimedJob[]> => {
-    exchanger.claimNoMore()
-    return jobs.drain(config.SMARTQUEUE_DRAIN_SECONDS)
-  }
   let stopping: Promise<void> | undefined
 
   return {

@@ -76,7 +76,7 @@ const compose = (shape: ExchangeShape): string =>
     `
     with${recordEnds(shape)},`,
     shape.revises ? `${recordFailures},${reviseLeases},` : '',
-    `${learn},${shape.sized ? claimSized(shape) : claimPlain(shape)},${leaseClaimed},${shape.sized ? FULFILLED : ''}${recordEvents(shape)}`,
+    `${learn},${shape.sized ? claimSized(shape) : claimPlain(shape)},${leaseClaimed(shape)},${shape.sized ? FULFILLED : ''}${recordEvents(shape)}`,
     answer(shape),
   ].join('')
 
@@ -360,7 +360,7 @@ const FIRST_LANE = -5_000
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
  * snapshot and the lock is not found there; it stays ready.
  */
-const leaseClaimed = `
+const leaseClaimed = ({ order }: ExchangeShape): string => `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
@@ -370,7 +370,8 @@ const leaseClaimed = `
     claimed as materialized (
       select
         job_id, org_id, stream_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
-        case when start_by <= now() then ${FIRST_LANE} else lane end as place,
+        coalesce(start_by <= now(), false) as urgent,
+        case when start_by <= now() then ${FIRST_LANE} else ${order === 'age' ? 'key' : 'lane'} end as place,
         case when :starts! or suspect then now() end as started_at
       from taken
     ),
@@ -453,7 +454,7 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
         ),
         'floors', (
           select json_object_agg(lane, key)
-          from (select lane, min(key) as key from claimed group by lane) floor
+          from (select lane, min(key) as key from claimed where not urgent group by lane) floor
         ),
         'checkpoints', (
           select json_object_agg(job_id, checkpoint)

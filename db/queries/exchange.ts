@@ -85,7 +85,7 @@ export type ExchangeNews = {
   predicted_ms: number | null
   /** The claimed jobs' streams by id: organisation, type and name. */
   streams: Record<string, [string, string, string]> | null
-  /** The smallest key claimed of each lane. */
+  /** The smallest key claimed of each lane. Not of what was urgent: that may stand in the middle of its lane. */
   floors: Record<string, number> | null
   /** Of the claimed jobs that have one. */
   checkpoints: Record<string, unknown> | null

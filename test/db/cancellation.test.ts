@@ -129,7 +129,10 @@ test('parent and child can be cancelled together', async () => {
 
 test('the capacity that was kept for a job is free again', async () => {
   const id = await jobInState(database.run, tenant, 'ready')
-  await database.sql(`insert into reservations values ($1, 'w', 4, 4096)`, [id])
+  await database.sql(
+    `insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb) values ($1, $2, 'w', 4, 4096)`,
+    [id, tenant.orgId],
+  )
   await cancel(id)
   assert.deepEqual(await database.sql('select * from reservations'), [])
 })

@@ -37,6 +37,13 @@ const CATALOG = `
   from relation
   where relkind in ('v', 'm')
   union all
+  select 'enum ' || t.typname || ' ' || string_agg(e.enumlabel, ' ' order by e.enumsortorder) || ' '
+    || coalesce(obj_description(t.oid, 'pg_type'), '')
+  from pg_type t
+  join pg_enum e on e.enumtypid = t.oid
+  where t.typnamespace = 'public'::regnamespace
+  group by t.oid, t.typname
+  union all
   select 'function ' || pg_get_functiondef(p.oid)
   from pg_proc p
   where p.pronamespace = 'public'::regnamespace

@@ -8,11 +8,21 @@ import {
   readExchange,
 } from '../../db/queries/exchange.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
-import { type NewJob, submitJobs } from '../../db/queries/submission.ts'
+import type { JobFailure } from '../../db/queries/jobs.ts'
+import { beginTerm } from '../../db/queries/leader.ts'
+import {
+  type NewJob,
+  readSubmitted,
+  type Submission,
+  type SubmissionRow,
+  submitJobs,
+} from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import type { TestDatabase } from './database.ts'
+import { waitFor } from './wait-for.ts'
 
 export type Tenant = { orgId: string; userId: string }
 
@@ -52,6 +62,10 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   ...rankTerms(overrides.priority ?? 'normal', overrides.timeout_seconds ?? null),
   ...overrides,
 })
+
+/** What the API does: the statement, and the answer put together. */
+export const submitAll = async (run: Run, submissions: readonly Submission[]): Promise<SubmissionRow[]> =>
+  readSubmitted(submissions, await run(submitJobs(submissions)))
 
 export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promise<string[]> => {
   await run(submitJobs([{ ...tenant, jobs }]))
@@ -110,8 +124,164 @@ export const held = ({ job_id, token, org_id, stream_id, attempt, started }: Cla
   announced: started,
 })
 
-export const completed = (job: ClaimedJob, result: unknown = null): EndedAttempt => ({
+export const completed = (job: ClaimedJob, result: unknown = null, ranMs = 5): EndedAttempt => ({
   ...held(job),
+  ranMs,
   state: 'completed',
   resultJson: result === null ? null : JSON.stringify(result),
 })
+
+export const FAILURE: JobFailure = { code: 'broken', message: 'It broke.' }
+
+export const failed = (job: ClaimedJob, error = FAILURE): EndedAttempt => ({
+  ...held(job),
+  state: 'failed',
+  error,
+})
+
+export const retrying = (job: ClaimedJob, delayMs = 0, error = FAILURE): EndedAttempt => ({
+  ...held(job),
+  state: 'retrying',
+  error,
+  delayMs,
+})
+
+export const snoozed = (job: ClaimedJob, delayMs = 0): EndedAttempt => ({
+  ...held(job),
+  state: 'pending',
+  delayMs,
+})
+
+export const end = async (run: Run, ...ended: EndedAttempt[]): Promise<ExchangeNews> =>
+  (await exchange(run, { ended })).news
+
+/** Begins a term without holding the lock, for statements that ask for one. */
+export const lead = async (run: Run, workerId = 'leader'): Promise<string> => {
+  const [begun] = await run(beginTerm(workerId))
+  if (!begun) throw new Error('No term began')
+  return begun.term
+}
+
+/** A job as people see it. */
+export type JobView = {
+  id: string
+  status: string
+  attempts: number
+  worker_id: string | null
+  started_at: Date | null
+  finished_at: Date | null
+  runtime_ms: number | null
+  result: unknown
+  error: JobFailure | null
+  progress: number | null
+  progress_note: string | null
+  predicted_ms: number
+  predicted_p90_ms: number
+  prediction_source: string
+  rank: number
+}
+
+/** Ways to look at the jobs of a database, for tests. */
+export const watchJobs = (sql: TestDatabase['sql']) => {
+  const look = async (id: string | undefined): Promise<JobView> => {
+    const [job] = await sql<JobView>('select * from job_overview where id = $1', [id])
+    if (!job) throw new Error(`There is no job ${id}`)
+    return job
+  }
+  return {
+    look,
+    statusOf: async (id: string | undefined): Promise<string> => (await look(id)).status,
+    statuses: async (ids: readonly string[]): Promise<string[]> => {
+      const rows = await sql<{ status: string }>(
+        `select o.status
+        from unnest($1::uuid[]) with ordinality as wanted (id, position)
+        join job_overview o on o.id = wanted.id
+        order by wanted.position`,
+        [ids],
+      )
+      return rows.map(({ status }) => status)
+    },
+    /** Each with its reason, if it has one: `failed: timeout`. */
+    eventsOf: async (id: string | undefined): Promise<string[]> => {
+      const rows = await sql<{ event: string }>(
+        `select concat_ws(': ', state, reason) as event from job_events where job_id = $1 order by id, position`,
+        [id],
+      )
+      return rows.map(({ event }) => event)
+    },
+    untilStatus: (id: string | undefined, status: string): Promise<JobView> =>
+      waitFor(`job ${id} ${status}`, async () => {
+        const job = await look(id)
+        return job.status === status && job
+      }),
+    untilAll: (ids: readonly string[], status: string): Promise<unknown> =>
+      waitFor(`${ids.length} jobs ${status}`, async () => {
+        const [row] = await sql<{ count: number }>(
+          'select count(*)::int from job_overview where id = any ($1::uuid[]) and status = $2',
+          [ids, status],
+        )
+        return row?.count === ids.length
+      }),
+  }
+}
+
+/** As if every worker had been silent for too long. */
+export const expireLeases = (sql: TestDatabase['sql']) => sql('update leases set expires_at = now()')
+
+/** The job is someone else's by now, under a lease that its first holder knows nothing of. */
+export const passLeaseOn = async (sql: TestDatabase['sql'], id: string): Promise<void> => {
+  await sql(
+    `with held as (select * from held_jobs where job_id = $1), left_alone as (${TAKE_OUT})
+    insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
+    select nextval('lease_tokens'), 'someone else', expires_at, array[job_id], array[org_id], array[attempt], array[started_at]
+    from held`,
+    [id],
+  )
+}
+
+const TAKE_OUT = `
+  update leases l
+  set
+    (job_ids, org_ids, attempts, started_ats) = (
+      select
+        coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
+        coalesce(array_agg(h.attempt order by n), '{}'), coalesce(array_agg(h.started_at order by n), '{}')
+      from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+        with ordinality as h (job_id, org_id, attempt, started_at, n)
+      where h.job_id <> $1
+    )
+  where $1 = any (l.job_ids)`
+
+/** What the API does to a running job: out of its lease, and among the finished. */
+export const cancelHeldJob = async (sql: TestDatabase['sql'], id: string): Promise<void> => {
+  await sql(
+    `with held as (select * from held_jobs where job_id = $1), gone as (${TAKE_OUT})
+    insert into finished_jobs (org_id, job_id, stream_id, state, attempts)
+    select held.org_id, held.job_id, j.stream_id, 'cancelled', held.attempt
+    from held
+    join jobs j on j.id = held.job_id`,
+    [id],
+  )
+}
+
+/** Every job stands in exactly one of these. Answers those that do not. */
+export const misplacedJobs = (sql: TestDatabase['sql']) =>
+  sql(`
+    select j.id, array_agg(place.name) as places
+    from jobs j
+    left join (
+      select job_id, 'waiting' as name from waiting_jobs
+      union all select job_id, 'ready' from ready_jobs
+      union all select job_id, 'leased' from held_jobs
+      union all select job_id, 'blocked' from blocked_jobs
+      union all select job_id, 'finished' from finished_jobs
+    ) place on place.job_id = j.id
+    group by j.id
+    having count(place.job_id) <> 1`)
+
+/** As a fresh template, but with accounts and job types. */
+export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
+  await sql(`
+    truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_event_groups, job_logs,
+      job_progress, job_dependencies, streams, type_estimates, pauses, reservations, workers, scheduler_leader`)
+}

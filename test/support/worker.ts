@@ -2,25 +2,40 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import { parseConfig } from '../../worker-runtime/config.ts'
+import type { JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
+import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
+import { createWorker, type Worker } from '../../worker-runtime/worker.ts'
+
+export type LogLine = Record<string, unknown>
 
 export type TestWorker = {
   readonly id: string
   /** The log so far, one parsed line each. */
-  readonly log: Record<string, unknown>[]
+  readonly log: LogLine[]
   /** Ends it as a pod ends: drain, then exit. Answers the exit code. */
   stop(): Promise<number | null>
   /** Ends it as a crash does: at once, with nothing put in order. */
   kill(): Promise<void>
+  /** It stands still, with all its connections open, until it is told to go on. */
+  freeze(): void
+  unfreeze(): void
+  /** Resolves when it has ended by itself. */
+  readonly exited: Promise<unknown>
 }
 
 const MAIN = fileURLToPath(new URL('../../worker-runtime/main.ts', import.meta.url))
+/** A worker with a handler that ends its process. */
+export const CRASHING = fileURLToPath(new URL('./crashing-worker.ts', import.meta.url))
 
 /** A real worker process that may reach servers on this machine. Resolves when it claims. */
 export const startWorker = async (
   databaseUrl: string,
   env: Record<string, string> = {},
+  entry = MAIN,
 ): Promise<TestWorker> => {
-  const child = fork(MAIN, {
+  const child = fork(entry, {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       ...process.env,
@@ -37,6 +52,7 @@ export const startWorker = async (
   return {
     id: (message as { workerId: string }).workerId,
     log,
+    exited,
     stop: async () => {
       child.kill('SIGTERM')
       const [code] = await exited
@@ -46,12 +62,42 @@ export const startWorker = async (
       child.kill('SIGKILL')
       await exited
     },
+    freeze: () => void child.kill('SIGSTOP'),
+    unfreeze: () => void child.kill('SIGCONT'),
   }
 }
 
-const followLog = (child: ChildProcess): Record<string, unknown>[] => {
-  const lines: Record<string, unknown>[] = []
+const followLog = (child: ChildProcess): LogLine[] => {
+  const lines: LogLine[] = []
   if (child.stdout)
     createInterface({ input: child.stdout }).on('line', (line) => lines.push(JSON.parse(line)))
   return lines
 }
+
+/** A logger that keeps its lines. */
+export const keepLog = (): { log: LogLine[]; logger: Logger } => {
+  const log: LogLine[] = []
+  const write = (line: string) => void log.push(JSON.parse(line))
+  return { log, logger: createLogger({ level: 'debug', pretty: false, write }) }
+}
+
+/** A worker in this process, with handlers of the test's own. Not started yet. */
+export const prepareWorker = (
+  databaseUrl: string,
+  handlers: readonly JobHandler[],
+  env: Record<string, string> = {},
+): Worker & { readonly log: LogLine[] } => {
+  const { log, logger } = keepLog()
+  const config = { ...parseConfig(env), DATABASE_URL: databaseUrl }
+  return { ...createWorker({ config, handlers, logger }), log }
+}
+
+/** A handler for jobs of type `test`, unless told otherwise. */
+export const handle = (
+  run: (payload: Record<string, unknown>, context: JobContext) => unknown,
+  type = 'test',
+): JobHandler => ({
+  type,
+  schema: z.record(z.string(), z.unknown()),
+  run: async (payload, context) => run(payload as Record<string, unknown>, context),
+})

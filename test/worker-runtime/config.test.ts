@@ -10,6 +10,22 @@ test('nothing has to be configured', () => {
     [config.PORT, config.SMARTQUEUE_HOME, config.SMARTQUEUE_WORKER_SLOTS],
     [8787, '.smartqueue', 10],
   )
+  assert.deepEqual([config.SMARTQUEUE_POLICY, config.SMARTQUEUE_RETENTION_DAYS], ['learned', 30])
+  assert.deepEqual(
+    [config.SMARTQUEUE_WORKER_CPU_UNITS, config.SMARTQUEUE_WORKER_MEMORY_MB],
+    [undefined, undefined],
+  )
+})
+
+test('capacity, policy and retention can be set', () => {
+  const config = parseConfig({
+    SMARTQUEUE_WORKER_CPU_UNITS: '16',
+    SMARTQUEUE_WORKER_MEMORY_MB: '32000',
+    SMARTQUEUE_POLICY: 'fifo',
+    SMARTQUEUE_RETENTION_DAYS: '7',
+  })
+  assert.deepEqual([config.SMARTQUEUE_WORKER_CPU_UNITS, config.SMARTQUEUE_WORKER_MEMORY_MB], [16, 32_000])
+  assert.deepEqual([config.SMARTQUEUE_POLICY, config.SMARTQUEUE_RETENTION_DAYS], ['fifo', 7])
 })
 
 const bad: [Record<string, string>, RegExp][] = [
@@ -20,6 +36,10 @@ const bad: [Record<string, string>, RegExp][] = [
   [{ SMARTQUEUE_WORKER_SLOTS: '1.5' }, /^SMARTQUEUE_WORKER_SLOTS: /],
   [{ SMARTQUEUE_MIN_WORKERS: '0' }, /^SMARTQUEUE_MIN_WORKERS: /],
   [{ SMARTQUEUE_LOG_LEVEL: 'loud' }, /^SMARTQUEUE_LOG_LEVEL: /],
+  [{ SMARTQUEUE_WORKER_CPU_UNITS: '0' }, /^SMARTQUEUE_WORKER_CPU_UNITS: /],
+  [{ SMARTQUEUE_WORKER_MEMORY_MB: '1GB' }, /^SMARTQUEUE_WORKER_MEMORY_MB: /],
+  [{ SMARTQUEUE_POLICY: 'lifo' }, /^SMARTQUEUE_POLICY: .*"learned"\|"fifo"/],
+  [{ SMARTQUEUE_RETENTION_DAYS: '0' }, /^SMARTQUEUE_RETENTION_DAYS: /],
   [{ SMARTQUEUE_HTTP_ALLOW: '10.0.0.0/99' }, /^SMARTQUEUE_HTTP_ALLOW: "10\.0\.0\.0\/99": /],
   [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
 ]
@@ -61,7 +81,12 @@ test('an unknown argument of a command is one line', () => {
 
 test("the README's table has a row for every setting", async () => {
   const readme = await readFile('README.md', 'utf8')
-  for (const name of Object.keys(parseConfig({ DATABASE_URL: 'postgres://x' }))) {
+  const everything = {
+    DATABASE_URL: 'postgres://x',
+    SMARTQUEUE_WORKER_CPU_UNITS: '1',
+    SMARTQUEUE_WORKER_MEMORY_MB: '1',
+  }
+  for (const name of Object.keys(parseConfig(everything))) {
     assert.match(readme, new RegExp(`^\\| \`${name}\` \\|`, 'm'), name)
   }
 })

@@ -1,37 +1,55 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import type { ClaimedJob } from '../../db/queries/leases.ts'
-import { startExecution } from '../../worker-runtime/executor.ts'
-import { defineJob, JobError, type JobHandler } from '../../worker-runtime/handler-api.ts'
-import { ExecutionAborted, endAttempt } from '../../worker-runtime/outcome.ts'
+import type { ClaimedJob } from '../../db/queries/exchange.ts'
+import { type ExecutionTools, startExecution } from '../../worker-runtime/executor.ts'
+import {
+  defineJob,
+  type JobContext,
+  JobError,
+  type JobHandler,
+  snooze,
+} from '../../worker-runtime/handler-api.ts'
+import { ExecutionAborted, endAttempt, type Outcome } from '../../worker-runtime/outcome.ts'
 
 const job: ClaimedJob = {
   job_id: 'j',
   token: 't',
-  org_id: 'o',
   type: 'test',
   name: 'n',
   payload: {},
   attempt: 1,
   timeout_seconds: null,
-  max_attempts: 3,
-  initial_delay_seconds: 10,
-  backoff_multiplier: 2,
+  cpu_units: 1,
+  memory_mb: 64,
+  org_id: 'o',
+  stream_id: '1',
+  checkpoint: null,
+  started: true,
 }
+const policy = { maxAttempts: 3, initialDelaySeconds: 10, backoffMultiplier: 2 }
 const silent = () => {}
-const tools = {
-  log: { debug: silent, info: silent, warn: silent, error: silent },
+const saved: unknown[] = []
+const reported: unknown[] = []
+const tools: ExecutionTools = {
+  logFor: () => ({ debug: silent, info: silent, warn: silent, error: silent }),
+  reportProgress: ({ job_id }, fraction, note) => reported.push([job_id, fraction, note]),
+  saveCheckpoint: async ({ job_id }, state) => void saved.push([job_id, state]),
   fetch: () => Promise.reject(),
 }
-const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) =>
-  startExecution({ ...job, ...overrides }, handler, tools)
+const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) => {
+  const { promise: outcome, resolve } = Promise.withResolvers<Outcome>()
+  return { ...startExecution({ ...job, ...overrides }, handler, tools, resolve), outcome }
+}
 const handler = (run: JobHandler['run'], schema: z.ZodType = z.object({})) =>
   defineJob({ type: 'test', schema, run })
 
 test('what a handler returns is the outcome; nothing is null', async () => {
-  assert.deepEqual(await execute(handler(async () => ({ a: 1 }))).outcome, { kind: 'done', result: { a: 1 } })
-  assert.deepEqual(await execute(handler(async () => undefined)).outcome, { kind: 'done', result: null })
+  const resultOf = async (result: unknown) => await execute(handler(async () => result)).outcome
+  assert.deepEqual(await resultOf({ a: 1 }), { kind: 'done', resultJson: '{"a":1}' })
+  assert.deepEqual(await resultOf(undefined), { kind: 'done', resultJson: null })
+  assert.deepEqual(await resultOf(null), { kind: 'done', resultJson: null })
+  assert.deepEqual(await resultOf(false), { kind: 'done', resultJson: 'false' })
 })
 
 const faults: [string, JobHandler, string, boolean][] = [
@@ -116,6 +134,7 @@ test('an abort decides the outcome, whatever the handler throws because of it', 
   for (const [why, kind] of [
     ['timeout', 'failed'],
     ['lease_lost', 'lost'],
+    ['cancelled', 'lost'],
     ['shutdown', 'released'],
   ] as const) {
     const execution = execute(untilAborted)
@@ -136,21 +155,126 @@ test('a handler that finishes in spite of a shutdown has finished', async () => 
   await started.promise
   execution.abort(new ExecutionAborted('shutdown', 'x'))
   finish.resolve('done')
-  assert.deepEqual(await execution.outcome, { kind: 'done', result: 'done' })
+  assert.deepEqual(await execution.outcome, { kind: 'done', resultJson: '"done"' })
 })
 
 test('a failed attempt is retried with full jitter until its attempts are used up', () => {
   const failed = { kind: 'failed', error: { code: 'c', message: 'm' }, permanent: false } as const
   const delay = (attempt: number, random: number) => {
-    const ended = endAttempt({ ...job, attempt }, failed, () => random)
-    return ended.state === 'retrying' ? ended.delay_ms : ended.state
+    const ended = endAttempt({ ...job, attempt }, failed, {
+      ranMs: 7,
+      announced: true,
+      policy,
+      random: () => random,
+    })
+    return ended.state === 'retrying' ? ended.delayMs : ended.state
   }
   assert.deepEqual(
     [delay(1, 1), delay(2, 1), delay(1, 0), delay(2, 0.5), delay(3, 1)],
     [10_000, 20_000, 0, 10_000, 'failed'],
   )
-  assert.equal(endAttempt(job, { ...failed, permanent: true }, () => 1).state, 'failed')
-  const patient = { ...job, attempt: 20, max_attempts: 50 }
-  const ended = endAttempt(patient, failed, () => 1)
-  assert.equal(ended.state === 'retrying' && ended.delay_ms, 3_600_000, 'at most an hour')
+  assert.equal(
+    endAttempt(job, { ...failed, permanent: true }, { ranMs: 7, announced: true, policy, random: () => 1 })
+      .state,
+    'failed',
+  )
+  const patient = { ...policy, maxAttempts: 50 }
+  const ended = endAttempt({ ...job, attempt: 20 }, failed, {
+    ranMs: 7,
+    announced: true,
+    policy: patient,
+    random: () => 1,
+  })
+  assert.equal(ended.state === 'retrying' && ended.delayMs, 3_600_000, 'at most an hour')
+})
+
+test('a finished or snoozed attempt ends as what it is, with its lease and its runtime', () => {
+  const options = { ranMs: 7, announced: true, policy, random: () => 1 }
+  const lease = { job_id: 'j', token: 't', org_id: 'o', stream_id: '1', ranMs: 7, announced: true }
+  assert.deepEqual(endAttempt(job, { kind: 'done', resultJson: '1' }, options), {
+    ...lease,
+    attempt: 1,
+    state: 'completed',
+    resultJson: '1',
+  })
+  assert.deepEqual(endAttempt({ ...job, attempt: 3 }, { kind: 'snoozed', ms: 5 }, options), {
+    ...lease,
+    attempt: 3,
+    state: 'pending',
+    delayMs: 5,
+  })
+})
+
+test('a handler that says later is snoozed, for a month at most', async () => {
+  const asleep = async (seconds: number) => await execute(handler(async () => snooze(seconds))).outcome
+  assert.deepEqual(await asleep(90), { kind: 'snoozed', ms: 90_000 })
+  assert.deepEqual(await asleep(-1), { kind: 'snoozed', ms: 0 })
+  assert.deepEqual(await asleep(Number.NaN), { kind: 'snoozed', ms: 0 })
+  assert.deepEqual(await asleep(1e9), { kind: 'snoozed', ms: 30 * 86_400_000 })
+})
+
+test('a handler is told its job, its attempt, its fencing token and the last checkpoint', async () => {
+  let seen: JobContext | undefined
+  const look = handler(async (_, context) => {
+    seen = context
+  })
+  await execute(look, { attempt: 2, checkpoint: { page: 3 } }).outcome
+  assert.deepEqual(
+    [seen?.jobId, seen?.attempt, seen?.fencingToken, seen?.lastCheckpoint],
+    ['j', 2, 't', { page: 3 }],
+  )
+})
+
+test('progress and checkpoints reach the worker, a checkpoint that is too large fails', async () => {
+  saved.length = reported.length = 0
+  const outcome = await execute(
+    handler(async (_, context) => {
+      context.progress(0.5, 'half')
+      await context.checkpoint({ page: 3 })
+      await context.checkpoint(undefined)
+      await context.checkpoint('x'.repeat(300_000))
+    }),
+  ).outcome
+  assert.deepEqual(reported, [['j', 0.5, 'half']])
+  assert.deepEqual(saved, [
+    ['j', { page: 3 }],
+    ['j', null],
+  ])
+  assert.match(outcome.kind === 'failed' ? outcome.error.message : '', /^A checkpoint of 300002 bytes/)
+})
+
+test('a signal that is asked for after the abort is aborted', async () => {
+  const started = Promise.withResolvers<void>()
+  const aborted = Promise.withResolvers<void>()
+  let reason: unknown
+  const execution = execute(
+    handler(async (_, context) => {
+      started.resolve()
+      await aborted.promise
+      reason = context.signal.reason
+    }),
+  )
+  await started.promise
+  const why = new ExecutionAborted('cancelled', 'x')
+  execution.abort(why)
+  aborted.resolve()
+  assert.deepEqual(await execution.outcome, { kind: 'lost' })
+  assert.equal(reason, why)
+})
+
+test('an attempt that runs longer than its timeout fails, and may be retried', async () => {
+  const outcome = await execute(untilAborted, { timeout_seconds: 0.01 }).outcome
+  assert.deepEqual(outcome, {
+    kind: 'failed',
+    error: { code: 'timeout', message: 'The attempt ran longer than 0.01 s.' },
+    permanent: false,
+  })
+})
+
+test('a handler that ignores the abort is left behind after a while', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const execution = execute(handler(() => new Promise(() => {})))
+  execution.abort(new ExecutionAborted('timeout', 'x'))
+  t.mock.timers.tick(5_000)
+  assert.equal((await execution.outcome).kind, 'failed')
 })

@@ -39,6 +39,10 @@ async function start(t: TestContext, listener: RequestListener) {
     const ctx: JobContext = {
       jobId: 'job',
       attempt: 1,
+      fencingToken: '1',
+      lastCheckpoint: null,
+      progress: () => {},
+      checkpoint: async () => {},
       signal: new AbortController().signal,
       log: { debug: log, info: log, warn: log, error: log },
       fetch: guard.fetch,

@@ -1,30 +1,30 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Run } from '../../db/query.ts'
-import { createLeaseKeeper, LEASE_SECONDS } from '../../worker-runtime/lease-keeper.ts'
+import { createLeaseKeeper, LEASE_SECONDS, type Loss } from '../../worker-runtime/lease-keeper.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const held = [
-  { job_id: 'a', token: 'old', claimedAtMs: 0 },
-  { job_id: 'b', token: 'new', claimedAtMs: 20_000 },
+  { job_id: 'a', token: '1', claimedAtMs: 0 },
+  { job_id: 'b', token: '2', claimedAtMs: 20_000 },
 ]
 
-/** One renewal at `nowMs`; the tokens that it gave up. */
-const renewOnce = async (run: Run, nowMs: number): Promise<string[]> => {
+/** A keeper at `nowMs`, after its first renewal; the jobs that it gave up, with why. */
+const renewOnce = async (run: Run, nowMs: number, check?: 'cancelled'): Promise<string[]> => {
   const lost: string[] = []
   let asked = 0
   const counted: Run = (query) => {
     asked++
     return run(query)
   }
-  const onLost = (token: string) => lost.push(token)
   const keeper = createLeaseKeeper({
     run: counted,
     held: () => held,
-    onLost,
+    onLost: ({ job_id }, why: Loss) => lost.push(`${job_id} ${why}`),
     onError: () => {},
     now: () => nowMs,
   })
+  if (check) keeper.checkCancelled()
   keeper.start()
   await waitFor('a renewal', () => asked > 0)
   await keeper.stop()
@@ -32,13 +32,44 @@ const renewOnce = async (run: Run, nowMs: number): Promise<string[]> => {
 }
 
 test('a lease that the database does not know any more is lost', async () => {
-  const run: Run = async () => [{ token: 'new' }] as never
-  assert.deepEqual(await renewOnce(run, 25_000), ['old'])
+  const run: Run = async () => [{ token: '2', job_ids: ['b'] }] as never
+  assert.deepEqual(await renewOnce(run, 25_000), ['a lease_lost'])
+})
+
+test('a job that has left its lease is lost, also if the lease lives', async () => {
+  const run: Run = async () =>
+    [
+      { token: '1', job_ids: ['b'] },
+      { token: '2', job_ids: ['b'] },
+    ] as never
+  assert.deepEqual(await renewOnce(run, 25_000), ['a lease_lost'])
+})
+
+test('what is gone after word of a cancellation was cancelled', async () => {
+  const run: Run = async () => [{ token: '1', job_ids: ['a'] }] as never
+  assert.deepEqual(await renewOnce(run, 25_000, 'cancelled'), ['b cancelled'])
 })
 
 test('while the database is away a lease is kept as long as it lives, and no longer', async () => {
   const run: Run = () => Promise.reject(new Error('away'))
   assert.deepEqual(await renewOnce(run, LEASE_SECONDS * 1000 - 1), [])
-  assert.deepEqual(await renewOnce(run, LEASE_SECONDS * 1000), ['old'])
-  assert.deepEqual(await renewOnce(run, LEASE_SECONDS * 1000 + 20_000), ['old', 'new'])
+  assert.deepEqual(await renewOnce(run, LEASE_SECONDS * 1000), ['a lease_lost'])
+  assert.deepEqual(await renewOnce(run, LEASE_SECONDS * 1000 + 20_000), ['a lease_lost', 'b lease_lost'])
+})
+
+test('without leases nobody is asked', async () => {
+  let asked = false
+  const keeper = createLeaseKeeper({
+    run: async () => {
+      asked = true
+      return []
+    },
+    held: () => [],
+    onLost: () => {},
+    onError: () => {},
+  })
+  keeper.start()
+  await new Promise(setImmediate)
+  await keeper.stop()
+  assert.equal(asked, false)
 })

@@ -1,40 +1,40 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { after, before, beforeEach, test } from 'node:test'
+import { after, afterEach, before, beforeEach, test } from 'node:test'
+import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { httpJobs } from '../support/http-jobs.ts'
-import { seedTenant, type Tenant } from '../support/jobs.ts'
+import { clearJobs, lead, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 import { startTarget, type Target } from '../support/target.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { startWorker } from '../support/worker.ts'
+import { CRASHING, startWorker as forkWorker, type TestWorker } from '../support/worker.ts'
 
 let database: TestDatabase
 let tenant: Tenant
 let target: Target
 let jobs: ReturnType<typeof httpJobs>
+let workers: TestWorker[] = []
 before(async () => {
   database = await createTestDatabase()
   tenant = await seedTenant(database.run)
 })
 after(() => database.drop())
+afterEach(async () => {
+  await Promise.all(workers.map((worker) => worker.kill()))
+  workers = []
+  await clearJobs(database.sql)
+})
 beforeEach(async (t) => {
   target = await startTarget()
   jobs = httpJobs(database, tenant, target)
   if ('after' in t) t.after(() => target.stop())
 })
 
-test('a job that outlasts the drain time is given back and the try does not count', async () => {
-  const worker = await startWorker(database.url, { SMARTQUEUE_DRAIN_SECONDS: '0' })
-  const id = await jobs.submit('/wait')
-  await jobs.untilArrived('/wait')
-  assert.equal(await worker.stop(), 0)
-  const job = await jobs.look(id)
-  assert.deepEqual([job.status, job.attempts], ['ready', 0])
-  const successor = await startWorker(database.url)
-  target.release()
-  await jobs.untilStatus(id, 'completed')
-  await successor.stop()
-})
+const startWorker = async (...options: Parameters<typeof forkWorker>): Promise<TestWorker> => {
+  const worker = await forkWorker(...options)
+  workers.push(worker)
+  return worker
+}
 
 test("a killed worker's job is taken over when its lease runs out, and the attempt counts", async () => {
   const victim = await startWorker(database.url)
@@ -52,29 +52,16 @@ test("a killed worker's job is taken over when its lease runs out, and the attem
   await successor.stop()
 })
 
-test('a worker that finishes after it lost its lease changes nothing, and says so once', async () => {
-  const worker = await startWorker(database.url)
-  const id = await jobs.submit('/wait')
-  await jobs.untilArrived('/wait')
-  await database.sql(
-    'update leases set token = gen_random_uuid(), expires_at = now() + interval $$1 hour$$ where job_id = $1',
-    [id],
-  )
-  target.release()
-  const said = () =>
-    worker.log.filter(({ message, job_id }) => job_id === id && String(message).startsWith('lease lost'))
-  await waitFor('the loss to be logged', () => said().length > 0)
-  assert.equal((await jobs.look(id)).status, 'running')
-  assert.deepEqual(await database.sql('select * from attempts where job_id = $1', [id]), [])
-  await worker.stop()
-  assert.equal(said().length, 1)
-})
-
 test('a worker that claims a job again, after it lost it, runs the new attempt only', async () => {
   const worker = await startWorker(database.url)
   const id = await jobs.submit('/wait')
   await jobs.untilArrived('/wait')
-  await database.sql('update leases set expires_at = now()')
+  const [lease] = await database.sql('select token from leases')
+  await waitFor('the watchdog', async () => {
+    // Again, should the worker have renewed it just now.
+    await database.sql('update leases set expires_at = now() where token = $1', [lease?.token])
+    return (await database.sql('select from leases where token = $1', [lease?.token])).length === 0
+  })
   await jobs.untilArrived('/wait', 2)
   assert.deepEqual([(await jobs.look(id)).attempts, (await jobs.look(id)).worker_id], [2, worker.id])
   const stopped = worker.stop()
@@ -83,6 +70,59 @@ test('a worker that claims a job again, after it lost it, runs the new attempt o
   assert.equal(await stopped, 0)
   const job = await jobs.look(id)
   assert.deepEqual([job.status, job.attempts], ['completed', 2], 'the drain waited for it')
+})
+
+test('a worker that crashes with jobs in hand costs an attempt only to those that it had started', async () => {
+  await seedJobs(database.run, tenant, [
+    ...['a', 'b'].map((name) =>
+      newJob({ name, type: 'http', payload: { url: `${target.url}/ok` }, priority: 'critical' }),
+    ),
+    ...Array.from({ length: 6 }, () => newJob({ type: 'http', payload: { url: `${target.url}/wait` } })),
+  ])
+  const victim = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '2' })
+  const leases = await waitFor('jobs in hand', async () => {
+    const rows = await database.sql<{ job_id: string; started: boolean }>(
+      'select job_id, started_at is not null as started from held_jobs',
+    )
+    return rows.filter(({ started }) => started).length === 2 && rows.length === 4 && rows
+  })
+  await victim.kill()
+  const unstarted = leases.flatMap(({ job_id, started }) => (started ? [] : [job_id]))
+  assert.deepEqual(await jobs.statuses(unstarted), ['ready', 'ready'], 'as they were all the time')
+  await database.sql('update leases set expires_at = now()')
+  const term = await lead(database.run)
+  await database.run(reclaimExpiredLeases(term, 10))
+  for (const { job_id, started } of leases) {
+    const job = await jobs.look(job_id)
+    assert.deepEqual([job.status, job.attempts], ['ready', started ? 1 : 0])
+  }
+})
+
+test('a job that kills its worker ends in failed, although it was claimed ahead', async () => {
+  const env = { SMARTQUEUE_WORKER_SLOTS: '1' }
+  const [, , killer, last] = await seedJobs(database.run, tenant, [
+    newJob({ priority: 'critical' }),
+    newJob({ priority: 'critical' }),
+    newJob({ type: 'kill', max_attempts: 2 }),
+    newJob({ priority: 'low' }),
+  ])
+  const deaths: string[] = []
+  while ((await jobs.statusOf(killer)) !== 'failed') {
+    assert.ok(deaths.length < 5, deaths.join(', '))
+    const victim = await startWorker(database.url, env, CRASHING)
+    await victim.exited
+    const [lease] = await database.sql('select started_at from held_jobs where job_id = $1', [killer])
+    deaths.push(lease?.started_at ? 'started' : 'in hand')
+    await database.sql('update leases set expires_at = now()')
+    await database.run(reclaimExpiredLeases(await lead(database.run), 10))
+  }
+  assert.equal(deaths[0], 'in hand', 'that does not count, but makes it suspect')
+  assert.equal(deaths[1], 'started')
+  const job = await jobs.look(killer)
+  assert.deepEqual([job.attempts, job.error?.code], [2, 'worker_lost'])
+  const worker = await startWorker(database.url, env, CRASHING)
+  await jobs.untilStatus(last, 'completed')
+  await worker.stop()
 })
 
 test('a worker outlives the loss of all its connections', async () => {

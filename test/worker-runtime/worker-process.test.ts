@@ -5,17 +5,23 @@ import { httpJobs } from '../support/http-jobs.ts'
 import { seedTenant } from '../support/jobs.ts'
 import { startTarget, type Target } from '../support/target.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { startWorker } from '../support/worker.ts'
+import { startWorker, type TestWorker } from '../support/worker.ts'
 
 let database: TestDatabase
 let target: Target
 let jobs: ReturnType<typeof httpJobs>
+let worker: TestWorker
+let waitedForIt: string[]
+
 before(async () => {
   database = await createTestDatabase()
   target = await startTarget()
   jobs = httpJobs(database, await seedTenant(database.run), target)
+  waitedForIt = await Promise.all(Array.from({ length: 30 }, (_, n) => jobs.submit(`/ok?${n}`)))
+  worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '4' })
 })
 after(async () => {
+  assert.equal(await worker.stop(), 0)
   await target.stop()
   await database.drop()
 })
@@ -26,26 +32,20 @@ const logsOf = (id: string) =>
     [id],
   )
 
-test('a worker hears of a job, runs it, and stores result and log', async () => {
-  const worker = await startWorker(database.url)
+test('jobs that waited before the worker came are found', async () => {
+  await jobs.untilAll(waitedForIt, 'completed')
+})
+
+test('a worker runs a job and stores result and log', async () => {
   const id = await jobs.submit('/ok')
   const job = await jobs.untilStatus(id, 'completed')
   assert.equal(job.worker_id, worker.id)
   const { status, body } = job.result as { status: number; body: string }
   assert.deepEqual([status, body], [200, 'done'])
   assert.match((await logsOf(id))[0]?.message ?? '', /^GET /)
-  assert.equal(await worker.stop(), 0)
-})
-
-test('jobs that waited before the worker came are found', async () => {
-  const ids = await Promise.all(Array.from({ length: 30 }, (_, n) => jobs.submit(`/ok?${n}`)))
-  const worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '4' })
-  await Promise.all(ids.map((id) => jobs.untilStatus(id, 'completed')))
-  await worker.stop()
 })
 
 test('a failing job is retried and ends in failed when its attempts are used up', async () => {
-  const worker = await startWorker(database.url)
   const id = await jobs.submit('/fail', { max_attempts: 3 })
   const job = await jobs.untilStatus(id, 'failed')
   assert.deepEqual([job.attempts, job.error?.code], [3, 'http_status'])
@@ -53,35 +53,21 @@ test('a failing job is retried and ends in failed when its attempts are used up'
   const lines = await logsOf(id)
   assert.deepEqual([...new Set(lines.map(({ attempt }) => attempt))], [1, 2, 3])
   assert.match(lines.at(-1)?.message ?? '', /^http_status: 500 from GET /, 'the log says why')
-  await worker.stop()
 })
 
-test('what cannot succeed is not retried', async () => {
-  const worker = await startWorker(database.url, { SMARTQUEUE_HTTP_ALLOW: '' })
-  const refused = await jobs.untilStatus(await jobs.submit('/ok'), 'failed')
-  assert.deepEqual([refused.attempts, refused.error?.code], [1, 'address_refused'])
-  const invalid = await jobs.untilStatus(await jobs.submit('/ok', { payload: { uri: 'x' } }), 'failed')
-  assert.deepEqual([invalid.attempts, invalid.error?.code], [1, 'invalid_payload'])
-  await worker.stop()
-})
-
-test('an attempt that runs too long is ended and counts as failed', async () => {
-  const worker = await startWorker(database.url)
-  const id = await jobs.submit('/wait-timeout', { timeout_seconds: 1, max_attempts: 1 })
-  const job = await jobs.untilStatus(id, 'failed')
-  assert.equal(job.error?.code, 'timeout')
-  await worker.stop()
+test('a payload that does not fit is not tried again', async () => {
+  const job = await jobs.untilStatus(await jobs.submit('/ok', { payload: { uri: 'x' } }), 'failed')
+  assert.deepEqual([job.attempts, job.error?.code], [1, 'invalid_payload'])
 })
 
 test('a result that jsonb refuses is stored with the refused characters replaced', async () => {
-  const worker = await startWorker(database.url)
   const job = await jobs.untilStatus(await jobs.submit('/nul'), 'completed')
   assert.equal((job.result as { body: string }).body, 'a\ufffdb')
-  await worker.stop()
 })
 
 test('SIGTERM lets running jobs finish and claims no more', async () => {
-  const worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '1' })
+  await worker.stop()
+  worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '1' })
   const running = await jobs.submit('/wait-drain')
   await jobs.untilArrived('/wait-drain')
   const queued = await jobs.submit('/ok')
@@ -89,7 +75,12 @@ test('SIGTERM lets running jobs finish and claims no more', async () => {
   await waitFor('draining', () => worker.log.some(({ message }) => message === 'draining'))
   target.release()
   assert.equal(await stopped, 0)
-  assert.equal((await jobs.look(running)).status, 'completed')
-  assert.equal((await jobs.look(queued)).status, 'ready')
-  await database.sql('delete from ready_jobs')
+  assert.equal(await jobs.statusOf(running), 'completed')
+  assert.equal(await jobs.statusOf(queued), 'ready')
+})
+
+test('what cannot succeed is not retried', async () => {
+  worker = await startWorker(database.url, { SMARTQUEUE_HTTP_ALLOW: '' })
+  const refused = await jobs.untilStatus(await jobs.submit('/ok'), 'failed')
+  assert.deepEqual([refused.attempts, refused.error?.code], [1, 'address_refused'])
 })

@@ -1,0 +1,281 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
+import type { SubmittedJob } from '../../db/queries/submission.ts'
+import { estimateTypes } from '../../db/queries/upkeep.ts'
+import {
+  DEFAULT_ESTIMATE,
+  type Estimate,
+  foldSample,
+  P90_DEVIATIONS,
+  sampleOf,
+} from '../../db/rules/estimate.ts'
+import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  claim,
+  clearJobs,
+  completed,
+  end,
+  failed,
+  lead,
+  newJob,
+  retrying,
+  seedJobs,
+  seedTenant,
+  submitAll,
+  type Tenant,
+} from '../support/jobs.ts'
+
+let database: TestDatabase
+let tenant: Tenant
+let term: string
+
+before(async () => {
+  database = await createTestDatabase()
+  tenant = await seedTenant(database.run)
+})
+after(() => database.drop())
+beforeEach(async () => {
+  await clearJobs(database.sql)
+  term = await lead(database.run)
+})
+
+const submit = async (...overrides: Parameters<typeof newJob>[0][]): Promise<SubmittedJob[]> =>
+  (await submitAll(database.run, [{ ...tenant, jobs: overrides.map(newJob) }])) as SubmittedJob[]
+/** Runs jobs of one name, which end together. */
+const runTogether = async (name: string, runtimesMs: number[]): Promise<void> => {
+  await submit(...runtimesMs.map(() => ({ name })))
+  const claimed = await claim(database.run, 'worker-1', runtimesMs.length)
+  await end(database.run, ...claimed.map((job, n) => completed(job, null, runtimesMs[n])))
+}
+const estimateOf = async (name: string): Promise<Estimate> => {
+  const [row] = await database.sql<{ runs: string; mean_log: number; deviation_log: number }>(
+    'select runs, mean_log, deviation_log from streams where name = $1',
+    [name],
+  )
+  assert.ok(row)
+  return { runs: Number(row.runs), meanLog: row.mean_log, deviationLog: row.deviation_log }
+}
+const near = (actual: number, expected: number, what: string) =>
+  assert.ok(
+    Math.abs(actual - expected) < 1e-9 * Math.max(1, Math.abs(expected)),
+    `${what}: ${actual} is not ${expected}`,
+  )
+
+/** Seeded, so that a failure can be looked at again. */
+const randomSource = (seed: number) => () => {
+  seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
+  return seed / 2 ** 31
+}
+
+test('the estimate in SQL is the one in TypeScript, over random groups of runtimes', async () => {
+  const random = randomSource(7)
+  let expected: Estimate = DEFAULT_ESTIMATE
+  for (let n = 0; n < 40; n++) {
+    const size = 1 + Math.floor(random() * random() * 30)
+    // Mostly alike, now and then wild, sometimes nothing at all.
+    const runtimes = Array.from({ length: size }, () =>
+      random() < 0.1 ? random() * 1e6 : 100 * Math.exp(random()),
+    )
+    if (n % 9 === 8) runtimes[0] = 0
+    await runTogether('random', runtimes)
+    expected = foldSample(expected, sampleOf(runtimes))
+    const actual = await estimateOf('random')
+    assert.equal(actual.runs, expected.runs)
+    near(actual.meanLog, expected.meanLog, `mean after group ${n}`)
+    near(actual.deviationLog, expected.deviationLog, `deviation after group ${n}`)
+  }
+})
+
+test('groups of several streams end in one statement, each for itself', async () => {
+  await submit({ name: 'a' }, { name: 'b' }, { name: 'b' })
+  const claimed = await claim(database.run)
+  await end(database.run, ...claimed.map((job) => completed(job, null, job.name === 'a' ? 100 : 5_000)))
+  near((await estimateOf('a')).meanLog, Math.log(100), 'a')
+  assert.deepEqual([(await estimateOf('b')).runs, (await estimateOf('a')).runs], [2, 1])
+})
+
+test('workers that end jobs of one stream at the same time lose none', async () => {
+  await submit(...Array.from({ length: 80 }, () => ({ name: 'shared' })))
+  const batches = await Promise.all(
+    Array.from({ length: 8 }, (_, n) => claim(database.run, `worker-${n}`, 10)),
+  )
+  await Promise.all(
+    batches.flatMap((batch) =>
+      [batch.slice(0, 5), batch.slice(5)].map((half) =>
+        end(database.run, ...half.map((job) => completed(job, null, 100))),
+      ),
+    ),
+  )
+  const estimate = await estimateOf('shared')
+  assert.equal(estimate.runs, 80)
+  near(estimate.meanLog, Math.log(100), 'mean')
+})
+
+test('only completed attempts teach', async () => {
+  await submit({ name: 'x' }, { name: 'x' })
+  const [one, two] = await claim(database.run)
+  assert.ok(one && two)
+  await end(database.run, failed(one), retrying(two))
+  const [stream] = await database.sql('select runs::int, mean_log from streams')
+  assert.deepEqual(stream, { runs: 0, mean_log: null })
+})
+
+test('one wild execution hardly moves an estimate, a lasting change does within about ten', () => {
+  let estimate: Estimate = { runs: 100, meanLog: Math.log(100), deviationLog: 0.1 }
+  assert.ok(Math.exp(foldSample(estimate, sampleOf([1e9])).meanLog) < 105)
+  for (let n = 0; n < 15; n++) estimate = foldSample(estimate, sampleOf([400]))
+  assert.ok(Math.exp(estimate.meanLog) > 250, `${Math.exp(estimate.meanLog)}`)
+})
+
+test('a prediction comes from the stream, else from its type, else from the default', async () => {
+  const [first] = await submit({ name: 'new' })
+  assert.deepEqual(
+    [first?.prediction_source, Math.round(first?.predicted_ms ?? 0), first?.model_version],
+    ['default', 1_000, null],
+  )
+  near(
+    first?.predicted_p90_ms ?? 0,
+    Math.exp(DEFAULT_ESTIMATE.meanLog + P90_DEVIATIONS * DEFAULT_ESTIMATE.deviationLog),
+    'p90',
+  )
+  await claim(database.run)
+
+  await runTogether('known', [200, 200, 200])
+  const [known] = await submit({ name: 'known' })
+  assert.deepEqual([known?.prediction_source, Math.round(known?.predicted_ms ?? 0)], ['stream', 200])
+  assert.ok(known && known.predicted_p90_ms > known.predicted_ms)
+
+  const [before] = await submit({ name: 'sibling' })
+  assert.equal(before?.prediction_source, 'default', 'the leader has not summed up the type yet')
+  await database.run(estimateTypes(term))
+  const [sibling] = await submit({ name: 'another sibling' })
+  assert.deepEqual([sibling?.prediction_source, Math.round(sibling?.predicted_ms ?? 0)], ['type', 200])
+  const [stranger] = await submit({ type: 'other', name: 'x' })
+  assert.deepEqual(
+    [stranger?.prediction_source, Math.round(stranger?.predicted_ms ?? 0)],
+    ['default', 200],
+    'what all types take is the default of a type that never ran',
+  )
+})
+
+test('the estimate of a type weighs its streams, and a frequent one no more than a hundred runs', async () => {
+  await database.sql(
+    `insert into streams (org_id, type, name, runs, mean_log, deviation_log)
+    values ($1, 't', 'often', 1000000, 2, 0.5), ($1, 't', 'seldom', 100, 4, 0.5), ($1, 'u', 'x', 1, 10, 0.5)`,
+    [tenant.orgId],
+  )
+  await database.run(estimateTypes(term))
+  const rows = await database.sql<{ type: string; mean_log: number; runs: string }>(
+    'select type, mean_log, runs from type_estimates order by type',
+  )
+  assert.deepEqual(
+    rows.map(({ type, mean_log }) => [type, Math.round(mean_log * 100) / 100]),
+    [
+      ['', 3.03],
+      ['t', 3],
+      ['u', 10],
+    ],
+  )
+})
+
+test('a deadline that cannot be met is said so at submission and in the events', async () => {
+  const at = (s: number) => new Date(Date.now() + s * 1000).toISOString()
+  const [risky, safe, none] = await submit({ deadline: at(2) }, { deadline: at(3_600) }, {})
+  assert.deepEqual(
+    [risky?.deadline_at_risk, safe?.deadline_at_risk, none?.deadline_at_risk],
+    [true, false, false],
+  )
+  const events = await database.sql('select reason from job_events order by id, position')
+  assert.deepEqual(
+    events.map(({ reason }) => reason),
+    ['deadline_at_risk', null, null],
+  )
+})
+
+test('when an estimate moves, queued jobs of the stream move to their new lane', async () => {
+  await runTogether('moving', [1_000])
+  await database.run(takeMovedStreams(term))
+  assert.deepEqual(await database.run(takeMovedStreams(term)), [], 'taken once')
+  await seedJobs(database.run, tenant, [
+    newJob({ name: 'standing' }),
+    newJob({ name: 'moving' }),
+    newJob({ name: 'moving', priority: 'low' }),
+  ])
+  // The next thirty executions turn out to be a hundred times as short.
+  const [stream] = await database.sql<{ id: string }>(
+    `update streams set mean_log = ln(10), moved = true where name = 'moving' returning id`,
+  )
+  const streamIds = (await database.run(takeMovedStreams(term))).map(({ id }) => id)
+  assert.deepEqual(streamIds, [stream?.id])
+  const [step] = await database.run(rescoreJobs({ term, streamIds, afterKey: '0', limit: 100 }))
+  assert.deepEqual([step?.looked_at, step?.moved], [3, 2])
+  const lanes = await database.sql<{ lane: number }>('select lane from ready_jobs order by lane')
+  assert.deepEqual(
+    lanes.map(({ lane }) => lane),
+    [23, 43, 69],
+  )
+  assert.deepEqual(
+    (await claim(database.run)).map(({ name }) => name),
+    ['moving', 'moving', 'standing'],
+  )
+})
+
+test('a stream whose estimate changed by half has moved, one that wobbles has not', async () => {
+  const moved = async () => (await database.sql(`select moved from streams where name = 's'`))[0]?.moved
+  await runTogether('s', [1_000])
+  // Streams are only looked at while there is an order to mend.
+  await submit({ type: 'other' }, { type: 'other', priority: 'low' })
+  assert.equal(await moved(), true, 'what was never scored')
+  await database.run(takeMovedStreams(term))
+  await runTogether('s', [1_100, 900])
+  assert.equal(await moved(), false)
+  for (let n = 0; n < 6; n++) await runTogether('s', [10_000])
+  assert.equal(await moved(), true)
+})
+
+test('while all queued jobs stand in one lane nothing is scored again', async () => {
+  await runTogether('s', [1_000])
+  await submit({ name: 's' }, { name: 's' })
+  assert.deepEqual(await database.run(takeMovedStreams(term)), [])
+  await submit({ name: 's', priority: 'low' })
+  assert.equal((await database.run(takeMovedStreams(term))).length, 1)
+})
+
+test('re-scoring goes on from where it stopped', async () => {
+  await submit(...Array.from({ length: 5 }, () => ({ name: 'x' })))
+  await database.sql('update streams set mean_log = ln(10)')
+  const streamIds = (await database.sql<{ id: string }>('select id from streams')).map(({ id }) => id)
+  let afterKey = '0'
+  const moved: number[] = []
+  for (let n = 0; n < 3; n++) {
+    const [step] = await database.run(rescoreJobs({ term, streamIds, afterKey, limit: 2 }))
+    moved.push(step?.moved ?? 0)
+    afterKey = step?.last_key ?? afterKey
+  }
+  assert.deepEqual(moved, [2, 2, 1])
+})
+
+test('the rank is ln(p50) less the weight of the class, blended with a timeout', () => {
+  const rank = (priority: Parameters<typeof rankTerms>[0], timeout: number | null, ms: number) => {
+    const { rank_base, rank_slope } = rankTerms(priority, timeout)
+    return rank_base + rank_slope * Math.log(ms)
+  }
+  near(rank('normal', null, 500), Math.log(500), 'normal')
+  near(rank('critical', null, 500), Math.log(500 / 64), 'critical')
+  near(rank('high', null, 500), Math.log(500 / 8), 'high')
+  near(rank('low', null, 500), Math.log(500 * 8), 'low')
+  near(rank('normal', 60, 500), Math.log(500 ** 0.7 * 60_000 ** 0.3), 'timeout')
+  near(priorityScore(rank('normal', null, 1_000)), 0.5, 'score')
+  assert.ok(priorityScore(rank('critical', null, 1_000)) > priorityScore(rank('high', null, 1_000)))
+})
+
+test('the lane in the queue is the rank that submission answers', async () => {
+  const submitted = await submit({ priority: 'high', timeout_seconds: 30 }, { priority: 'low' })
+  const rows = await database.sql<{ lane: number }>('select lane from ready_jobs order by key')
+  assert.deepEqual(
+    rows.map(({ lane }) => lane),
+    submitted.map(({ rank }) => Math.floor(rank * 10)),
+  )
+})

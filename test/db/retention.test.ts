@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { appendJobLogs } from '../../db/queries/job-logs.ts'
+import { saveProgress } from '../../db/queries/progress.ts'
+import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
+import { wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  claim,
+  clearJobs,
+  completed,
+  end,
+  failed,
+  lead,
+  newJob,
+  retrying,
+  seedJobs,
+  seedTenant,
+  type Tenant,
+} from '../support/jobs.ts'
+
+let database: TestDatabase
+let tenant: Tenant
+let term: string
+
+before(async () => {
+  database = await createTestDatabase()
+  tenant = await seedTenant(database.run)
+})
+after(() => database.drop())
+beforeEach(async () => {
+  await clearJobs(database.sql)
+  term = await lead(database.run)
+})
+
+/** A UUIDv7 of `days` ago. */
+const idFrom = (days: number, n = 1): string => {
+  const hex = (Date.now() - days * 86_400_000).toString(16).padStart(12, '0')
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-${String(n).padStart(12, '0')}`
+}
+/** The database as it was this many days ago. */
+const age = async (days: number): Promise<void> => {
+  await database.sql('update finished_jobs set finished_at = finished_at - $1::int * interval $$1 day$$', [
+    days,
+  ])
+  await database.sql('update job_event_groups set at = at - $1::int * interval $$1 day$$', [days])
+}
+const finish = async (how: typeof completed | typeof failed = completed): Promise<void> => {
+  await end(database.run, ...(await claim(database.run, 'worker-1', 100)).map((job) => how(job)))
+}
+const expire = async (limit = 100) =>
+  (await database.run(deleteExpiredJobs({ term, days: 30, limit })))[0]?.deleted
+const count = async (table: string): Promise<number> =>
+  (await database.sql<{ n: number }>(`select count(*)::int as n from ${table}`))[0]?.n ?? -1
+
+test('an old finished job goes with all that belongs to it', async () => {
+  const [parent] = await seedJobs(database.run, tenant, [newJob({ id: idFrom(40) })])
+  const [job] = await claim(database.run)
+  assert.ok(job && parent)
+  const key = { job_id: job.job_id, token: job.token }
+  await database.run(appendJobLogs(JSON.stringify([{ ...key, at: new Date(), level: 'info', message: 'm' }])))
+  await database.run(saveProgress(JSON.stringify([{ ...key, progress: 1, has_checkpoint: false }])))
+  await end(database.run, retrying(job))
+  await database.run(wakeDueJobs(term, 10))
+  await finish()
+  await seedJobs(database.run, tenant, [newJob({ id: idFrom(40, 2), depends_on: [parent] })])
+  await finish()
+  await age(31)
+  assert.equal(await expire(), 2)
+  for (const table of ['jobs', 'finished_jobs', 'attempts', 'job_logs', 'job_progress', 'job_dependencies']) {
+    assert.equal(await count(table), 0, table)
+  }
+})
+
+test('what finished lately stays, however old the job is', async () => {
+  await seedJobs(database.run, tenant, [newJob({ id: idFrom(400) }), newJob()])
+  await finish(failed)
+  await age(29)
+  assert.equal(await expire(), 0)
+})
+
+test('what has not finished stays', async () => {
+  await seedJobs(database.run, tenant, [newJob({ id: idFrom(400) })])
+  await claim(database.run)
+  assert.equal(await expire(), 0)
+})
+
+test('a parent stays as long as a child is blocked', async () => {
+  const parent = idFrom(40)
+  await seedJobs(database.run, tenant, [newJob({ id: parent })])
+  await seedJobs(database.run, tenant, [newJob({ depends_on: [parent], on_parent_failure: 'wait' })])
+  await finish(failed)
+  await age(31)
+  assert.equal(await expire(), 0)
+  await database.sql('delete from blocked_jobs')
+  assert.equal(await expire(), 1)
+})
+
+test('each look deletes no more than it is told to, over all organisations', async () => {
+  const other = await seedTenant(database.run)
+  await seedJobs(
+    database.run,
+    tenant,
+    Array.from({ length: 5 }, (_, n) => newJob({ id: idFrom(40, n) })),
+  )
+  await seedJobs(
+    database.run,
+    other,
+    Array.from({ length: 5 }, (_, n) => newJob({ id: idFrom(40, 10 + n) })),
+  )
+  await finish()
+  await age(31)
+  assert.deepEqual([await expire(4), await expire(4), await expire(4), await expire(4)], [4, 4, 2, 0])
+})
+
+test('events go by age, a bounded number at a time', async () => {
+  for (let n = 0; n < 2; n++) await seedJobs(database.run, tenant, [newJob()])
+  await age(31)
+  await seedJobs(database.run, tenant, [newJob()])
+  const deleted = async (limit: number) =>
+    (await database.run(deleteExpiredEvents({ term, days: 30, limit })))[0]?.deleted
+  assert.deepEqual([await deleted(1), await deleted(10), await deleted(10)], [1, 1, 0])
+  assert.equal(await count('job_events'), 1)
+})

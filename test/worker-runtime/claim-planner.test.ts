@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { ClaimedJob, ExchangeNews } from '../../db/queries/exchange.ts'
+import { createAgeShare } from '../../worker-runtime/age-share.ts'
+import { createCapacity } from '../../worker-runtime/capacity.ts'
+import { createClaimPlanner, type Policy } from '../../worker-runtime/claim-planner.ts'
+import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
+
+const SMALL = { cpu_units: 1, memory_mb: 64 }
+const NEWS: ExchangeNews = {
+  token: null,
+  job_ids: null,
+  attempts: null,
+  places: null,
+  stream_ids: null,
+  started: null,
+  streams: null,
+  checkpoints: null,
+  lost: null,
+  became_ready: 0,
+  big_waiting: false,
+  reserved: false,
+  predicted_ms: 400,
+  floors: { 10: 100 },
+}
+const claimed = (count: number): ClaimedJob[] => Array.from({ length: count }, () => ({}) as ClaimedJob)
+
+const setUp = (options: { slots?: number; cpuUnits?: number; policy?: Policy } = {}) => {
+  const { slots = 4, cpuUnits = slots, policy = 'learned' } = options
+  const state = { unstarted: 0, ms: 0 }
+  const capacity = createCapacity({ slots, cpuUnits, memoryMb: 1_000 })
+  const planner = createClaimPlanner({
+    types: ['test'],
+    policy,
+    capacity,
+    jobs: () => ({ unstarted: () => state.unstarted }) as HeldJobs,
+    now: () => state.ms,
+  })
+  const plan = (recording = false) => planner.plan({ stopping: false, recording })
+  const observe = (jobs: ClaimedJob[], news: Partial<ExchangeNews> = {}) =>
+    planner.observe({ news: { ...NEWS, ...news }, claimed: jobs, claim: plan() })
+  return { state, capacity, planner, plan, observe }
+}
+
+test('a worker claims what it can start, and nothing ahead of an empty queue', () => {
+  const { plan } = setUp()
+  const { limit, starts, order, sized } = plan()
+  assert.deepEqual([limit, starts, order, sized], [4, true, 'rank', null])
+})
+
+test('while claims come back full it holds as much again, and never more', () => {
+  const { state, capacity, plan, observe } = setUp()
+  observe(claimed(4))
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.deepEqual([plan(true).limit, plan(true).starts], [4, false])
+  state.unstarted = 3
+  assert.equal(plan(true).limit, 1)
+  state.unstarted = 4
+  assert.equal(plan(true).limit, 0)
+})
+
+test('to hold more ahead is worth no statement of its own', () => {
+  const { capacity, plan, observe } = setUp()
+  observe(claimed(4))
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.equal(plan(false).limit, 0)
+})
+
+test('nothing is claimed ahead after a claim came back short, while others are idle, or beside a reservation', () => {
+  const short = setUp()
+  short.observe(claimed(4))
+  short.observe(claimed(3))
+  assert.equal(short.plan().limit, 4)
+
+  const kind = setUp()
+  kind.observe(claimed(4))
+  kind.planner.othersAreIdle()
+  assert.equal(kind.plan().limit, 4)
+  kind.state.ms = 2_001
+  assert.equal(kind.plan().limit, 8, 'only for a while')
+
+  const reserving = setUp()
+  reserving.observe(claimed(4), { reserved: true })
+  assert.equal(reserving.plan().limit, 4)
+})
+
+test('a stopping worker claims nothing', () => {
+  const { planner } = setUp()
+  assert.equal(planner.plan({ stopping: true, recording: true }).limit, 0)
+})
+
+test('after a claim that was full, or may have stopped at a big job, it claims again', () => {
+  const { planner, observe, capacity } = setUp()
+  const again = (jobs: number, big_waiting: boolean) => {
+    observe(claimed(jobs), { big_waiting })
+    return planner.mayClaimMore()
+  }
+  assert.deepEqual([again(4, false), again(1, false)], [true, false])
+  assert.equal(again(0, true), true, 'now with a look at sizes')
+  assert.deepEqual([again(1, true), again(0, true)], [true, false])
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.equal(again(4, true), false, 'no slot is free')
+})
+
+test('once big jobs wait, claims look at sizes and at what is free', () => {
+  const { plan, observe, capacity } = setUp()
+  observe(claimed(4), { big_waiting: true })
+  capacity.take(SMALL)
+  assert.deepEqual(plan().sized, { freeCpuUnits: 3, freeMemoryMb: 936, ahead: 4 })
+  observe(claimed(4))
+  assert.equal(plan().sized, null)
+})
+
+test('without a look at sizes no more is claimed than fits of the default size', () => {
+  const capacity = { slots: 8, cpuUnits: 3 }
+  const { plan } = setUp(capacity)
+  assert.deepEqual([plan().limit, plan().starts], [3, true])
+})
+
+test('first in, first out looks at age alone', () => {
+  const { plan } = setUp({ policy: 'fifo' })
+  const { order, segments, limit } = plan()
+  assert.deepEqual([order, segments, limit], ['age', [], 4])
+})
+
+test('a full claim raises the floors, unless jobs may have been passed over', () => {
+  const segmentsAfter = (news: Partial<ExchangeNews>) => {
+    const { planner, plan, observe } = setUp()
+    // The oldest have had their share for long.
+    const claim = { ...plan(), order: 'age' } as const
+    planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, predicted_ms: 1e6, floors: null } })
+    observe(claimed(plan().limit), news)
+    return plan().segments
+  }
+  assert.equal(segmentsAfter({ big_waiting: true }).length, 1)
+  assert.equal(segmentsAfter({ reserved: true }).length, 1)
+  assert.deepEqual(segmentsAfter({})[1], { fromLane: 10, fromKey: 100, toLane: 11, toKey: 0 })
+})
+
+test('the oldest jobs get their share of the predicted work, measured over time', () => {
+  const age = createAgeShare(0.25)
+  let agedMs = 0
+  let totalMs = 0
+  for (let n = 0; n < 400; n++) {
+    const order = age.isDue() ? 'age' : 'rank'
+    const predictedMs = order === 'age' ? 5_000 : 400
+    totalMs += predictedMs
+    if (order === 'age') agedMs += predictedMs
+    age.observe(order, predictedMs)
+  }
+  const share = agedMs / totalMs
+  assert.ok(share > 0.2 && share < 0.35, `${share}`)
+})
+
+test('every claim goes by age or by rank, as the share says', () => {
+  const { plan, planner } = setUp()
+  const orders: string[] = []
+  for (let n = 0; n < 40; n++) {
+    const claim = plan()
+    orders.push(claim.order)
+    planner.observe({ claim, claimed: claimed(4), news: NEWS })
+  }
+  const aged = orders.filter((order) => order === 'age').length
+  assert.ok(aged >= 9 && aged <= 11, orders.join(' '))
+})
+
+test('a share that was not used in the past is not paid out for ever', () => {
+  const age = createAgeShare(0.25)
+  for (let n = 0; n < 1_000; n++) age.observe('rank', 60_000)
+  let paid = 0
+  for (; age.isDue(); paid++) age.observe('age', 60_000)
+  assert.ok(paid < 30, `${paid} minutes of 1,000`)
+})
+
+test('capacity is what is free of slots, cpu and memory, and comes back whole', () => {
+  const capacity = createCapacity({ slots: 3, cpuUnits: 1, memoryMb: 100 })
+  const third = { cpu_units: 0.1, memory_mb: 30 }
+  for (let n = 0; n < 3; n++) {
+    assert.equal(capacity.fits(third), true)
+    capacity.take(third)
+  }
+  assert.equal(capacity.fits({ cpu_units: 0, memory_mb: 0 }), false, 'no slot')
+  for (let n = 0; n < 3; n++) capacity.release(third)
+  assert.deepEqual(capacity.free(), { slots: 3, cpuUnits: 1, memoryMb: 100 })
+  assert.equal(capacity.fits({ cpu_units: 2, memory_mb: 1 }), false)
+  assert.equal(capacity.fits({ cpu_units: 1, memory_mb: 101 }), false)
+})

@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, type TestContext, test } from 'node:test'
+import pg from 'pg'
+import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
+import type { Query, Run } from '../../db/query.ts'
+import { createCapacity } from '../../worker-runtime/capacity.ts'
+import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'
+import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from '../../worker-runtime/database.ts'
+import { createExchanger, type Exchanger } from '../../worker-runtime/exchanger.ts'
+import type { JobHandler } from '../../worker-runtime/handler-api.ts'
+import { createHeldJobs, type HeldJobs } from '../../worker-runtime/held-jobs.ts'
+import { createLogWriter } from '../../worker-runtime/log-writer.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  clearJobs,
+  exchange,
+  expireLeases,
+  lead,
+  newJob,
+  passLeaseOn,
+  seedJobs,
+  seedTenant,
+  type Tenant,
+  watchJobs,
+} from '../support/jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { handle, keepLog } from '../support/worker.ts'
+
+let database: TestDatabase
+let tenant: Tenant
+let jobs: ReturnType<typeof watchJobs>
+
+before(async () => {
+  database = await createTestDatabase()
+  tenant = await seedTenant(database.run)
+  jobs = watchJobs(database.sql)
+})
+after(() => database.drop())
+beforeEach(() => clearJobs(database.sql))
+
+const submit = (...overrides: Parameters<typeof newJob>[0][]) =>
+  seedJobs(database.run, tenant, overrides.map(newJob))
+const sqlError = (code: string): Error => Object.assign(new pg.DatabaseError(code, 0, 'error'), { code })
+
+/** What a statement is about: the session it came from, its name, and whether it stores outcomes. */
+type Sent = { session: 'durable' | 'relaxed' | 'logs'; name: string; text: string }
+
+/**
+ * An exchanger with real jobs on a real database, with someone in the line: what `tamper` throws is the answer, before
+ * the statement is sent or, with `tamperAfter`, when it has been committed.
+ */
+const setUp = (
+  t: TestContext,
+  options: {
+    handler: JobHandler
+    slots?: number
+    tamper?: (sent: Sent) => Promise<void> | void
+    tamperAfter?: (sent: Sent) => void
+  },
+): { exchanger: Exchanger; held: HeldJobs; sent: Sent[]; log: ReturnType<typeof keepLog>['log'] } => {
+  const sent: Sent[] = []
+  const { log, logger } = keepLog()
+  const through =
+    (session: Sent['session']): Run =>
+    async <Row>(query: Query<Row>): Promise<Row[]> => {
+      const statement = { session, name: query.name, text: JSON.stringify(query.values) }
+      sent.push(statement)
+      await options.tamper?.(statement)
+      const rows = await database.run(query)
+      options.tamperAfter?.(statement)
+      return rows
+    }
+  const logs = createLogWriter({ run: through('logs'), onError: () => {} })
+  const slots = options.slots ?? 10
+  const capacity = createCapacity({ slots, cpuUnits: slots, memoryMb: 10_000 })
+  const held: HeldJobs = createHeldJobs({
+    handlers: new Map([['test', options.handler]]),
+    capacity,
+    tools: {
+      logFor: logs.logFor,
+      reportProgress: () => {},
+      saveCheckpoint: async () => {},
+      fetch: () => Promise.reject(),
+    },
+    logger,
+    onEnded: (entry) => exchanger.record(entry),
+    onFreed: () => exchanger.wake(),
+    onStarted: () => exchanger.announceSoon(),
+  })
+  const planner = createClaimPlanner({
+    types: ['test'],
+    policy: 'learned',
+    capacity,
+    jobs: () => held,
+    now: () => performance.now(),
+  })
+  const exchanger: Exchanger = createExchanger({
+    workerId: 'worker-1',
+    runDurable: through('durable'),
+    runRelaxed: through('relaxed'),
+    jobs: held,
+    planner,
+    beforeEnds: logs.flush,
+    onExchanged: planner.observe,
+    onRecorded: () => {},
+    logger,
+    random: () => 0,
+    onError: () => {},
+  })
+  t.after(() => exchanger.stop())
+  return { exchanger, held, sent, log }
+}
+
+/** Whether a statement says that this job has completed. */
+const completes = ({ session, text }: Sent, id: string | undefined): boolean =>
+  session === 'durable' && text.includes(String(id)) && !text.includes('failed')
+
+/** Throws what it is told to, once each. */
+const once = (...errors: Error[]) => {
+  const left = [...errors]
+  return () => {
+    const error = left.shift()
+    if (error) throw error
+  }
+}
+
+test('a passing error of the database does not change the outcome', async (t) => {
+  const codes = ['57014', '08006', '40P01']
+  for (const code of codes) {
+    const [id] = await submit({ name: code })
+    const fail = once(sqlError(code))
+    const tamper = (sent: Sent) => {
+      if (completes(sent, id)) fail()
+    }
+    const { exchanger } = setUp(t, { handler: handle(() => 'fine'), tamper })
+    exchanger.start()
+    const job = await jobs.untilStatus(id, 'completed')
+    assert.deepEqual([job.result, job.attempts], ['fine', 1], code)
+    await exchanger.stop()
+  }
+})
+
+test('of many outcomes only the one that Postgres refuses is stored as failed', async (t) => {
+  const ids = await submit({}, {}, {})
+  const [, refused] = ids
+  const tamper = (sent: Sent) => {
+    if (completes(sent, refused)) throw sqlError('22P05')
+  }
+  const gate = Promise.withResolvers<void>()
+  const { exchanger, held, log } = setUp(t, { handler: handle(() => gate.promise), tamper })
+  exchanger.start()
+  await waitFor('all to run', () => held.running() === 3)
+  gate.resolve()
+  await waitFor('all outcomes', async () => (await database.sql('select from finished_jobs')).length === 3)
+  assert.deepEqual(await jobs.statuses(ids), ['completed', 'failed', 'completed'])
+  assert.equal((await jobs.look(refused)).error?.code, 'unstorable_result')
+  assert.deepEqual(held.held(), [])
+  assert.deepEqual(
+    log.filter(({ level }) => level === 'error'),
+    [],
+  )
+})
+
+test('an outcome that cannot be stored at all is given up, and the worker goes on', async (t) => {
+  const [id] = await submit({ max_attempts: 1 })
+  const tamper = ({ session, text }: Sent) => {
+    if (session === 'durable' && text.includes(String(id))) throw sqlError('23514')
+  }
+  const { exchanger, held, log } = setUp(t, { handler: handle(() => 1), tamper })
+  exchanger.start()
+  await waitFor('it to be given up', () =>
+    log.some(({ message }) => message === 'the outcome cannot be stored'),
+  )
+  assert.deepEqual(held.held(), [])
+  const [next] = await submit({})
+  exchanger.wake()
+  await jobs.untilStatus(next, 'completed')
+})
+
+test('log lines are stored before the outcome, also when the first try fails', async (t) => {
+  const [id] = await submit({ max_attempts: 1 })
+  const fail = once(sqlError('57P01'))
+  const tamper = ({ session }: Sent) => {
+    if (session === 'logs') fail()
+  }
+  const handler = handle((_, { log }) => {
+    log.info('on it')
+    throw new Error('why it failed')
+  })
+  const { exchanger, sent } = setUp(t, { handler, tamper })
+  exchanger.start()
+  await jobs.untilStatus(id, 'failed')
+  const lines = await database.sql('select message from job_logs order by id')
+  assert.deepEqual(
+    lines.map(({ message }) => message),
+    ['on it', 'handler_error: why it failed'],
+  )
+  const order = sent.filter((one) => one.session !== 'relaxed').map(({ session }) => session)
+  assert.deepEqual(order, ['logs', 'logs', 'durable'])
+})
+
+test('what stores outcomes is durable, what only claims or announces need not be', async (t) => {
+  const [id] = await submit({})
+  const gate = Promise.withResolvers<void>()
+  const { exchanger, sent } = setUp(t, { handler: handle(() => gate.promise) })
+  exchanger.start()
+  await jobs.untilStatus(id, 'running')
+  assert.ok(sent.length > 0 && sent.every(({ session }) => session === 'relaxed'))
+  gate.resolve()
+  await jobs.untilStatus(id, 'completed')
+  const durable = sent.filter(({ session }) => session === 'durable')
+  assert.deepEqual(
+    durable.map((one) => completes(one, id)),
+    [true],
+  )
+})
+
+test('outcomes that come while one is on its way go together in the next statement', async (t) => {
+  await submit(...Array.from({ length: 10 }, () => ({})))
+  const gate = Promise.withResolvers<void>()
+  const { exchanger, held, sent } = setUp(t, { handler: handle(() => gate.promise) })
+  exchanger.start()
+  await waitFor('all to run', () => held.running() === 10)
+  gate.resolve()
+  await waitFor('all outcomes', async () => (await database.sql('select from finished_jobs')).length === 10)
+  assert.ok(sent.filter(({ session }) => session === 'durable').length <= 2, `${sent.length}`)
+})
+
+test('an outcome whose answer got lost is stored once, and its worker goes on', async (t) => {
+  const ids = await submit({ name: 'first' }, { name: 'second' })
+  const [first, second] = ids
+  const gates = new Map(['first', 'second'].map((name) => [name, Promise.withResolvers<void>()]))
+  const names = new Map(ids.map((id, n) => [id, n === 0 ? 'first' : 'second']))
+  const fail = once(sqlError('08006'))
+  const { exchanger, held } = setUp(t, {
+    handler: handle((_, { jobId }) => gates.get(names.get(jobId) ?? '')?.promise),
+    tamperAfter: ({ session }) => {
+      if (session === 'durable') fail()
+    },
+  })
+  exchanger.start()
+  await waitFor('both to run', () => held.running() === 2)
+  gates.get('first')?.resolve()
+  await waitFor('the first to be let go', () => held.held().length === 1)
+  assert.deepEqual(await jobs.statuses(ids), ['completed', 'running'])
+  assert.deepEqual(await jobs.eventsOf(first), ['ready', 'running', 'completed'])
+  gates.get('second')?.resolve()
+  await jobs.untilStatus(second, 'completed')
+})
+
+test('a stop waits for outcomes, also for one whose statement fails at that moment', async (t) => {
+  const [id] = await submit({})
+  const stopped = Promise.withResolvers<void>()
+  let failed = false
+  const tamper = (sent: Sent) => {
+    if (!completes(sent, id) || failed) return
+    failed = true
+    exchanger.stop().then(stopped.resolve)
+    throw sqlError('57P01')
+  }
+  const { exchanger } = setUp(t, { handler: handle(() => 1), tamper })
+  exchanger.start()
+  await stopped.promise
+  assert.equal(await jobs.statusOf(id), 'completed')
+})
+
+test('an outcome that came too late is dropped, and said so once', async (t) => {
+  const [id] = await submit({})
+  const gate = Promise.withResolvers<void>()
+  const { exchanger, held, log } = setUp(t, { handler: handle(() => gate.promise) })
+  exchanger.start()
+  await jobs.untilStatus(id, 'running')
+  await passLeaseOn(database.sql, String(id))
+  gate.resolve()
+  await waitFor('it to be said', () => log.some(({ message }) => String(message).startsWith('lease lost')))
+  await waitFor('it to be let go', () => held.held().length === 0)
+  await exchanger.stop()
+  assert.equal(log.filter(({ message }) => String(message).startsWith('lease lost')).length, 1)
+  assert.equal(await jobs.statusOf(id), 'running', "it is someone else's")
+})
+
+test('a job that ends while its start is being announced leaves one event for each', async (t) => {
+  const [, second] = await submit({ name: 'first' }, { name: 'second' })
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ended = Promise.withResolvers<void>()
+  let running = 0
+  const handler = handle(async () => {
+    await gates[running++]?.promise
+    if (running === 2) ended.resolve()
+  })
+  let announced = false
+  const tamper = async ({ name, text }: Sent): Promise<void> => {
+    if (announced || !name.startsWith('exchange-jobs') || !text.includes(String(second))) return
+    announced = true
+    gates[1]?.resolve()
+    await ended.promise
+  }
+  // One slot, and the second job in hand already.
+  const { exchanger, held } = setUp(t, { handler, slots: 1, tamper })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
+  held.accept(claimed, performance.now())
+  exchanger.start()
+  gates[0]?.resolve()
+  await jobs.untilStatus(second, 'completed')
+  assert.ok(announced)
+  assert.deepEqual(await jobs.eventsOf(second), ['ready', 'running', 'completed'])
+})
+
+test('the late outcome of a lost attempt does not end the attempt that follows it in the same worker', async (t) => {
+  const [again] = await submit({})
+  const lost = Promise.withResolvers<void>()
+  const lostHasEnded = Promise.withResolvers<void>()
+  let attempts = 0
+  const handler = handle(async (_, { jobId }) => {
+    if (jobId !== again) return
+    if (++attempts > 1) return new Promise(() => {})
+    await lost.promise
+    lostHasEnded.resolve()
+  })
+  let tampered = false
+  const tamper = async ({ session }: Sent): Promise<void> => {
+    if (session !== 'relaxed' || tampered || attempts === 0) return
+    tampered = true
+    // While this claim is on its way, the first attempt loses its lease and ends; the claim brings the job again.
+    const term = await lead(database.run)
+    await expireLeases(database.sql)
+    await database.run(reclaimExpiredLeases(term, 10))
+    lost.resolve()
+    await lostHasEnded.promise
+  }
+  const { exchanger } = setUp(t, { handler, tamper })
+  exchanger.start()
+  await waitFor('the first attempt', () => attempts === 1)
+  const [other] = await submit({})
+  exchanger.wake()
+  await jobs.untilStatus(other, 'completed')
+  await waitFor('the second attempt', () => attempts === 2)
+  const job = await jobs.look(again)
+  assert.deepEqual([job.status, job.attempts], ['running', 2])
+})
+
+test('the sessions plan the exchange once, and claims do not wait for the disk', async () => {
+  const settings = async (options: Record<string, string>) => {
+    const session = createDatabase({
+      url: database.url,
+      applicationName: 'test',
+      maxConnections: 1,
+      settings: options,
+      onError: assert.fail,
+    })
+    const text = `select name, setting from pg_settings where source = 'session' order by name`
+    const rows = await session.run({ name: 'settings', text, values: [] } as Query<{
+      name: string
+      setting: string
+    }>)
+    await session.close()
+    return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
+  }
+  assert.deepEqual(await settings(PINNED_PLAN), { ...PINNED_PLAN })
+  assert.deepEqual(await settings({ ...PINNED_PLAN, ...RELAXED_COMMIT }), {
+    ...PINNED_PLAN,
+    synchronous_commit: 'off',
+  })
+})

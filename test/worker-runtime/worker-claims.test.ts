@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { JOBS_READY } from '../../db/channels.ts'
+import { notify } from '../../db/queries/notifications.ts'
+import type { JobHandler } from '../../worker-runtime/handler-api.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { clearJobs, newJob, seedJobs, seedTenant, type Tenant, watchJobs } from '../support/jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { handle, prepareWorker } from '../support/worker.ts'
+
+let database: TestDatabase
+let tenant: Tenant
+let jobs: ReturnType<typeof watchJobs>
+let workers: ReturnType<typeof prepareWorker>[]
+/** Jobs whose payload says `wait` end when it opens. */
+let gate: PromiseWithResolvers<void>
+/** Names of the jobs that were started, in order. */
+let started: string[]
+let running: number
+let most: number
+
+before(async () => {
+  database = await createTestDatabase()
+  tenant = await seedTenant(database.run)
+  jobs = watchJobs(database.sql)
+})
+after(() => database.drop())
+beforeEach(async () => {
+  await clearJobs(database.sql)
+  gate = Promise.withResolvers()
+  ;[workers, started, running, most] = [[], [], 0, 0]
+})
+afterEach(async () => {
+  gate.resolve()
+  await Promise.all(workers.map((worker) => worker.stop()))
+})
+
+const work = handle(async ({ name, wait, ms }) => {
+  started.push(String(name))
+  most = Math.max(most, ++running)
+  if (wait) await gate.promise
+  if (ms) await delay(Number(ms))
+  running--
+})
+const startWorker = async (env: Record<string, string> = {}, handlers: JobHandler[] = [work]) => {
+  const worker = prepareWorker(database.url, handlers, env)
+  workers.push(worker)
+  await worker.start()
+  return worker
+}
+/** `label` tells jobs of one stream apart. */
+type Overrides = Parameters<typeof newJob>[0] & { label?: string; wait?: boolean; ms?: number }
+const submit = async (...overrides: Overrides[]): Promise<string[]> => {
+  const ids = await seedJobs(
+    database.run,
+    tenant,
+    overrides.map(({ label, wait, ms, ...job } = {}) =>
+      newJob({ ...job, payload: { name: label ?? job.name, wait, ms } }),
+    ),
+  )
+  await database.run(notify(JOBS_READY, ['test']))
+  return ids
+}
+const many = (count: number, job: Overrides): Overrides[] =>
+  Array.from({ length: count }, (_, n) => ({ name: `${n}`, ...job }))
+const leases = () =>
+  database.sql<{ worker_id: string; unstarted: number; running: number }>(
+    `select worker_id, count(*) filter (where started_at is null)::int as unstarted,
+      count(*) filter (where started_at is not null)::int as running
+    from held_jobs group by worker_id`,
+  )
+const untilListening = (worker: { id: string }) =>
+  waitFor(`${worker.id} to listen`, async () => {
+    const text = `select from pg_stat_activity where application_name = $1 and query like 'listen%'`
+    return (await database.sql(text, [`smartqueue ${worker.id} listener`])).length > 0
+  })
+const untilHeld = (worker: { id: string }, expected: { running: number; unstarted: number }) =>
+  waitFor(`${JSON.stringify(expected)} at ${worker.id}`, async () => {
+    const mine = (await leases()).find(({ worker_id }) => worker_id === worker.id)
+    return mine?.running === expected.running && mine.unstarted === expected.unstarted
+  })
+
+test('under a deep queue a worker holds as many jobs again as it runs, and no more', async () => {
+  const quick = await submit(...many(3, { priority: 'critical' }))
+  const slow = await submit(...many(30, { wait: true }))
+  const worker = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '3' })
+  await jobs.untilAll(quick, 'completed')
+  await untilHeld(worker, { running: 3, unstarted: 3 })
+  const statuses = await jobs.statuses(slow)
+  assert.equal(statuses.filter((status) => status === 'running').length, 3)
+  assert.equal(statuses.filter((status) => status === 'ready').length, 27, 'what it holds is still ready')
+  gate.resolve()
+  await jobs.untilAll(slow, 'completed')
+  assert.deepEqual([most, started.length], [3, 33])
+})
+
+test('jobs run in order of rank, each once, also through many exchanges', async () => {
+  const classes = ['critical', 'high', 'normal', 'low'] as const
+  const ids = await submit(
+    ...Array.from({ length: 10 }, () => classes.map((priority) => ({ label: priority, priority }))).flat(),
+  )
+  await startWorker({ SMARTQUEUE_WORKER_SLOTS: '1' })
+  await jobs.untilAll(ids, 'completed')
+  assert.equal(started.length, 40)
+  assert.equal(started[0], 'critical')
+  // A quarter of the work goes to the oldest; the rest is in order.
+  const firstHalf = started.slice(0, 20).filter((name) => name === 'critical' || name === 'high')
+  assert.ok(firstHalf.length >= 13, started.join(' '))
+})
+
+test('with the policy fifo jobs run in order of arrival', async () => {
+  const ids = await submit(
+    { name: 'a', priority: 'low' },
+    { name: 'b', priority: 'critical' },
+    { name: 'c' },
+    { name: 'd', priority: 'high' },
+  )
+  await startWorker({ SMARTQUEUE_WORKER_SLOTS: '1', SMARTQUEUE_POLICY: 'fifo' })
+  await jobs.untilAll(ids, 'completed')
+  assert.deepEqual(started, ['a', 'b', 'c', 'd'])
+})
+
+test('a worker never runs more than its cpu units and its memory allow', async () => {
+  const env = { SMARTQUEUE_WORKER_CPU_UNITS: '4', SMARTQUEUE_WORKER_MEMORY_MB: '300' }
+  await startWorker(env)
+  const twos = await submit(...many(6, { cpu_units: 2, ms: 20 }))
+  await jobs.untilAll(twos, 'completed')
+  assert.equal(most, 2)
+  most = 0
+  const heavy = await submit(...many(6, { memory_mb: 100, ms: 20 }))
+  await jobs.untilAll(heavy, 'completed')
+  assert.equal(most, 3)
+})
+
+test('a big job that does not fit beside what runs does not keep small ones from starting', async () => {
+  await untilListening(await startWorker({ SMARTQUEUE_WORKER_CPU_UNITS: '4' }))
+  await jobs.untilAll(await submit({ name: 'warm up' }), 'completed')
+  const ids = await submit(
+    { name: 'small', priority: 'critical', wait: true },
+    { name: 'big', priority: 'high', cpu_units: 4 },
+    ...many(3, { name: 'small', wait: true }),
+  )
+  await waitFor('the small ones', () => running === 4, 2_000)
+  assert.equal(await jobs.statusOf(ids[1]), 'ready')
+  gate.resolve()
+  await jobs.untilAll(ids, 'completed')
+})
+
+test('a big job that was overtaken gets its room while small ones keep coming', async () => {
+  const small = (count: number) =>
+    Array.from({ length: count }, (_, n) => ({
+      name: `${n}`,
+      ms: 30 + ((n * 37) % 60),
+      priority: 'critical' as const,
+    }))
+  await submit(...small(12))
+  const worker = await startWorker({ SMARTQUEUE_WORKER_CPU_UNITS: '4' })
+  await waitFor('all to be busy', () => running === 4)
+  const [big] = await submit({ name: 'big', cpu_units: 4, priority: 'low' }, ...small(300))
+  await database.sql(`update ready_jobs set ready_at = now() - interval '1 minute'`)
+  await jobs.untilStatus(big, 'completed')
+  const [left] = await database.sql<{ n: number }>('select count(*)::int as n from ready_jobs')
+  assert.ok(left && left.n > 0, 'small ones were still waiting')
+  assert.ok(worker.log.some(({ message }) => message === 'capacity reserved'))
+  assert.deepEqual(await database.sql('select * from reservations'), [])
+  const before = started.length
+  await waitFor('small ones to go on', () => started.length > before + 4)
+  await database.sql('delete from ready_jobs')
+  await waitFor('the rest', async () => (await leases()).length === 0)
+})
+
+test('a worker with nothing to do takes half of what another holds and has not started', async () => {
+  const quick = await submit(...many(4, { priority: 'critical' }))
+  const slow = await submit(...many(8, { wait: true }))
+  const busy = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '4' })
+  await jobs.untilAll(quick, 'completed')
+  await untilHeld(busy, { running: 4, unstarted: 4 })
+  const idle = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '4' })
+  await untilHeld(idle, { running: 2, unstarted: 0 })
+  await untilHeld(busy, { running: 4, unstarted: 2 })
+  gate.resolve()
+  await jobs.untilAll(slow, 'completed')
+  assert.equal(started.length, 12, 'each ran once')
+})
+
+test('a new job goes to the worker that has nothing to do', async () => {
+  const busy = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '2' })
+  const [slow] = await submit({ wait: true })
+  await jobs.untilStatus(slow, 'running')
+  const idle = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '2' })
+  await untilListening(idle)
+  let taken = 0
+  for (let n = 0; n < 10; n++) {
+    const [id] = await submit({})
+    if ((await jobs.untilStatus(id, 'completed')).worker_id === idle.id) taken++
+  }
+  assert.ok(taken >= 7, `${taken} of 10 by the idle one, the rest by ${busy.id}`)
+})
+
+test('dependents that a worker releases start at once', async () => {
+  await startWorker()
+  const [parent] = await submit({ name: 'parent' })
+  const [child] = await submit({ name: 'child', depends_on: [String(parent)] })
+  await jobs.untilStatus(child, 'completed')
+  assert.deepEqual(started, ['parent', 'child'])
+})

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, test } from 'node:test'
+import { JOBS_CANCELLED, JOBS_READY } from '../../db/channels.ts'
+import { notify } from '../../db/queries/notifications.ts'
+import { type JobContext, JobError, snooze } from '../../worker-runtime/handler-api.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  cancelHeldJob,
+  clearJobs,
+  newJob,
+  passLeaseOn,
+  seedJobs,
+  seedTenant,
+  type Tenant,
+  watchJobs,
+} from '../support/jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { handle, prepareWorker } from '../support/worker.ts'
+
+let database: TestDatabase
+let tenant: Tenant
+let jobs: ReturnType<typeof watchJobs>
+let worker: ReturnType<typeof prepareWorker>
+let attempts: JobContext[]
+let behave: (payload: Record<string, unknown>, context: JobContext) => unknown
+
+before(async () => {
+  database = await createTestDatabase()
+  tenant = await seedTenant(database.run)
+  jobs = watchJobs(database.sql)
+})
+after(() => database.drop())
+beforeEach(async () => {
+  await clearJobs(database.sql)
+  attempts = []
+  worker = prepareWorker(
+    database.url,
+    [
+      handle((payload, context) => {
+        attempts.push(context)
+        return behave(payload, context)
+      }),
+    ],
+    { SMARTQUEUE_DRAIN_SECONDS: '0' },
+  )
+  await worker.start()
+})
+afterEach(() => worker.stop())
+
+const submit = async (overrides: Parameters<typeof newJob>[0] = {}): Promise<string> => {
+  const [id] = await seedJobs(database.run, tenant, [newJob(overrides)])
+  await database.run(notify(JOBS_READY, ['test']))
+  assert.ok(id)
+  return id
+}
+/** Whatever waits for its backoff or its time need not. */
+const wakeUp = () => database.sql('update waiting_jobs set wake_at = now()')
+const said = (text: string, id: string) =>
+  worker.log.filter(({ message, job_id }) => job_id === id && String(message).startsWith(text))
+
+test('an attempt that fails is tried again until it succeeds', async () => {
+  behave = (_, { attempt }) => {
+    if (attempt < 3) throw new Error('not yet')
+    return 'third time lucky'
+  }
+  const job = await jobs.untilStatus(await submit(), 'completed')
+  assert.deepEqual([job.attempts, job.result], [3, 'third time lucky'])
+  assert.deepEqual(await jobs.eventsOf(job.id), [
+    ...['ready', 'running', 'retrying: handler_error'],
+    ...['ready', 'running', 'retrying: handler_error'],
+    ...['ready', 'running', 'completed'],
+  ])
+})
+
+test('a permanent failure is not tried again', async () => {
+  behave = () => {
+    throw new JobError('gone', 'It is gone.', { permanent: true })
+  }
+  const job = await jobs.untilStatus(await submit(), 'failed')
+  assert.deepEqual([job.attempts, job.error], [1, { code: 'gone', message: 'It is gone.' }])
+})
+
+test('a snooze does not use an attempt up', async () => {
+  behave = () => (attempts.length < 3 ? snooze(3_600) : 'awake')
+  const id = await submit({ max_attempts: 1 })
+  for (const asleep of [1, 2]) {
+    await waitFor('an attempt', () => attempts.length === asleep)
+    await jobs.untilStatus(id, 'pending')
+    await wakeUp()
+  }
+  const job = await jobs.untilStatus(id, 'completed')
+  assert.deepEqual([job.attempts, attempts.map(({ attempt }) => attempt)], [1, [1, 1, 1]])
+})
+
+test('an attempt that runs too long is ended', async () => {
+  behave = (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', reject))
+  const job = await jobs.untilStatus(await submit({ timeout_seconds: 1, max_attempts: 1 }), 'failed')
+  assert.equal(job.error?.code, 'timeout')
+})
+
+test('the next attempt goes on from the checkpoint of the one before, and progress is shown', async () => {
+  behave = async (_, context) => {
+    if (context.lastCheckpoint) return context.lastCheckpoint
+    context.progress(0.5, 'half way')
+    await context.checkpoint({ page: 7 })
+    throw new Error('and then it broke')
+  }
+  const id = await submit({ initial_delay_seconds: 1_000 })
+  const halfway = await jobs.untilStatus(id, 'retrying')
+  assert.deepEqual([halfway.progress, halfway.progress_note], [0.5, 'half way'])
+  await wakeUp()
+  assert.deepEqual((await jobs.untilStatus(id, 'completed')).result, { page: 7 })
+  const tokens = attempts.map(({ fencingToken }) => BigInt(fencingToken))
+  assert.ok(tokens[0] !== undefined && tokens[1] !== undefined && tokens[1] > tokens[0])
+})
+
+test('a result that Postgres refuses fails its job and no other', async (t) => {
+  behave = ({ result }) => result
+  await database.sql(
+    `alter table finished_jobs add constraint refused check (result is distinct from '"refused"')`,
+  )
+  t.after(() => database.sql('alter table finished_jobs drop constraint refused'))
+  const results = ['fine', 'refused', 'fine']
+  const ids = await seedJobs(
+    database.run,
+    tenant,
+    results.map((result) => newJob({ payload: { result } })),
+  )
+  await database.run(notify(JOBS_READY, ['test']))
+  await waitFor('all ends', async () => (await database.sql('select from finished_jobs')).length === 3)
+  assert.deepEqual(await jobs.statuses(ids), ['completed', 'failed', 'completed'])
+  const job = await jobs.look(ids[1])
+  assert.deepEqual(job.error, {
+    code: 'unstorable_result',
+    message: 'The result of the handler cannot be stored as JSON.',
+  })
+})
+
+test('log lines are there when the outcome is', async () => {
+  behave = (_, { log }) => {
+    for (let n = 0; n < 20; n++) log.info(`line ${n}`)
+    throw new JobError('broken', 'It broke.', { permanent: true })
+  }
+  const id = await submit()
+  await jobs.untilStatus(id, 'failed')
+  const lines = await database.sql('select message from job_logs order by id')
+  assert.deepEqual([lines.length, lines.at(-1)?.message], [21, 'broken: It broke.'])
+})
+
+test('a cancelled job reaches the handler within a second, and its late result changes nothing', async () => {
+  const aborted = Promise.withResolvers<unknown>()
+  const late = Promise.withResolvers<string>()
+  behave = (_, { signal }) => {
+    signal.addEventListener('abort', () => aborted.resolve(signal.reason))
+    return late.promise
+  }
+  const id = await submit()
+  await jobs.untilStatus(id, 'running')
+  const cancelledAt = performance.now()
+  await cancelHeldJob(database.sql, id)
+  await database.run(notify(JOBS_CANCELLED, [worker.id]))
+  const reason = (await aborted.promise) as { why?: string }
+  assert.equal(reason.why, 'cancelled')
+  assert.ok(performance.now() - cancelledAt < 1_000)
+  late.resolve('too late')
+  await waitFor('it to be let go', () => said('lease lost', id).length > 0)
+  const job = await jobs.look(id)
+  assert.deepEqual([job.status, job.result], ['cancelled', null])
+})
+
+test('a worker that finishes after it lost its lease changes nothing, and says so once', async () => {
+  const finish = Promise.withResolvers<string>()
+  behave = () => finish.promise
+  const id = await submit()
+  await jobs.untilStatus(id, 'running')
+  await passLeaseOn(database.sql, id)
+  finish.resolve('too late')
+  await waitFor('the loss to be said', () => said('lease lost', id).length > 0)
+  assert.equal(await jobs.statusOf(id), 'running', "someone else's")
+  assert.deepEqual(await database.sql('select * from attempts'), [])
+  await worker.stop()
+  assert.equal(said('lease lost', id).length, 1)
+})
+
+test('every outcome is in the registry by the next heartbeat', async () => {
+  behave = () => 1
+  await jobs.untilStatus(await submit(), 'completed')
+  const row = await waitFor('the heartbeat', async () => {
+    const [mine] = await database.sql('select * from workers where worker_id = $1', [worker.id])
+    return mine?.jobs_processed === '1' && mine
+  })
+  assert.deepEqual(
+    [row.status, row.types, row.slots, row.cpu_units, row.running],
+    ['online', ['test'], 10, 10, 0],
+  )
+  assert.ok(Number(row.memory_mb) > 100)
+})
