@@ -121,10 +121,11 @@ export const createHeldJobs = (options: {
       case 'lost':
         logger.warn('lease lost, outcome dropped', describe(job))
         letGo(entry)
-        return options.onFreed()
+        options.onFreed()
+        break
       case 'released':
         unfinished.push(job)
-        return
+        break
       case 'done':
       case 'snoozed':
       case 'failed': {
@@ -133,7 +134,7 @@ export const createHeldJobs = (options: {
         }
         entry.outcome = outcome
         entry.ranMs = performance.now() - (entry.startedAtMs ?? 0)
-        return options.onEnded(entry)
+        options.onEnded(entry)
       }
     }
   }
@@ -155,7 +156,10 @@ export const createHeldJobs = (options: {
   const lose = (key: LeaseKey, why: 'lease_lost' | 'cancelled'): void => {
     const entry = held.get(key.job_id)
     if (!entry || entry.job.token !== key.token) return
-    if (entry.execution) return entry.execution.abort(why === 'cancelled' ? cancelled() : leaseLost())
+    if (entry.execution) {
+      entry.execution.abort(why === 'cancelled' ? cancelled() : leaseLost())
+      return
+    }
     waiting = waiting.filter((other) => other !== entry)
     letGo(entry)
   }

@@ -49,7 +49,7 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
 
   /** Once a second the older floors take the place of the newer. */
   const step = (): void => {
-    if (now() - clearedAtMs > FULL_LOOK_MS) return clear()
+    if (now() - clearedAtMs > FULL_LOOK_MS) clear()
     if (now() - laggedAtMs < LAG_MS) return
     const newest = new Map(floors)
     floors = lagging

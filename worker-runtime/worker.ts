@@ -220,7 +220,8 @@ const logRecorded = (logger: Logger, job: ClaimedJob, ended: EndedAttempt | unde
   switch (ended?.state) {
     case 'completed':
     case 'pending':
-      return logger.debug(ended.state === 'completed' ? 'job completed' : 'job snoozed', describe(job))
+      logger.debug(ended.state === 'completed' ? 'job completed' : 'job snoozed', describe(job))
+      break
     case 'failed':
     case 'retrying': {
       const { code, message } = ended.error
