@@ -8,6 +8,13 @@ export type Query<Row> = {
   readonly row?: Row
 }
 
-export type QueryValue = string | number | boolean | null | readonly (string | null)[] | readonly (number | null)[] | readonly boolean[]
+export type QueryValue =
+  | string
+  | number
+  | boolean
+  | null
+  | readonly (string | null)[]
+  | readonly (number | null)[]
+  | readonly boolean[]
 
 export type Run = <Row>(query: Query<Row>) => Promise<Row[]>

@@ -55,7 +55,9 @@ export const createClaimPlanner = (options: {
   /** How many jobs of the default size fit into what is free. */
   const fitting = (): number => {
     const { cpuUnits, memoryMb } = capacity.free()
-    return Math.floor(Math.min(cpuUnits / DEFAULT_RESOURCES.cpu_units, memoryMb / DEFAULT_RESOURCES.memory_mb))
+    return Math.floor(
+      Math.min(cpuUnits / DEFAULT_RESOURCES.cpu_units, memoryMb / DEFAULT_RESOURCES.memory_mb),
+    )
   }
 
   const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {

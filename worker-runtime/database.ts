@@ -19,6 +19,7 @@ export const PINNED_PLAN = {
   enable_mergejoin: 'off',
   enable_seqscan: 'off',
   enable_material: 'off',
+  enable_sort: 'off',
   jit: 'off',
 } as const
 

@@ -91,7 +91,10 @@ const keepGates = ({ run }: DutyOptions): Duty => {
       }
       if (unparkFrom !== undefined) {
         const [step] = await run(unparkJobs(term, unparkFrom, SWEEP))
-        await announce(run, (step?.types ?? []).map((type) => ({ type })))
+        await announce(
+          run,
+          (step?.types ?? []).map((type) => ({ type })),
+        )
         unparkFrom = step && step.looked_at === SWEEP ? (step.last_key ?? undefined) : undefined
         return unparkFrom === undefined ? 500 : 0
       }

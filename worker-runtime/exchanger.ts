@@ -192,7 +192,12 @@ export const createExchanger = (options: {
     const nothing = { ended: [], started: [], closed: [] }
     const claim = planner.plan({ stopping: true, recording: false })
     for (const order of ['rank', 'age'] as const) {
-      const query = exchangeJobs({ ...nothing, workerId: options.workerId, leaseSeconds: 0, claim: { ...claim, order } })
+      const query = exchangeJobs({
+        ...nothing,
+        workerId: options.workerId,
+        leaseSeconds: 0,
+        claim: { ...claim, order },
+      })
       await Promise.all([options.runDurable(query), options.runRelaxed(query)])
     }
   }

@@ -1,6 +1,12 @@
 import { type ZodError, z } from 'zod'
 import type { ClaimedJob } from '../db/queries/exchange.ts'
-import { type GuardedFetch, type JobContext, type JobHandler, type JobLog, snoozedSeconds } from './handler-api.ts'
+import {
+  type GuardedFetch,
+  type JobContext,
+  type JobHandler,
+  type JobLog,
+  snoozedSeconds,
+} from './handler-api.ts'
 import { ExecutionAborted, type Outcome, outcomeOfAbort, outcomeOfThrow } from './outcome.ts'
 import { toStorableJson } from './storable-json.ts'
 

@@ -60,7 +60,7 @@ export const createHeldJobs = (options: {
   /** How many jobs of each lease are held. */
   const leases = new Map<string, number>()
   let waiting: HeldJob[] = []
-  let unfinished: ClaimedJob[] = []
+  const unfinished: ClaimedJob[] = []
   let inExecution = 0
   let draining = false
   let allSettled = (): void => {}

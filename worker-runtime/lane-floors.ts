@@ -9,7 +9,10 @@ export type LaneFloors = {
    * The smallest key that a claim took from each lane. `exhaustive`: it got less than it asked for, or may have passed
    * over jobs that did not fit.
    */
-  observe(claimed: { order: 'rank' | 'age'; floors: Readonly<Record<string, number>> }, exhaustive: boolean): void
+  observe(
+    claimed: { order: 'rank' | 'age'; floors: Readonly<Record<string, number>> },
+    exhaustive: boolean,
+  ): void
 }
 
 /** Every lane that a claim may look at lies in between. Parked jobs stand above. */

@@ -40,7 +40,9 @@ export const createLeaseKeeper = (options: {
       const tokens = [...new Set(held.map(({ token }) => token))]
       const leases = await options.run(renewLeases(tokens, LEASE_SECONDS))
       renewedAtMs = askedAtMs
-      const kept = new Set(leases.flatMap(({ token, job_ids }) => job_ids.map((job_id) => `${job_id} ${token}`)))
+      const kept = new Set(
+        leases.flatMap(({ token, job_ids }) => job_ids.map((job_id) => `${job_id} ${token}`)),
+      )
       for (const key of held) if (!kept.has(`${key.job_id} ${key.token}`)) options.onLost(key, why)
       return RENEW_MS
     } catch (error) {

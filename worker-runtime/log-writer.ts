@@ -1,5 +1,5 @@
-import { appendJobLogs, type NewLogLine } from '../db/queries/job-logs.ts'
 import type { LeaseKey } from '../db/queries/exchange.ts'
+import { appendJobLogs, type NewLogLine } from '../db/queries/job-logs.ts'
 import type { Run } from '../db/query.ts'
 import type { LogLevel } from '../db/rules/log-levels.ts'
 import { isRefused } from './database.ts'

@@ -42,7 +42,10 @@ export const createProgressWriter = (options: {
 
   const merge = ({ job_id, token }: LeaseKey, change: Partial<ProgressReport>): void => {
     const before = reports.get(job_id)
-    const kept = before?.token === token ? before : { progress: null, note: null, checkpoint: null, has_checkpoint: false }
+    const kept =
+      before?.token === token
+        ? before
+        : { progress: null, note: null, checkpoint: null, has_checkpoint: false }
     reports.set(job_id, { ...kept, ...change, job_id, token })
   }
 

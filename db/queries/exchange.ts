@@ -227,7 +227,9 @@ export type RetryPolicyRow = {
 }
 
 /** Looked up when an attempt has failed: most do not. */
-export const getRetryPolicies = (jobs: readonly { org_id: string; job_id: string }[]): Query<RetryPolicyRow> => ({
+export const getRetryPolicies = (
+  jobs: readonly { org_id: string; job_id: string }[],
+): Query<RetryPolicyRow> => ({
   name: 'get-retry-policies',
   text: `
     select id as job_id, max_attempts, initial_delay_seconds, backoff_multiplier

@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import { uuidV7Floor } from '../rules/uuid-v7.ts'
 
 const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
@@ -56,7 +57,7 @@ export const deleteExpiredJobs = (expiry: {
     )
     select count(*)::int as deleted
     from expired`,
-  values: [expiry.term, expiry.days, expiry.limit, uuidBefore(expiry.days)],
+  values: [expiry.term, expiry.days, expiry.limit, idsBefore(expiry.days)],
 })
 
 /** The oldest events, a bounded number of statements' worth at a time. */
@@ -85,9 +86,5 @@ export const deleteExpiredEvents = (expiry: {
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
-/** The smallest UUIDv7 of that age: a day of slack covers clocks that differ. */
-const uuidBefore = (days: number): string => {
-  const ms = Math.max(0, Math.floor(Date.now() - (days - 1) * 86_400_000))
-  const hex = ms.toString(16).padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
-}
+/** A day of slack covers clocks that differ. */
+const idsBefore = (days: number): string => uuidV7Floor(Date.now() - (days - 1) * 86_400_000)

@@ -1,5 +1,5 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
-import type { Query } from '../query.ts'
+import type { Query, QueryValue } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
 
@@ -61,8 +61,6 @@ type AnswerRow =
   | (Omit<SubmittedJob, 'id'> & { kind: number; blocked: string[] | null })
   | (Omit<RefusedSubmission, 'id'> & { kind: null })
 
-const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
-
 /**
  * Commits many submissions in one statement, each for itself: all of its jobs or none. One without a row was not
  * made by a member of its organisation.
@@ -74,23 +72,23 @@ const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
  */
 export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
   const { kinds, jobs, numbers, edges } = toKinds(submissions)
-  return {
-    name: 'submit-jobs',
-    text: TEXT,
-    values: [
-      JSON.stringify(kinds),
-      list(jobs.map(({ id }) => id)),
-      list(numbers),
-      jobs.map(({ payload }) => JSON.stringify(payload)),
-      list(edges.map(({ childId }) => childId)),
-      list(edges.map(({ parentId }) => parentId)),
-      list(edges.map(({ kind }) => kind)),
-      list(edges.map(({ inside }) => inside)),
-      DEFAULT_ESTIMATE.meanLog,
-      DEFAULT_ESTIMATE.deviationLog,
-      P90_DEVIATIONS,
-    ],
-  }
+  const values: QueryValue[] = [
+    JSON.stringify(kinds),
+    list(jobs.map(({ id }) => id)),
+    list(numbers),
+    jobs.map(({ payload }) => JSON.stringify(payload)),
+    DEFAULT_ESTIMATE.meanLog,
+    DEFAULT_ESTIMATE.deviationLog,
+    P90_DEVIATIONS,
+  ]
+  if (edges.length === 0) return { name: 'submit-jobs', text: INDEPENDENT, values }
+  values.push(
+    list(edges.map(({ childId }) => childId)),
+    list(edges.map(({ parentId }) => parentId)),
+    list(edges.map(({ kind }) => kind)),
+    list(edges.map(({ inside }) => inside)),
+  )
+  return { name: 'submit-dependent-jobs', text: DEPENDENT, values }
 }
 
 /** The rows of each submission's jobs, in their order, and those of its refusal. */
@@ -141,9 +139,21 @@ const toKinds = (submissions: readonly Submission[]) => {
 /** An array as Postgres writes it. For ids and numbers, which need no quoting. */
 const list = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`
 
-const TEXT = `
-    with request as materialized (
-      select k.*
+const ACCEPTED = `(submission in (select submission from refusal)) is not true`
+
+const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
+
+/**
+ * Kinds by members, with the stream and the estimate to go by. Left lateral joins on each row, and no joins with all
+ * streams: each is one probe of an index, whatever the planner believes about the request.
+ */
+const REQUEST = `
+    request as materialized (
+      select
+        k.*, s.stream_id,
+        coalesce(s.mean_log, t.mean_log, $5::double precision) as log,
+        coalesce(s.deviation_log, t.deviation_log, $6::double precision) as spread,
+        case when s.mean_log is not null then 'stream' when t.type = k.type then 'type' else 'default' end as source
       from rows from (
         jsonb_to_recordset($1::jsonb) as (
           submission integer, org_id uuid, user_id uuid, type text, name text, priority text, tags text[],
@@ -162,13 +172,32 @@ const TEXT = `
           and user_id = k.user_id
         offset 0
       ) m
-    ),
+      left join lateral (
+        select id as stream_id, mean_log, deviation_log
+        from streams
+        where org_id = k.org_id
+          and type = k.type
+          and name = k.name
+        offset 0
+      ) s on true
+      left join lateral (
+        select type, mean_log, deviation_log
+        from type_estimates
+        where type = any (array[k.type, ''])
+          and s.mean_log is null
+        order by type desc
+        limit 1
+      ) t on true
+    )`
+
+/** Who depends on whom, what stands in the way of each dependent, and what makes a submission impossible. */
+const DEPENDENCIES = `
     dependency as materialized (
       select
-        r.submission, r.org_id, r.on_parent_failure, ($5::uuid[])[n] as child_id, ($6::uuid[])[n] as parent_id,
-        ($8::boolean[])[n] as inside
-      from generate_series(1, cardinality($5::uuid[])) as n
-      join request r on r.number = ($7::integer[])[n]
+        r.submission, r.org_id, r.on_parent_failure, ($8::uuid[])[n] as child_id, ($9::uuid[])[n] as parent_id,
+        ($11::boolean[])[n] as inside
+      from generate_series(1, cardinality($8::uuid[])) as n
+      join request r on r.number = ($10::integer[])[n]
     ),
     parent as materialized (
       select o.org_id, p.job_id, p.state
@@ -189,27 +218,41 @@ const TEXT = `
       where not d.inside
         and (p.state is null or (p.state in ('failed', 'cancelled') and d.on_parent_failure = 'fail'))
     ),
-    -- A left lateral join on each row, not a join with all streams of the request: it is one probe of the index,
-    -- whatever the planner believes about the request.
-    located as materialized (
-      select r.*, s.stream_id, s.mean_log, s.deviation_log
-      from request r
-      left join lateral (
-        select id as stream_id, mean_log, deviation_log
-        from streams
-        where org_id = r.org_id
-          and type = r.type
-          and name = r.name
-        offset 0
-      ) s on true
-      where (r.submission in (select submission from refusal)) is not true
+    obstacle as materialized (
+      select d.child_id, count(*)::integer as remaining
+      from dependency d
+      left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
+      where d.inside or p.state <> 'completed'
+      group by d.child_id
     ),
+    obstacles as materialized (
+      select coalesce(jsonb_object_agg(child_id, remaining), '{}') as counts
+      from obstacle
+    )`
+
+const BLOCKED = `
+    edge as (
+      insert into job_dependencies (parent_id, child_id, org_id)
+      select parent_id, child_id, org_id
+      from dependency
+      where ${ACCEPTED}
+    ),
+    blocked as (
+      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
+      select j.id, k.org_id, j.remaining, k.on_parent_failure
+      from placed j
+      join kind k on k.number = j.number
+      where j.remaining > 0
+    )`
+
+const submitText = (dependent: boolean): string => `
+    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
     -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
     new_stream as (
       insert into streams as s (org_id, type, name)
       select distinct org_id, type, name
-      from located
-      where stream_id is null
+      from request
+      where stream_id is null${dependent ? `\n        and ${ACCEPTED}` : ''}
       order by org_id, type, name
       on conflict on constraint streams_identity do update
       set name = excluded.name
@@ -219,22 +262,6 @@ const TEXT = `
       select jsonb_object_agg(${STREAM_IDENTITY}, id) as ids
       from new_stream
     ),
-    predicted as materialized (
-      select
-        r.*,
-        coalesce(r.mean_log, t.mean_log, $9::double precision) as log,
-        coalesce(r.deviation_log, t.deviation_log, $10::double precision) as spread,
-        case when r.mean_log is not null then 'stream' when t.type = r.type then 'type' else 'default' end as source
-      from located r
-      left join lateral (
-        select type, mean_log, deviation_log
-        from type_estimates
-        where type = any (array[r.type, ''])
-          and r.mean_log is null
-        order by type desc
-        limit 1
-      ) t on true
-    ),
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
@@ -242,32 +269,18 @@ const TEXT = `
         rank_slope, source,
         coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id,
         exp(log) as predicted_ms,
-        exp(log + $11::double precision * spread) as predicted_p90_ms,
+        exp(log + $7::double precision * spread) as predicted_p90_ms,
         rank_base + rank_slope * log as rank,
-        deadline - exp(log + $11::double precision * spread) * interval '1 millisecond' as start_by,
+        deadline - exp(log + $7::double precision * spread) * interval '1 millisecond' as start_by,
         (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
-      from predicted
-    ),
-    obstacle as materialized (
-      select d.child_id, count(*)::integer as remaining
-      from dependency d
-      left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
-      where d.inside or p.state <> 'completed'
-      group by d.child_id
-    ),
-    obstacles as materialized (
-      select jsonb_object_agg(child_id, remaining) as counts
-      from obstacle
+      from request${dependent ? `\n      where ${ACCEPTED}` : ''}
     ),
     placed as materialized (
       select
         n as position, ($2::uuid[])[n] as id, ($3::integer[])[n] as number,
-        case
-          when (select counts from obstacles) is null then 0
-          else coalesce(((select counts from obstacles) ->> ($2::uuid[])[n]::text)::integer, 0)
-        end as remaining
+        ${dependent ? `coalesce(((select counts from obstacles) ->> ($2::uuid[])[n]::text)::integer, 0)` : '0'} as remaining
       from generate_series(1, cardinality($2::uuid[])) as n
-    ),
+    ),${dependent ? `${BLOCKED},` : ''}
     job as (
       insert into jobs (
         org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
@@ -281,19 +294,6 @@ const TEXT = `
       from unnest($2::uuid[], $3::integer[], $4::jsonb[]) as j (id, number, payload)
       join kind k on k.number = j.number
     ),
-    edge as (
-      insert into job_dependencies (parent_id, child_id, org_id)
-      select parent_id, child_id, org_id
-      from dependency
-      where (submission in (select submission from refusal)) is not true
-    ),
-    blocked as (
-      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
-      select j.id, k.org_id, j.remaining, k.on_parent_failure
-      from placed j
-      join kind k on k.number = j.number
-      where j.remaining > 0
-    ),
     pending as (
       insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
       select j.id, k.org_id, k.status, 0, k.run_at
@@ -303,9 +303,9 @@ const TEXT = `
         and k.status = 'pending'
     ),
     ready as (
-      insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+      insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
       select
-        j.id, k.org_id, k.stream_id, k.type, lane_of(k.rank), 0, k.cpu_units, k.memory_mb, k.predicted_ms, k.start_by
+        k.org_id, j.id, k.stream_id, k.type, lane_of(k.rank), 0, k.cpu_units, k.memory_mb, k.predicted_ms, k.start_by
       from placed j
       join kind k on k.number = j.number
       where j.remaining = 0
@@ -327,12 +327,19 @@ const TEXT = `
       number::integer as kind, submission, status, now() as created_at, predicted_ms, predicted_p90_ms,
       source as prediction_source, null::integer as model_version, rank,
       coalesce(start_by < greatest(now(), run_at), false) as deadline_at_risk,
-      (select array_agg(child_id) from obstacle) as blocked, null::uuid as child_id, null::uuid as parent_id,
-      null as refusal
-    from kind
+      ${dependent ? '(select array_agg(child_id) from obstacle)' : 'null::uuid[]'} as blocked,
+      null::uuid as child_id, null::uuid as parent_id, null as refusal
+    from kind${
+      dependent
+        ? `
     union all
     select null, submission, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
     from refusal`
+        : ''
+    }`
+
+const INDEPENDENT = submitText(false)
+const DEPENDENT = submitText(true)
 
 /** What `submitJobs` has answered, or would have, for one submission that was committed. */
 export const findSubmitted = ({ orgId, jobs }: Submission): Query<SubmissionRow> => ({

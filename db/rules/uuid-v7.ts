@@ -46,8 +46,8 @@ const hex = (from: number, count: number): string => {
 
 /** The least id of a millisecond: ids made from then on are not below it. */
 export const uuidV7Floor = (ms: number): string => {
-  const hex = Math.min(Math.max(ms, 0), 2 ** 48 - 1)
+  const time = Math.min(Math.max(Math.floor(ms), 0), 2 ** 48 - 1)
     .toString(16)
     .padStart(12, '0')
-  return `${hex.slice(0, 8)}-${hex.slice(8)}-7000-8000-000000000000`
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`
 }

@@ -7,12 +7,19 @@ export type WorkerReady = { kind: 'ready'; workerId: string; types: string[] }
 
 export type WorkerProcess = ProcessGroup & { readonly ready: Promise<WorkerReady> }
 
+/**
+ * Room for what jobs in flight leave behind: with the default of 16 MiB the collector copies them again and again, and
+ * takes a fifth of a worker's time under load.
+ */
+export const YOUNG_GENERATION = '--max-semi-space-size=64'
+
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 
 /** A worker in a process of its own, as in a pod. It also stops by itself when this process vanishes. */
 export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: number }): WorkerProcess => {
   const child = fork(MAIN, {
     detached: true,
+    execArgv: [...process.execArgv, YOUNG_GENERATION],
     env: options.env,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
-import { submitJobs } from '../../../db/queries/jobs.ts'
+import { submitJobs } from '../../../db/queries/submission.ts'
 import { startRunner, withHome } from '../../support/local-runner.ts'
 import { percentile } from '../report.ts'
 import { JOB_TYPE, PAYLOAD } from './contender.ts'
@@ -133,7 +133,7 @@ const bareStatement = (gateway: Gateway, { orgId, userId }: Account, jobs: numbe
     'neon-array-mode': 'true',
   },
   body: () => {
-    const { text, values } = submitJobs({ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) })
+    const { text, values } = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }])
     return JSON.stringify({ query: text, params: values })
   },
 })

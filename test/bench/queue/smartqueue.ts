@@ -2,6 +2,7 @@ import pg from 'pg'
 import { registerJobTypes } from '../../../db/queries/job-types.ts'
 import { submitJobs } from '../../../db/queries/submission.ts'
 import type { Query } from '../../../db/query.ts'
+import { createSubmitter } from '../../../functions/jobs/submitter.ts'
 import { migrateDatabase, withClient } from '../../../worker-runtime/migrate.ts'
 import { newJob, seedTenant, type Tenant } from '../../support/jobs.ts'
 import { type Contender, JOB_TYPE, PAYLOAD, type QueueClient } from './contender.ts'
@@ -10,7 +11,7 @@ import { type Contender, JOB_TYPE, PAYLOAD, type QueueClient } from './contender
 export const smartqueue: Contender = {
   key: 'smartqueue',
   name: 'SmartQueue',
-  about: '200 slots a worker',
+  about: '300 slots a worker',
   store: 'postgres',
   share: 1,
   worker: { file: new URL('./smartqueue-worker.ts', import.meta.url) },
@@ -36,8 +37,9 @@ const openClient = async (url: string, connections: number): Promise<QueueClient
   const tenant = await withClient(url, findTenant)
   const pool = new pg.Pool({ connectionString: url, max: connections })
   const run = runOn(pool)
+  const submitter = createSubmitter({ run })
   return {
-    add: () => run(submitJobs([{ ...tenant, jobs: [noopJob()] }])),
+    add: () => submitter.submit({ ...tenant, jobs: [noopJob()] }),
     addMany: (count) => run(submitJobs([{ ...tenant, jobs: Array.from({ length: count }, noopJob) }])),
     unfinished: async () => Number((await pool.query(UNFINISHED)).rows[0].jobs),
     close: () => pool.end(),

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { YOUNG_GENERATION } from '../../../worker-runtime/local/worker-process.ts'
 import type { Contender } from './contender.ts'
 import { type Curve, createCurve } from './curve.ts'
 import type { FromWorker, Mode, ToWorker } from './worker-side.ts'
@@ -78,6 +79,8 @@ const spawnWorker = (
 ): ChildProcess =>
   fork(fileURLToPath(contender.worker.file), {
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    // As SmartQueue's own workers run; it does every contender good.
+    execArgv: [...process.execArgv, YOUNG_GENERATION],
     env: {
       ...process.env,
       NODE_ENV: 'production',
