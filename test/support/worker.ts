@@ -7,6 +7,8 @@ import { parseConfig } from '../../worker-runtime/config.ts'
 import type { JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
 import { createWorker, type Worker } from '../../worker-runtime/worker.ts'
+import type { TestDatabase } from './database.ts'
+import { waitFor } from './wait-for.ts'
 
 export type LogLine = Record<string, unknown>
 
@@ -91,6 +93,13 @@ export const prepareWorker = (
   const config = { ...parseConfig(env), DATABASE_URL: databaseUrl }
   return { ...createWorker({ config, handlers, logger }), log }
 }
+
+/** A worker that has just begun to listen looks at everything once: tests of what it hears begin after that. */
+export const untilListening = (database: TestDatabase, worker: { id: string }): Promise<unknown> =>
+  waitFor(`${worker.id} to listen`, async () => {
+    const text = `select from pg_stat_activity where application_name = $1 and query like 'listen%' and state = 'idle'`
+    return (await database.sql(text, [`smartqueue ${worker.id} listener`])).length > 0
+  })
 
 /** A handler for jobs of type `test`, unless told otherwise. */
 export const handle = (

@@ -7,7 +7,7 @@ import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { clearJobs, newJob, seedJobs, seedTenant, type Tenant, watchJobs } from '../support/jobs.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { handle, prepareWorker } from '../support/worker.ts'
+import { handle, prepareWorker, untilListening } from '../support/worker.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -70,11 +70,6 @@ const leases = () =>
       count(*) filter (where started_at is not null)::int as running
     from held_jobs group by worker_id`,
   )
-const untilListening = (worker: { id: string }) =>
-  waitFor(`${worker.id} to listen`, async () => {
-    const text = `select from pg_stat_activity where application_name = $1 and query like 'listen%'`
-    return (await database.sql(text, [`smartqueue ${worker.id} listener`])).length > 0
-  })
 const untilHeld = (worker: { id: string }, expected: { running: number; unstarted: number }) =>
   waitFor(`${JSON.stringify(expected)} at ${worker.id}`, async () => {
     const mine = (await leases()).find(({ worker_id }) => worker_id === worker.id)
@@ -134,17 +129,20 @@ test('a worker never runs more than its cpu units and its memory allow', async (
 })
 
 test('a big job that does not fit beside what runs does not keep small ones from starting', async () => {
-  await untilListening(await startWorker({ SMARTQUEUE_WORKER_CPU_UNITS: '4' }))
-  await jobs.untilAll(await submit({ name: 'warm up' }), 'completed')
-  const ids = await submit(
-    { name: 'small', priority: 'critical', wait: true },
-    { name: 'big', priority: 'high', cpu_units: 4 },
-    ...many(3, { name: 'small', wait: true }),
+  await untilListening(database, await startWorker({ SMARTQUEUE_WORKER_CPU_UNITS: '4' }))
+  const [first, huge] = await submit({ label: 'first', wait: true }, { label: 'huge', cpu_units: 4 })
+  await jobs.untilStatus(first, 'running')
+  // Three units are free: the first of these fits, the second does not beside it, the third does.
+  const [fits, waits, small] = await submit(
+    { label: 'fits', priority: 'critical', cpu_units: 2, wait: true },
+    { label: 'waits', priority: 'high', cpu_units: 2, wait: true },
+    { label: 'small', wait: true },
   )
-  await waitFor('the small ones', () => running === 4, 2_000)
-  assert.equal(await jobs.statusOf(ids[1]), 'ready')
+  await waitFor('what fits', () => running === 3, 2_000)
+  assert.deepEqual([...started].sort(), ['first', 'fits', 'small'])
+  assert.deepEqual(await jobs.statuses([String(huge), String(waits)]), ['ready', 'ready'])
   gate.resolve()
-  await jobs.untilAll(ids, 'completed')
+  await jobs.untilAll([fits, waits, small, huge].map(String), 'completed')
 })
 
 test('a big job that was overtaken gets its room while small ones keep coming', async () => {
@@ -189,7 +187,7 @@ test('a new job goes to the worker that has nothing to do', async () => {
   const [slow] = await submit({ wait: true })
   await jobs.untilStatus(slow, 'running')
   const idle = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '2' })
-  await untilListening(idle)
+  await untilListening(database, idle)
   let taken = 0
   for (let n = 0; n < 10; n++) {
     const [id] = await submit({})

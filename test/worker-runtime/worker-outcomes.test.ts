@@ -15,7 +15,7 @@ import {
   watchJobs,
 } from '../support/jobs.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { handle, prepareWorker } from '../support/worker.ts'
+import { handle, prepareWorker, untilListening } from '../support/worker.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -148,6 +148,9 @@ test('log lines are there when the outcome is', async () => {
 })
 
 test('a cancelled job reaches the handler within a second, and its late result changes nothing', async () => {
+  await untilListening(database, worker)
+  behave = () => 'warm up'
+  await jobs.untilStatus(await submit(), 'completed')
   const aborted = Promise.withResolvers<unknown>()
   const late = Promise.withResolvers<string>()
   behave = (_, { signal }) => {
