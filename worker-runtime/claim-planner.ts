@@ -87,7 +87,10 @@ export const createClaimPlanner = (options: {
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
       reserved = news.reserved === true
-      floors.observe({ order: claim.order, floors: news.floors ?? {} }, !deep || news.big_waiting || reserved)
+      floors.observe(
+        { order: claim.order, floors: news.floors ?? {} },
+        !deep || news.big_waiting || news.paused || reserved,
+      )
       age.observe(claim.order, news.predicted_ms ?? 0)
     },
     mayClaimMore: () => (deep || passedOver) && room().now > 0,

@@ -81,6 +81,12 @@ const compose = (shape: ExchangeShape): string =>
   ].join('')
 
 /**
+ * Who exchanges is alive. It also keeps the watchdog away from a lease of which jobs have just completed: it would not
+ * see that yet, and take them for held.
+ */
+const RENEWED = `now() + :lease_seconds! * interval '1 second'`
+
+/**
  * The lease row is locked, so that a cancellation, which takes a job out of it, comes before or after and not between.
  * Arrays by their subscripts and not by unnest, which stores each of them once more.
  */
@@ -131,7 +137,17 @@ const recordEnds = ({ results, revises }: ExchangeShape): string => `
     closed as (
       delete from leases
       where token = any (:closed!)
+    )${
+      revises
+        ? ''
+        : `,
+    renewed as (
+      update leases
+      set expires_at = ${RENEWED}
+      where token = any (:tokens!)
+        and token <> all (:closed!)
     )`
+    }`
 
 const recordFailures = `
     failed as (
@@ -179,6 +195,7 @@ const reviseLeases = `
     revised as (
       update leases l
       set
+        expires_at = ${RENEWED},
         (job_ids, org_ids, attempts, started_ats) = (
           select
             coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
@@ -474,7 +491,8 @@ const answer = ({ sized, revises }: ExchangeShape): string => `
           from ready_jobs
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
             and lane < 5000
-        )
+        ),
+        'paused', exists (select from pauses)
       ) as news,
       null::uuid as job_id, null::jsonb as payload, null::integer as timeout_seconds
     from summary

@@ -95,6 +95,8 @@ export type ExchangeNews = {
   became_ready: number
   /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
   big_waiting: boolean
+  /** Something is paused: a claim may have passed over it. */
+  paused: boolean
 }
 
 export type ExchangeRow = { news: ExchangeNews } | ({ news: null } & ClaimedRow)

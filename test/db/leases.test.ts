@@ -208,3 +208,15 @@ test('a worker that was lost leaves its checkpoint to the next', async () => {
   await reclaim()
   assert.deepEqual((await claimOne('worker-2')).checkpoint, [1, 2])
 })
+
+test('an outcome renews the lease for the jobs that are still held', async () => {
+  const [, second] = await submit({}, {})
+  const [done] = await claim(database.run, 'worker-1', 2)
+  assert.ok(done)
+  for (const outcome of [completed(done), retrying(done)]) {
+    await expireAll()
+    await end(database.run, outcome)
+    assert.deepEqual(await reclaim(), [])
+  }
+  assert.equal(await jobs.statusOf(second), 'running')
+})

@@ -19,6 +19,7 @@ const NEWS: ExchangeNews = {
   lost: null,
   became_ready: 0,
   big_waiting: false,
+  paused: false,
   reserved: false,
   predicted_ms: 400,
   floors: { 10: 100 },
@@ -184,4 +185,12 @@ test('capacity is what is free of slots, cpu and memory, and comes back whole', 
   assert.deepEqual(capacity.free(), { slots: 3, cpuUnits: 1, memoryMb: 100 })
   assert.equal(capacity.fits({ cpu_units: 2, memory_mb: 1 }), false)
   assert.equal(capacity.fits({ cpu_units: 1, memory_mb: 101 }), false)
+})
+
+test('while something is paused no floor hides what a claim passed over', () => {
+  const { plan, observe } = setUp()
+  observe(claimed(4), { predicted_ms: 0 })
+  assert.ok(plan().segments.length > 1)
+  observe(claimed(4), { predicted_ms: 0, paused: true })
+  assert.equal(plan().segments.length, 1)
 })
