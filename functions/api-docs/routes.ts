@@ -25,7 +25,7 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
         openapi: '3.1.0',
         info: {
           title: 'SmartQueue',
-          version: '0.1.0',
+          version: '0.2.0',
           description: 'A multi-tenant job scheduling platform on Postgres.',
           license: { name: 'MIT' },
         },
