@@ -1,7 +1,9 @@
-import { INSERT_EVENTS } from '../event-groups.ts'
+import { arrayOf } from '../array-literal.ts'
 import type { Query, QueryValue } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
+import { toKinds } from './submission-kinds.ts'
+import { SUBMIT_DEPENDENT, SUBMIT_INDEPENDENT } from './submission-text.ts'
 
 export type NewJob = RankTerms & {
   id: string
@@ -71,24 +73,24 @@ type AnswerRow =
  * sent, looked up and answered once, as a kind; `readSubmitted` puts the answer together.
  */
 export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
-  const { kinds, jobs, numbers, edges } = toKinds(submissions)
+  const { kinds, jobs, edges } = toKinds(submissions)
   const values: QueryValue[] = [
     JSON.stringify(kinds),
-    list(jobs.map(({ id }) => id)),
-    list(numbers),
-    jobs.map(({ payload }) => JSON.stringify(payload)),
+    arrayOf(jobs.map(({ job }) => job.id)),
+    arrayOf(jobs.map(({ kind }) => kind)),
+    jobs.map(({ job }) => JSON.stringify(job.payload)),
     DEFAULT_ESTIMATE.meanLog,
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,
   ]
-  if (edges.length === 0) return { name: 'submit-jobs', text: INDEPENDENT, values }
+  if (edges.length === 0) return { name: 'submit-jobs', text: SUBMIT_INDEPENDENT, values }
   values.push(
-    list(edges.map(({ childId }) => childId)),
-    list(edges.map(({ parentId }) => parentId)),
-    list(edges.map(({ kind }) => kind)),
-    list(edges.map(({ inside }) => inside)),
+    arrayOf(edges.map(({ childId }) => childId)),
+    arrayOf(edges.map(({ parentId }) => parentId)),
+    arrayOf(edges.map(({ kind }) => kind)),
+    arrayOf(edges.map(({ inside }) => inside)),
   )
-  return { name: 'submit-dependent-jobs', text: DEPENDENT, values }
+  return { name: 'submit-dependent-jobs', text: SUBMIT_DEPENDENT, values }
 }
 
 /** The rows of each submission's jobs, in their order, and those of its refusal. */
@@ -96,250 +98,17 @@ export const readSubmitted = (
   submissions: readonly Submission[],
   rows: readonly AnswerRow[],
 ): SubmissionRow[] => {
-  const { jobs, numbers } = toKinds(submissions)
+  const { jobs } = toKinds(submissions)
   const kinds = new Map(rows.flatMap((row) => (row.kind === null ? [] : [[row.kind, row]])))
   const refusals = rows.flatMap((row) => (row.kind === null ? { ...row, id: null } : []))
-  const submitted = jobs.flatMap(({ id }, n) => {
-    const kind = kinds.get(numbers[n] ?? 0)
-    if (!kind) return []
-    const { kind: _, blocked, ...answer } = kind
-    return { ...answer, id, status: blocked?.includes(id) ? ('blocked' as const) : answer.status }
+  const submitted = jobs.flatMap(({ job: { id }, submission, kind }) => {
+    const answer = kinds.get(kind)
+    if (!answer) return []
+    const { kind: _, blocked, ...row } = answer
+    return { ...row, submission, id, status: blocked?.includes(id) ? ('blocked' as const) : row.status }
   })
   return [...submitted, ...refusals]
 }
-
-const toKinds = (submissions: readonly Submission[]) => {
-  const known = new Map<string, number>()
-  const kinds: object[] = []
-  const jobs: NewJob[] = []
-  const numbers: number[] = []
-  const edges: { childId: string; parentId: string; kind: number; inside: boolean }[] = []
-  for (const [i, { orgId, userId, jobs: members }] of submissions.entries()) {
-    let inside: Set<string> | undefined
-    for (const job of members) {
-      const { id, payload, depends_on, ...kind } = job
-      const key = `${i}\0${job.type}\0${job.name}\0${job.priority}\0${job.rank_base}\0${job.rank_slope}\0${job.timeout_seconds}\0${job.max_attempts}\0${job.initial_delay_seconds}\0${job.backoff_multiplier}\0${job.cpu_units}\0${job.memory_mb}\0${job.run_at}\0${job.deadline}\0${job.on_parent_failure}\0${job.tags.join('\0')}`
-      let number = known.get(key)
-      if (number === undefined) {
-        number = kinds.push({ ...kind, submission: i + 1, org_id: orgId, user_id: userId })
-        known.set(key, number)
-      }
-      jobs.push(job)
-      numbers.push(number)
-      if (depends_on.length === 0) continue
-      inside ??= new Set(members.map((member) => member.id))
-      for (const parentId of new Set(depends_on)) {
-        edges.push({ childId: id, parentId, kind: number, inside: inside.has(parentId) })
-      }
-    }
-  }
-  return { kinds, jobs, numbers, edges }
-}
-
-/** An array as Postgres writes it. For ids and numbers, which need no quoting. */
-const list = (values: readonly (string | number | boolean)[]): string => `{${values.join(',')}}`
-
-const ACCEPTED = `(submission in (select submission from refusal)) is not true`
-
-const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
-
-/**
- * Kinds by members, with the stream and the estimate to go by. Left lateral joins on each row, and no joins with all
- * streams: each is one probe of an index, whatever the planner believes about the request.
- */
-const REQUEST = `
-    request as materialized (
-      select
-        k.*, s.stream_id,
-        coalesce(s.mean_log, t.mean_log, $5::double precision) as log,
-        coalesce(s.deviation_log, t.deviation_log, $6::double precision) as spread,
-        case when s.mean_log is not null then 'stream' when t.type = k.type then 'type' else 'default' end as source
-      from rows from (
-        jsonb_to_recordset($1::jsonb) as (
-          submission integer, org_id uuid, user_id uuid, type text, name text, priority text, tags text[],
-          timeout_seconds integer, max_attempts integer, initial_delay_seconds double precision,
-          backoff_multiplier double precision, cpu_units real, memory_mb integer, run_at timestamptz,
-          deadline timestamptz, on_parent_failure text, rank_base double precision, rank_slope real
-        )
-      ) with ordinality as k (
-        submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts, initial_delay_seconds,
-        backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base, rank_slope, number
-      )
-      cross join lateral (
-        select
-        from memberships
-        where org_id = k.org_id
-          and user_id = k.user_id
-        offset 0
-      ) m
-      left join lateral (
-        select id as stream_id, mean_log, deviation_log
-        from streams
-        where org_id = k.org_id
-          and type = k.type
-          and name = k.name
-        offset 0
-      ) s on true
-      left join lateral (
-        select type, mean_log, deviation_log
-        from type_estimates
-        where type = any (array[k.type, ''])
-          and s.mean_log is null
-        order by type desc
-        limit 1
-      ) t on true
-    )`
-
-/** Who depends on whom, what stands in the way of each dependent, and what makes a submission impossible. */
-const DEPENDENCIES = `
-    dependency as materialized (
-      select
-        r.submission, r.org_id, r.on_parent_failure, ($8::uuid[])[n] as child_id, ($9::uuid[])[n] as parent_id,
-        ($11::boolean[])[n] as inside
-      from generate_series(1, cardinality($8::uuid[])) as n
-      join request r on r.number = ($10::integer[])[n]
-    ),
-    parent as materialized (
-      select o.org_id, p.job_id, p.state
-      from (
-        select org_id, array_agg(distinct parent_id) as parent_ids
-        from dependency
-        where not inside
-        group by org_id
-      ) o
-      cross join lateral lock_parents(o.org_id, o.parent_ids) p
-    ),
-    refusal as materialized (
-      select
-        d.submission, d.child_id, d.parent_id,
-        case when p.state is null then 'unknown_parent' else 'failed_parent' end as refusal
-      from dependency d
-      join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
-      where not d.inside
-        and (p.state is null or (p.state in ('failed', 'cancelled') and d.on_parent_failure = 'fail'))
-    ),
-    obstacle as materialized (
-      select d.child_id, count(*)::integer as remaining
-      from dependency d
-      left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
-      where d.inside or p.state <> 'completed'
-      group by d.child_id
-    ),
-    obstacles as materialized (
-      select coalesce(jsonb_object_agg(child_id, remaining), '{}') as counts
-      from obstacle
-    )`
-
-const BLOCKED = `
-    edge as (
-      insert into job_dependencies (parent_id, child_id, org_id)
-      select parent_id, child_id, org_id
-      from dependency
-      where ${ACCEPTED}
-    ),
-    blocked as (
-      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
-      select j.id, k.org_id, j.remaining, k.on_parent_failure
-      from placed j
-      join kind k on k.number = j.number
-      where j.remaining > 0
-    )`
-
-const submitText = (dependent: boolean): string => `
-    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
-    -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
-    new_stream as (
-      insert into streams as s (org_id, type, name)
-      select distinct org_id, type, name
-      from request
-      where stream_id is null${dependent ? `\n        and ${ACCEPTED}` : ''}
-      order by org_id, type, name
-      on conflict on constraint streams_identity do update
-      set name = excluded.name
-      returning s.id, s.org_id, s.type, s.name
-    ),
-    new_streams as materialized (
-      select jsonb_object_agg(${STREAM_IDENTITY}, id) as ids
-      from new_stream
-    ),
-    kind as materialized (
-      select
-        number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
-        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
-        rank_slope, source,
-        coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id,
-        exp(log) as predicted_ms,
-        exp(log + $7::double precision * spread) as predicted_p90_ms,
-        rank_base + rank_slope * log as rank,
-        deadline - exp(log + $7::double precision * spread) * interval '1 millisecond' as start_by,
-        (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
-      from request${dependent ? `\n      where ${ACCEPTED}` : ''}
-    ),
-    placed as materialized (
-      select
-        n as position, ($2::uuid[])[n] as id, ($3::integer[])[n] as number,
-        ${dependent ? `coalesce(((select counts from obstacles) ->> ($2::uuid[])[n]::text)::integer, 0)` : '0'} as remaining
-      from generate_series(1, cardinality($2::uuid[])) as n
-    ),${dependent ? `${BLOCKED},` : ''}
-    job as (
-      insert into jobs (
-        org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
-        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
-      )
-      select
-        k.org_id, j.id, k.user_id, k.stream_id, k.type, k.name, j.payload, k.priority, k.tags, k.timeout_seconds,
-        k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb, k.run_at, k.deadline,
-        k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base, k.rank_slope
-      from unnest($2::uuid[], $3::integer[], $4::jsonb[]) as j (id, number, payload)
-      join kind k on k.number = j.number
-    ),
-    pending as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
-      select j.id, k.org_id, k.status, 0, k.run_at
-      from placed j
-      join kind k on k.number = j.number
-      where j.remaining = 0
-        and k.status = 'pending'
-    ),
-    ready as (
-      insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
-      select
-        k.org_id, j.id, k.stream_id, k.type, lane_of(k.rank), 0, k.cpu_units, k.memory_mb, k.predicted_ms, k.start_by
-      from placed j
-      join kind k on k.number = j.number
-      where j.remaining = 0
-        and k.status = 'ready'
-      order by j.position
-    ),
-    event as (
-      ${INSERT_EVENTS}
-      from (
-        select
-          k.org_id, j.id as job_id, case when j.remaining > 0 then 'blocked' else k.status end as state, 0 as attempt,
-          case when k.start_by < greatest(now(), k.run_at) then 'deadline_at_risk' end as reason, now() as at
-        from placed j
-        join kind k on k.number = j.number
-      ) transition
-      group by org_id
-    )
-    select
-      number::integer as kind, submission, status, now() as created_at, predicted_ms, predicted_p90_ms,
-      source as prediction_source, null::integer as model_version, rank,
-      coalesce(start_by < greatest(now(), run_at), false) as deadline_at_risk,
-      ${dependent ? '(select array_agg(child_id) from obstacle)' : 'null::uuid[]'} as blocked,
-      null::uuid as child_id, null::uuid as parent_id, null as refusal
-    from kind${
-      dependent
-        ? `
-    union all
-    select null, submission, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
-    from refusal`
-        : ''
-    }`
-
-const INDEPENDENT = submitText(false)
-const DEPENDENT = submitText(true)
 
 /** What `submitJobs` has answered, or would have, for one submission that was committed. */
 export const findSubmitted = ({ orgId, jobs }: Submission): Query<SubmissionRow> => ({
