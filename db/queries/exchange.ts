@@ -1,8 +1,8 @@
-import { arrayOf } from '../array-literal.ts'
-import type { Query, QueryValue } from '../query.ts'
-import { sampleRuntimes } from '../rules/estimate.ts'
+import type { Query } from '../query.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
-import { type ExchangeParameter, type ExchangeShape, exchangeText } from './exchange-text.ts'
+import type { ExchangeShape } from './exchange-shape.ts'
+import { exchangeText } from './exchange-text.ts'
+import { exchangeValues } from './exchange-values.ts'
 import type { JobFailure } from './jobs.ts'
 
 /** Names a held job. Every write of a worker carries the token: a former holder matches no row. */
@@ -176,47 +176,6 @@ export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
   const { name, text, parameters } = exchangeText(shape)
   const values = exchangeValues(exchange)
   return { name, text, values: parameters.map((parameter) => values[parameter]()) }
-}
-
-const exchangeValues = ({ workerId, leaseSeconds, ended, started, closed, claim }: Exchange) => {
-  const samples = sampleRuntimes(ended)
-  const { segments, sized } = claim
-  const orgs = [...new Set(ended.map(({ org_id }) => org_id))]
-  return {
-    worker_id: () => workerId,
-    lease_seconds: () => leaseSeconds,
-    job_ids: () => arrayOf(ended.map(({ job_id }) => job_id)),
-    tokens: () => arrayOf([...new Set(ended.map(({ token }) => token))]),
-    orgs: () => arrayOf(orgs),
-    org_numbers: () => arrayOf(ended.map(({ org_id }) => orgs.indexOf(org_id) + 1)),
-    stream_ids: () => arrayOf(ended.map(({ stream_id }) => stream_id)),
-    attempts: () => arrayOf(ended.map(({ attempt }) => attempt)),
-    ran_ms: () => arrayOf(ended.map(({ ranMs }) => Math.round(ranMs * 1000) / 1000)),
-    announced: () => arrayOf(ended.map(({ announced }) => announced)),
-    results: () => ended.map((end) => (end.state === 'completed' ? end.resultJson : null)),
-    states: () => arrayOf(ended.map(({ state }) => state)),
-    errors: () => ended.map((end) => ('error' in end ? JSON.stringify(end.error) : null)),
-    delays_ms: () => ended.map((end) => ('delayMs' in end ? end.delayMs : null)),
-    sample_streams: () => arrayOf(samples.map(({ streamId }) => streamId)),
-    sample_runs: () => arrayOf(samples.map(({ runs }) => runs)),
-    sample_means: () => arrayOf(samples.map(({ meanLog }) => meanLog)),
-    sample_spreads: () => arrayOf(samples.map(({ spreadLog }) => spreadLog)),
-    closed: () => arrayOf(closed),
-    started_ids: () => arrayOf(started.map(({ job_id }) => job_id)),
-    started_tokens: () => arrayOf([...new Set(started.map(({ token }) => token))]),
-    started_ms: () => arrayOf(started.map(({ ranMs }) => ranMs)),
-    claim_limit: () => claim.limit,
-    starts: () => claim.starts,
-    types: () => claim.types,
-    from_lanes: () => arrayOf(segments.map(({ fromLane }) => fromLane)),
-    from_keys: () => arrayOf(segments.map(({ fromKey }) => fromKey)),
-    to_lanes: () => arrayOf(segments.map(({ toLane }) => toLane)),
-    to_keys: () => arrayOf(segments.map(({ toKey }) => toKey)),
-    age_from_key: () => claim.ageFromKey,
-    free_cpu_units: () => sized?.freeCpuUnits ?? 0,
-    free_memory_mb: () => sized?.freeMemoryMb ?? 0,
-    ahead: () => sized?.ahead ?? 0,
-  } satisfies Record<ExchangeParameter, () => QueryValue>
 }
 
 export type RetryPolicyRow = {

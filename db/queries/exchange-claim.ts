@@ -1,0 +1,170 @@
+import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import type { ExchangeShape } from './exchange-shape.ts'
+
+const CLAIMABLE = `
+            and c.type = any (:types!)
+            and (
+              (select not exists (select from pauses))
+              or not exists (
+                select
+                from pauses p
+                where p.org_id = c.org_id
+                  and (p.type is null or p.type = c.type)
+              )
+            )`
+
+/** Where candidates come from, in order: a latest start that has come, then rank or age. */
+const sources = (shape: ExchangeShape, columns: string, fits: string): string => `
+        select *
+        from (
+          select ${columns}
+          from ready_jobs c
+          where c.start_by <= now()
+            and c.start_by is not null
+            and c.lane < 5000${CLAIMABLE}${fits}
+          order by c.start_by
+          limit :claim_limit!
+          for update of c skip locked
+        ) urgent
+        union all
+        ${shape.order === 'age' ? byAge(columns, fits) : byRank(columns, fits)}`
+
+const NOT_URGENT = `
+            and (c.start_by is null or c.start_by > now())`
+
+const byAge = (columns: string, fits: string): string => `select *
+        from (
+          select ${columns}
+          from ready_jobs c
+          where c.key >= :age_from_key!
+            and c.lane < 5000${CLAIMABLE}${NOT_URGENT}${fits}
+          order by c.key
+          limit :claim_limit!
+          for update of c skip locked
+        ) oldest`
+
+const byRank = (columns: string, fits: string): string => `select next.*
+        from (
+          select
+            (:from_lanes!)[n] as from_lane, (:from_keys!)[n] as from_key,
+            (:to_lanes!)[n] as to_lane, (:to_keys!)[n] as to_key
+          from generate_series(1, cardinality(:from_lanes!)) as n
+        ) part
+        cross join lateral (
+          select ${columns}
+          from ready_jobs c
+          where (c.lane, c.key) >= (part.from_lane, part.from_key)
+            and (c.lane, c.key) < (part.to_lane, part.to_key)${CLAIMABLE}${NOT_URGENT}${fits}
+          order by c.lane, c.key
+          limit :claim_limit!
+          for update of c skip locked
+        ) next`
+
+const ONE_SIZE = `
+            and c.cpu_units <= ${DEFAULT_RESOURCES.cpu_units}
+            and c.memory_mb <= ${DEFAULT_RESOURCES.memory_mb}`
+
+export const claimPlain = (shape: ExchangeShape): string => `
+    chosen as materialized (
+      select place
+      from (${sources(shape, 'c.ctid as place', ONE_SIZE)}
+      ) candidate
+      limit :claim_limit!
+    )`
+
+/**
+ * A job fits if it fits into what is free; one of the default size always, because it may be claimed ahead. The sums
+ * run in the order of the candidates.
+ */
+const FITS = `
+            and c.cpu_units <= (select greatest(cpu_units, ${DEFAULT_RESOURCES.cpu_units}) from room)
+            and c.memory_mb <= (select greatest(memory_mb, ${DEFAULT_RESOURCES.memory_mb}) from room)
+            and c.job_id not in (select job_id from reserved)`
+
+export const claimSized = (shape: ExchangeShape): string => `
+    reserved as materialized (
+      select job_id, org_id, cpu_units, memory_mb
+      from reservations
+      where worker_id = :worker_id!
+    ),
+    room as materialized (
+      select
+        :free_cpu_units! - coalesce(sum(cpu_units), 0) as cpu_units,
+        :free_memory_mb! - coalesce(sum(memory_mb), 0) as memory_mb
+      from reserved
+    ),
+    chosen as materialized (
+      select place
+      from (
+        select place, true as reserved, 0 as nth, 0 as cpu_sum, 0 as memory_sum
+        from (
+          select c.ctid as place
+          from reserved v
+          join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
+          where c.lane < 5000
+            and c.cpu_units <= :free_cpu_units!
+            and c.memory_mb <= :free_memory_mb!${CLAIMABLE}
+          limit :claim_limit!
+          for update of c skip locked
+        ) kept
+        union all
+        select place, false, row_number() over line, sum(cpu_units) over line, sum(memory_mb) over line
+        from (${sources(shape, 'c.ctid as place, c.cpu_units, c.memory_mb', FITS)}
+        ) candidate
+        window line as (rows unbounded preceding)
+      ) summed
+      where reserved
+        or (
+          nth <= :claim_limit!
+          and cpu_sum <= (select cpu_units from room) + :ahead! * ${DEFAULT_RESOURCES.cpu_units}
+          and memory_sum <= (select memory_mb from room) + :ahead! * ${DEFAULT_RESOURCES.memory_mb}
+        )
+    )`
+
+/** Jobs whose latest start has come stand before all lanes. */
+const FIRST_LANE = -5_000
+
+/**
+ * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
+ * snapshot and the lock is not found there; it stays ready.
+ */
+export const leaseClaimed = ({ order }: ExchangeShape): string => `
+    taken as (
+      delete from ready_jobs
+      where ctid = any (array(select place from chosen))
+      returning
+        job_id, org_id, stream_id, lane, key, start_by, attempts, suspect, cpu_units, memory_mb, predicted_ms
+    ),
+    claimed as materialized (
+      select
+        job_id, org_id, stream_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
+        coalesce(start_by <= now(), false) as urgent,
+        case when start_by <= now() then ${FIRST_LANE} else ${order === 'age' ? 'key' : 'lane'} end as place,
+        case when :starts! or suspect then now() end as started_at
+      from taken
+    ),
+    leased as (
+      insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
+      select
+        nextval('lease_tokens'), :worker_id!, now() + :lease_seconds! * interval '1 second', array_agg(job_id),
+        array_agg(org_id), array_agg(attempt), array_agg(started_at)
+      from claimed
+      having count(*) > 0
+      returning token
+    ),
+    summary as materialized (
+      select
+        array_agg(job_id) as job_ids,
+        case when max(attempt) > 1 then array_agg(attempt) end as attempts,
+        case when min(place) < max(place) then array_agg(place) end as places,
+        case when min(stream_id) < max(stream_id) then array_agg(stream_id) end as stream_ids,
+        case when bool_or(started_at is null) then array_agg(started_at is not null) end as started,
+        sum(predicted_ms) as predicted_ms
+      from claimed
+    )`
+
+export const FULFILLED = `
+    fulfilled as (
+      delete from reservations
+      where job_id = any (array(select job_id from claimed))
+    ),`

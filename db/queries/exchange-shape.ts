@@ -1,0 +1,48 @@
+/** What an exchange needs; everything else is left out of its text. */
+export type ExchangeShape = {
+  order: 'rank' | 'age'
+  sized: boolean
+  /** Some handler returned something. */
+  results: boolean
+  /** Attempts ended otherwise than completed, or jobs claimed ahead were started: leases change. */
+  revises: boolean
+}
+
+/** Every value that a shape may ask for, with its type. */
+export const PARAMETERS = {
+  worker_id: 'text',
+  lease_seconds: 'integer',
+  job_ids: 'uuid[]',
+  tokens: 'bigint[]',
+  orgs: 'uuid[]',
+  org_numbers: 'integer[]',
+  stream_ids: 'bigint[]',
+  attempts: 'integer[]',
+  ran_ms: 'double precision[]',
+  announced: 'boolean[]',
+  results: 'jsonb[]',
+  states: 'job_state[]',
+  errors: 'jsonb[]',
+  delays_ms: 'double precision[]',
+  sample_streams: 'bigint[]',
+  sample_runs: 'double precision[]',
+  sample_means: 'double precision[]',
+  sample_spreads: 'double precision[]',
+  closed: 'bigint[]',
+  started_ids: 'uuid[]',
+  started_tokens: 'bigint[]',
+  started_ms: 'double precision[]',
+  claim_limit: 'integer',
+  starts: 'boolean',
+  types: 'text[]',
+  from_lanes: 'smallint[]',
+  from_keys: 'bigint[]',
+  to_lanes: 'smallint[]',
+  to_keys: 'bigint[]',
+  age_from_key: 'bigint',
+  free_cpu_units: 'double precision',
+  free_memory_mb: 'double precision',
+  ahead: 'integer',
+} as const
+
+export type ExchangeParameter = keyof typeof PARAMETERS
