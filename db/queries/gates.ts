@@ -1,3 +1,4 @@
+import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 
 /**
@@ -6,8 +7,6 @@ import type { Query } from '../query.ts'
  */
 const PARKING = 10_000
 const FIRST_PARKED_LANE = 5_000
-
-const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
 /** Types that at least one worker handles. */
 const HANDLED = `

@@ -1,6 +1,5 @@
+import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
-
-const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
 /**
  * Streams whose estimate has moved since their queued jobs were scored. Not while all queued jobs stand in one lane:

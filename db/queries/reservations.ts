@@ -1,6 +1,5 @@
+import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
-
-const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
 const BIG = `(cpu_units > 1 or memory_mb > 64)`
 

@@ -1,7 +1,6 @@
+import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { uuidV7Floor } from '../rules/uuid-v7.ts'
-
-const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
 /**
  * Deletes the oldest finished jobs with all that belongs to them, a bounded number at a time. Ids are UUIDv7, so the

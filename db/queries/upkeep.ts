@@ -1,8 +1,6 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
+import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
-
-/** Duties of the leader. Each statement carries its term: one that was sent by a former leader changes nothing. */
-const IN_TERM = `exists (select from scheduler_leader where term = $1::bigint)`
 
 const READY_COLUMNS = `
         job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by`
