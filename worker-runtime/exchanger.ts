@@ -158,7 +158,7 @@ export const createExchanger = (options: {
     ]
     for (const held of late) {
       logger.error('the outcome could not be stored in time', describe(held.job))
-      jobs.letGo(held)
+      jobs.abandon(held)
     }
     ends = [...rest, ...ends]
     throw error
@@ -168,7 +168,7 @@ export const createExchanger = (options: {
   const withoutResult = (held: HeldJob): HeldJob[] => {
     if (held.outcome?.kind !== 'done') {
       logger.error('the outcome cannot be stored', describe(held.job))
-      jobs.letGo(held)
+      jobs.abandon(held)
       return []
     }
     const message = 'The result of the handler cannot be stored as JSON.'

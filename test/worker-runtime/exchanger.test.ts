@@ -362,3 +362,25 @@ test('the sessions plan the exchange once, and claims do not wait for the disk',
     synchronous_commit: 'off',
   })
 })
+
+test('a job that is being given back is not lost when the others of its lease end first', async (t) => {
+  const [, second] = await submit({}, {})
+  const gate = Promise.withResolvers<void>()
+  const { exchanger, held } = setUp(t, { handler: handle(() => gate.promise), slots: 1 })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
+  held.accept(claimed, performance.now())
+  // Nobody has told the database yet.
+  assert.deepEqual(
+    held.takeUnstarted(1).map(({ job_id }) => job_id),
+    [second],
+  )
+  exchanger.start()
+  await exchanger.claimNoMore()
+  gate.resolve()
+  await jobs.untilStatus(claimed[0]?.job_id, 'completed')
+  await exchanger.stop()
+  assert.equal(await jobs.statusOf(second), 'ready')
+  await expireLeases(database.sql)
+  await database.run(reclaimExpiredLeases(await lead(database.run), 10))
+  assert.deepEqual(await database.sql('select job_id from ready_jobs'), [{ job_id: second }])
+})
