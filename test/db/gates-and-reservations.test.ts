@@ -204,6 +204,12 @@ test('a worker gets one reservation at a time', async () => {
   assert.equal((await reserve())[0]?.worker_id, 'worker-2')
 })
 
+test('a job that no worker can hold keeps no room from the next', async () => {
+  const [, id] = await submit({ cpu_units: 100 }, { cpu_units: 6 })
+  await waitedFor(6)
+  assert.deepEqual(await reserve(), [{ job_id: id, worker_id: 'worker-1' }])
+})
+
 test('a parked job that someone looks at in that moment comes back a little later', async () => {
   await submit({ name: 'looked at' }, { name: 'other' })
   const [parking] = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 }).filter(
