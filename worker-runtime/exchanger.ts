@@ -81,7 +81,7 @@ export const createExchanger = (options: {
     const started = jobs.unannounced()
     if (group.length === 0 && started.length === 0 && claim.limit === 0) return IDLE_POLL_MS
     try {
-      if (group.length > 0) await options.beforeEnds()
+      if (group.length > 0) await options.beforeEnds().catch(blameNoOutcome)
       const ended = await decide(group)
       const sentAtMs = performance.now()
       const rows = await send({ ended, started, closed: jobs.leasesClosedBy(group), claim })
@@ -101,6 +101,12 @@ export const createExchanger = (options: {
     const { workerId } = options
     const started = exchange.started.map(toStart)
     return run(exchangeJobs({ ...exchange, workerId, leaseSeconds: LEASE_SECONDS, started }))
+  }
+
+  /** What is refused then is no fault of these outcomes; what fails otherwise is tried again before them. */
+  const blameNoOutcome = (error: Error): void => {
+    if (!isRefused(error)) throw error
+    options.onError(error)
   }
 
   /** What becomes of each job. */

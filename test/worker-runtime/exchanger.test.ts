@@ -56,6 +56,7 @@ const setUp = (
     slots?: number
     tamper?: (sent: Sent) => Promise<void> | void
     tamperAfter?: (sent: Sent) => void
+    beforeEnds?: () => Promise<void>
   },
 ): { exchanger: Exchanger; held: HeldJobs; sent: Sent[]; log: ReturnType<typeof keepLog>['log'] } => {
   const sent: Sent[] = []
@@ -100,7 +101,7 @@ const setUp = (
     runRelaxed: through('relaxed'),
     jobs: held,
     planner,
-    beforeEnds: logs.flush,
+    beforeEnds: options.beforeEnds ?? logs.flush,
     onExchanged: planner.observe,
     onRecorded: () => {},
     logger,
@@ -383,4 +384,14 @@ test('a job that is being given back is not lost when the others of its lease en
   await expireLeases(database.sql)
   await database.run(reclaimExpiredLeases(await lead(database.run), 10))
   assert.deepEqual(await database.sql('select job_id from ready_jobs'), [{ job_id: second }])
+})
+
+test('an outcome does not pay for what is refused before it', async (t) => {
+  const [id] = await submit({})
+  const fail = once(sqlError('22P05'))
+  const { exchanger } = setUp(t, { handler: handle(() => 'fine'), beforeEnds: async () => fail() })
+  exchanger.start()
+  await waitFor('its end', async () => (await database.sql('select from finished_jobs')).length === 1)
+  const job = await jobs.look(id)
+  assert.deepEqual([job.status, job.result], ['completed', 'fine'])
 })
