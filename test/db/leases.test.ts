@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { ClaimedJob } from '../../db/queries/exchange.ts'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
@@ -207,4 +209,23 @@ test('a worker that was lost leaves its checkpoint to the next', async () => {
   await expireAll()
   await reclaim()
   assert.deepEqual((await claimOne('worker-2')).checkpoint, [1, 2])
+})
+
+test('a worker that comes back and ends its jobs while the watchdog takes them: none is both ended and ready', async () => {
+  for (let round = 0; round < 6; round++) {
+    await submit(...Array.from({ length: 120 }, () => ({})))
+    const leases: ClaimedJob[][] = []
+    for (let n = 0; n < 30; n++) leases.push(await claim(database.run, 'worker-1', 4))
+    await expireAll()
+    const ends = (async () => {
+      for (const [first, ...others] of leases)
+        if (first) await end(database.run, ...others.map((job) => completed(job)))
+    })()
+    await delay(Math.random() * 40)
+    await database.run(reclaimExpiredLeases(term, 100))
+    await ends
+    const both = await database.sql('select from ready_jobs join finished_jobs using (org_id, job_id)')
+    assert.equal(both.length, 0, `in round ${round}`)
+    await clearJobs(database.sql)
+  }
 })
