@@ -56,7 +56,10 @@ export type RefusedSubmission = {
 
 export type SubmissionRow = SubmittedJob | RefusedSubmission
 
-/** What the statement answers: a row for each kind of job, and one for each dependency that it refuses. */
+/**
+ * What the statement answers: a row for each kind of job, and one for each dependency that it refuses. The first row
+ * has the blocked jobs of all kinds: with them in each, a thousand kinds would answer a million ids.
+ */
 type AnswerRow =
   | (Omit<SubmittedJob, 'id'> & { kind: number; blocked: string[] | null })
   | (Omit<RefusedSubmission, 'id'> & { kind: null })
@@ -99,11 +102,12 @@ export const readSubmitted = (
   const { jobs, numbers } = toKinds(submissions)
   const kinds = new Map(rows.flatMap((row) => (row.kind === null ? [] : [[row.kind, row]])))
   const refusals = rows.flatMap((row) => (row.kind === null ? { ...row, id: null } : []))
+  const blocked = new Set([...kinds.values()].flatMap((row) => row.blocked ?? []))
   const submitted = jobs.flatMap(({ id }, n) => {
     const kind = kinds.get(numbers[n] ?? 0)
     if (!kind) return []
-    const { kind: _, blocked, ...answer } = kind
-    return { ...answer, id, status: blocked?.includes(id) ? ('blocked' as const) : answer.status }
+    const { kind: _, blocked: __, ...answer } = kind
+    return { ...answer, id, status: blocked.has(id) ? ('blocked' as const) : answer.status }
   })
   return [...submitted, ...refusals]
 }
@@ -245,6 +249,8 @@ const BLOCKED = `
       where j.remaining > 0
     )`
 
+const BLOCKED_IDS = `case when number = (select min(number) from kind) then array(select child_id from obstacle) end`
+
 const submitText = (dependent: boolean): string => `
     with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
     -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
@@ -327,7 +333,7 @@ const submitText = (dependent: boolean): string => `
       number::integer as kind, submission, status, now() as created_at, predicted_ms, predicted_p90_ms,
       source as prediction_source, null::integer as model_version, rank,
       coalesce(start_by < greatest(now(), run_at), false) as deadline_at_risk,
-      ${dependent ? '(select array_agg(child_id) from obstacle)' : 'null::uuid[]'} as blocked,
+      ${dependent ? BLOCKED_IDS : 'null::uuid[]'} as blocked,
       null::uuid as child_id, null::uuid as parent_id, null as refusal
     from kind${
       dependent
