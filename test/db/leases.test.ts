@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
 import type { ClaimedJob } from '../../db/queries/exchange.ts'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
@@ -23,6 +24,7 @@ import {
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -228,4 +230,30 @@ test('a worker that comes back and ends its jobs while the watchdog takes them: 
     assert.equal(both.length, 0, `in round ${round}`)
     await clearJobs(database.sql)
   }
+})
+
+test('a renewal and an exchange of the same leases do not wait crosswise', async () => {
+  await submit({}, {}, {}, {})
+  const hold = async () => (await exchange(database.run, { claim: { limit: 2, starts: false } })).claimed[0]
+  const [first, second] = [await hold(), await hold()]
+  assert.ok(first && second)
+  const someone = new pg.Client(database.url)
+  await someone.connect()
+  await someone.query('begin')
+  await someone.query('select from leases where token = $1 for update', [first.token])
+  const waiting = (count: number) =>
+    waitFor(`${count} to wait`, async () => {
+      const locks = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+      return (await database.sql(locks)).length === count
+    })
+  const renewed = database.run(renewLeases([second.token, first.token], 30))
+  await waiting(1)
+  const started = [{ job_id: first.job_id, token: first.token, ranMs: 5 }]
+  const exchanged = exchange(database.run, { ended: [completed(second)], started })
+  await waiting(2)
+  await someone.query('commit')
+  await someone.end()
+  assert.equal((await renewed).length, 2)
+  assert.equal((await exchanged).news.lost, null)
+  assert.deepEqual(await jobs.statuses([first.job_id, second.job_id]), ['running', 'completed'])
 })
