@@ -70,7 +70,8 @@ export const createHeldJobs = (options: {
   const accept = (jobs: readonly ClaimedJob[], claimedAtMs: number): void => {
     for (const job of jobs) {
       // After a lost lease this very worker may claim the same job again while the lost attempt has not ended yet.
-      held.get(job.job_id)?.execution?.abort(leaseLost())
+      const former = held.get(job.job_id)
+      if (former) lose(former.job, 'lease_lost')
       const entry = {
         job,
         claimedAtMs,

@@ -395,3 +395,27 @@ test('an outcome does not pay for what is refused before it', async (t) => {
   const job = await jobs.look(id)
   assert.deepEqual([job.status, job.result], ['completed', 'fine'])
 })
+
+test('a job that waits here and is claimed here again runs once', async (t) => {
+  const [, second] = await submit({}, {})
+  const gate = Promise.withResolvers<void>()
+  const ran: string[] = []
+  const handler = handle(async (_, { jobId }) => {
+    ran.push(jobId)
+    await gate.promise
+  })
+  const { exchanger, held } = setUp(t, { handler, slots: 1 })
+  await exchanger.claimNoMore()
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
+  held.accept(claimed, performance.now())
+  await expireLeases(database.sql)
+  await database.run(reclaimExpiredLeases(await lead(database.run), 10))
+  const again = (await exchange(database.run, { claim: { limit: 2 } })).claimed
+  held.accept(
+    again.filter(({ job_id }) => job_id === second),
+    performance.now(),
+  )
+  gate.resolve()
+  await waitFor('an empty worker', () => held.running() + held.unstarted() === 0)
+  assert.equal(ran.filter((id) => id === second).length, 1)
+})
