@@ -79,7 +79,10 @@ export const createExchanger = (options: {
     const group = (suspects.length > 0 ? suspects.splice(0, 1) : ends.splice(0, MAX_GROUP)).filter(jobs.holds)
     const claim = planner.plan({ stopping: stopping || suspects.length > 0, recording: group.length > 0 })
     const started = jobs.unannounced()
-    if (group.length === 0 && started.length === 0 && claim.limit === 0) return IDLE_POLL_MS
+    if (group.length === 0 && started.length === 0 && claim.limit === 0) {
+      tellIfRecorded()
+      return IDLE_POLL_MS
+    }
     try {
       if (group.length > 0) await options.beforeEnds().catch(blameNoOutcome)
       const ended = await decide(group)
@@ -140,8 +143,12 @@ export const createExchanger = (options: {
     }
     jobs.accept(claimed, answer.sentAtMs)
     options.onExchanged({ claim, claimed, news })
-    if (stopping && ends.length === 0 && suspects.length === 0) allRecorded()
+    tellIfRecorded()
     return ends.length > 0 || suspects.length > 0 || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
+  }
+
+  const tellIfRecorded = (): void => {
+    if (stopping && ends.length === 0 && suspects.length === 0) allRecorded()
   }
 
   /** Until it is stored, or until the lease has run out and the job is someone else's anyway. */

@@ -419,3 +419,26 @@ test('a job that waits here and is claimed here again runs once', async (t) => {
   await waitFor('an empty worker', () => held.running() + held.unstarted() === 0)
   assert.equal(ran.filter((id) => id === second).length, 1)
 })
+
+test('a stop does not wait for an outcome that turned out to be stored', async (t) => {
+  const [id] = await submit({})
+  const lose = once(sqlError('08006'))
+  const { exchanger, held } = setUp(t, {
+    handler: handle(() => new Promise(() => {})),
+    tamperAfter: (sent) => {
+      if (completes(sent, id)) lose()
+    },
+  })
+  await submit({})
+  exchanger.start()
+  await waitFor('both to run', () => held.running() === 2)
+  await exchanger.claimNoMore()
+  const [first] = held.held()
+  assert.ok(first)
+  first.outcome = { kind: 'done', resultJson: null }
+  first.ranMs = 5
+  exchanger.record(first)
+  const before = performance.now()
+  await exchanger.stop()
+  assert.ok(performance.now() - before < 10_000)
+})
