@@ -645,6 +645,16 @@ comment on table reservations is 'Capacity that a worker keeps free for a big jo
 create index reservations_by_worker on reservations (worker_id);
 comment on index reservations_by_worker is 'Serves exchange-jobs.';
 
+create function has_finished(in_org uuid, in_job uuid) returns boolean
+language plpgsql
+as $$
+-- Being a function it looks with a fresh snapshot, after the caller has locked the job's lease: an end that was
+-- committed between the caller's snapshot and its lock is seen.
+begin
+  return exists (select from finished_jobs f where f.org_id = in_org and f.job_id = in_job);
+end
+$$;
+
 create view held_jobs as
 select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
 from leases l

@@ -42,34 +42,28 @@ export const createClaimPlanner = (options: {
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
 
+  /** How many more jobs can start, and how many may be held beyond those: as many as can run at the same time. */
   const room = (): { now: number; ahead: number } => {
-    const jobs = options.jobs()
-    const free = capacity.free().slots
+    const unstarted = options.jobs().unstarted()
+    const free = fitting(capacity.free())
     const mayHoldAhead = deep && !reserved && now() > modestUntilMs
     return {
-      now: Math.max(0, free - jobs.unstarted()),
-      ahead: mayHoldAhead ? Math.max(0, capacity.slots - Math.max(0, jobs.unstarted() - free)) : 0,
+      // A claim by size looks itself at what fits.
+      now: Math.max(0, (bigWaiting ? capacity.free().slots : free) - unstarted),
+      ahead: mayHoldAhead ? Math.max(0, fitting(capacity) - Math.max(0, unstarted - free)) : 0,
     }
   }
 
-  /** How many jobs of the default size fit into what is free. */
-  const fitting = (): number => {
-    const { cpuUnits, memoryMb } = capacity.free()
-    return Math.floor(
-      Math.min(cpuUnits / DEFAULT_RESOURCES.cpu_units, memoryMb / DEFAULT_RESOURCES.memory_mb),
-    )
-  }
-
   const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {
-    const { now: free, ahead } = room()
-    const startNow = bigWaiting ? free : Math.max(0, Math.min(free, fitting()))
+    const { now: startNow, ahead } = room()
     // To hold more ahead is worth no statement of its own.
     const limit = stopping || (startNow === 0 && !recording) ? 0 : startNow + ahead
     const { cpuUnits: freeCpuUnits, memoryMb: freeMemoryMb } = capacity.free()
     const order = age.isDue() ? 'age' : 'rank'
     return {
       limit,
-      starts: limit <= startNow,
+      // What waits for room already goes first.
+      starts: limit <= startNow && options.jobs().unstarted() === 0,
       types: options.types,
       order,
       segments: limit > 0 && order === 'rank' ? floors.segments() : [],
@@ -99,3 +93,12 @@ export const createClaimPlanner = (options: {
     },
   }
 }
+
+/** How many jobs of the default size fit. */
+const fitting = ({ slots, cpuUnits, memoryMb }: ReturnType<Capacity['free']>): number =>
+  Math.max(
+    0,
+    Math.floor(
+      Math.min(slots, cpuUnits / DEFAULT_RESOURCES.cpu_units, memoryMb / DEFAULT_RESOURCES.memory_mb),
+    ),
+  )

@@ -78,6 +78,8 @@ const keepGates = ({ run }: DutyOptions): Duty => {
   let lookedInTerm: string | undefined
   let parkedUpTo = '0'
   let unparkFrom: string | undefined
+  // Someone had locked a job that was to come back: one more look, or it would stay where it is.
+  let missed = false
 
   return {
     name: 'parking',
@@ -95,8 +97,12 @@ const keepGates = ({ run }: DutyOptions): Duty => {
           run,
           (step?.types ?? []).map((type) => ({ type })),
         )
+        missed ||= (step?.missed ?? 0) > 0
         unparkFrom = step && step.looked_at === SWEEP ? (step.last_key ?? undefined) : undefined
-        return unparkFrom === undefined ? 500 : 0
+        if (unparkFrom !== undefined) return 0
+        if (missed) unparkFrom = '0'
+        missed = false
+        return 500
       }
       if (closed === '') return 500
       const [step] = await run(parkJobs(term, parkedUpTo, SWEEP))

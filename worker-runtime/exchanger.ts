@@ -79,9 +79,12 @@ export const createExchanger = (options: {
     const group = (suspects.length > 0 ? suspects.splice(0, 1) : ends.splice(0, MAX_GROUP)).filter(jobs.holds)
     const claim = planner.plan({ stopping: stopping || suspects.length > 0, recording: group.length > 0 })
     const started = jobs.unannounced()
-    if (group.length === 0 && started.length === 0 && claim.limit === 0) return IDLE_POLL_MS
+    if (group.length === 0 && started.length === 0 && claim.limit === 0) {
+      tellIfRecorded()
+      return IDLE_POLL_MS
+    }
     try {
-      if (group.length > 0) await options.beforeEnds()
+      if (group.length > 0) await options.beforeEnds().catch(blameNoOutcome)
       const ended = await decide(group)
       const sentAtMs = performance.now()
       const rows = await send({ ended, started, closed: jobs.leasesClosedBy(group), claim })
@@ -101,6 +104,12 @@ export const createExchanger = (options: {
     const { workerId } = options
     const started = exchange.started.map(toStart)
     return run(exchangeJobs({ ...exchange, workerId, leaseSeconds: LEASE_SECONDS, started }))
+  }
+
+  /** What is refused then is no fault of these outcomes; what fails otherwise is tried again before them. */
+  const blameNoOutcome = (error: Error): void => {
+    if (!isRefused(error)) throw error
+    options.onError(error)
   }
 
   /** What becomes of each job. */
@@ -134,8 +143,12 @@ export const createExchanger = (options: {
     }
     jobs.accept(claimed, answer.sentAtMs)
     options.onExchanged({ claim, claimed, news })
-    if (stopping && ends.length === 0 && suspects.length === 0) allRecorded()
+    tellIfRecorded()
     return ends.length > 0 || suspects.length > 0 || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
+  }
+
+  const tellIfRecorded = (): void => {
+    if (stopping && ends.length === 0 && suspects.length === 0) allRecorded()
   }
 
   /** Until it is stored, or until the lease has run out and the job is someone else's anyway. */
@@ -158,7 +171,7 @@ export const createExchanger = (options: {
     ]
     for (const held of late) {
       logger.error('the outcome could not be stored in time', describe(held.job))
-      jobs.letGo(held)
+      jobs.abandon(held)
     }
     ends = [...rest, ...ends]
     throw error
@@ -168,7 +181,7 @@ export const createExchanger = (options: {
   const withoutResult = (held: HeldJob): HeldJob[] => {
     if (held.outcome?.kind !== 'done') {
       logger.error('the outcome cannot be stored', describe(held.job))
-      jobs.letGo(held)
+      jobs.abandon(held)
       return []
     }
     const message = 'The result of the handler cannot be stored as JSON.'

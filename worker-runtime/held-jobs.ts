@@ -30,10 +30,12 @@ export type HeldJobs = {
   unannounced(): HeldJob[]
   /** Still this very lease, and not a later one of the same job. */
   holds(held: HeldJob): boolean
-  /** Leases of which only these jobs are held. */
+  /** Leases that name no other jobs but these and completed ones. */
   leasesClosedBy(group: readonly HeldJob[]): string[]
-  /** The outcome is stored, or nobody wants it any more: the job is no longer ours. */
+  /** The outcome is stored. */
   letGo(held: HeldJob): void
+  /** The job is no longer ours, although the database may not know it: its lease must live on until it does. */
+  abandon(held: HeldJob): void
   /** The lease is gone. */
   lose(key: LeaseKey, why: 'lease_lost' | 'cancelled'): void
   /** Takes jobs that were not started out of our hands, the last first. */
@@ -57,8 +59,8 @@ export const createHeldJobs = (options: {
 }): HeldJobs => {
   const { capacity, logger } = options
   const held = new Map<string, HeldJob>()
-  /** How many jobs of each lease are held. */
-  const leases = new Map<string, number>()
+  /** How many jobs of each lease are held, and whether the outcomes of all others are stored. */
+  const leases = new Map<string, { held: number; whole: boolean }>()
   let waiting: HeldJob[] = []
   const unfinished: ClaimedJob[] = []
   let inExecution = 0
@@ -68,7 +70,8 @@ export const createHeldJobs = (options: {
   const accept = (jobs: readonly ClaimedJob[], claimedAtMs: number): void => {
     for (const job of jobs) {
       // After a lost lease this very worker may claim the same job again while the lost attempt has not ended yet.
-      held.get(job.job_id)?.execution?.abort(leaseLost())
+      const former = held.get(job.job_id)
+      if (former) lose(former.job, 'lease_lost')
       const entry = {
         job,
         claimedAtMs,
@@ -79,7 +82,9 @@ export const createHeldJobs = (options: {
         ranMs: 0,
       }
       held.set(job.job_id, entry)
-      leases.set(job.token, (leases.get(job.token) ?? 0) + 1)
+      const lease = leases.get(job.token) ?? { held: 0, whole: true }
+      lease.held++
+      leases.set(job.token, lease)
       waiting.push(entry)
     }
     startWaiting()
@@ -120,7 +125,7 @@ export const createHeldJobs = (options: {
     switch (outcome.kind) {
       case 'lost':
         logger.warn('lease lost, outcome dropped', describe(job))
-        letGo(entry)
+        abandon(entry)
         options.onFreed()
         break
       case 'released':
@@ -142,15 +147,25 @@ export const createHeldJobs = (options: {
   const letGo = (entry: HeldJob): void => {
     const { job_id, token } = entry.job
     if (held.get(job_id) === entry) held.delete(job_id)
-    const left = (leases.get(token) ?? 0) - 1
-    if (left > 0) leases.set(token, left)
-    else leases.delete(token)
+    const lease = leases.get(token)
+    if (lease && --lease.held === 0) leases.delete(token)
+  }
+
+  /** Whoever closed its lease now would lose the job for good. It ends with the watchdog instead, if nobody is left. */
+  const abandon = (entry: HeldJob): void => {
+    const lease = leases.get(entry.job.token)
+    if (lease) lease.whole = false
+    letGo(entry)
   }
 
   const leasesClosedBy = (group: readonly HeldJob[]): string[] => {
     const ending = new Map<string, number>()
     for (const { job } of group) ending.set(job.token, (ending.get(job.token) ?? 0) + 1)
-    return [...ending].filter(([token, count]) => leases.get(token) === count).map(([token]) => token)
+    const isClosed = ([token, count]: [string, number]): boolean => {
+      const lease = leases.get(token)
+      return lease?.whole === true && lease.held === count
+    }
+    return [...ending].filter(isClosed).map(([token]) => token)
   }
 
   const lose = (key: LeaseKey, why: 'lease_lost' | 'cancelled'): void => {
@@ -161,13 +176,13 @@ export const createHeldJobs = (options: {
       return
     }
     waiting = waiting.filter((other) => other !== entry)
-    letGo(entry)
+    abandon(entry)
   }
 
   const takeUnstarted = (count: number): ClaimedJob[] => {
     const taken = count > 0 ? waiting.slice(-count) : []
     waiting = waiting.slice(0, waiting.length - taken.length)
-    for (const entry of taken) letGo(entry)
+    for (const entry of taken) abandon(entry)
     return taken.map(({ job }) => job)
   }
 
@@ -199,6 +214,7 @@ export const createHeldJobs = (options: {
         (entry) => !entry.announced && entry.startedAtMs !== undefined && entry.outcome === undefined,
       ),
     letGo,
+    abandon,
     lose,
     takeUnstarted,
     startWaiting,

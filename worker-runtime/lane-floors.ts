@@ -62,7 +62,10 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
       step()
       return toSegments(floors)
     },
-    ageFrom: () => floors.get(AGE) ?? 0,
+    ageFrom: () => {
+      step()
+      return floors.get(AGE) ?? 0
+    },
     observe: (claimed, exhaustive) => {
       if (exhaustive) return clear()
       for (const [lane, key] of Object.entries(claimed.floors)) floors.set(Number(lane), key)

@@ -8,13 +8,15 @@ const RENEWED = `now() + :lease_seconds! * interval '1 second'`
 
 /**
  * The lease row is locked, so that a cancellation, which takes a job out of it, comes before or after and not between.
+ * All at once and in the order of their tokens, as a renewal does: whoever locks several must not wait crosswise.
  * Arrays by their subscripts and not by unnest, which stores each of them once more.
  */
 export const recordEnds = ({ results, revises }: ExchangeShape): string => `
     lease as materialized (
-      select job_ids
+      select token, job_ids
       from leases
-      where token = any (:tokens!)
+      where token = any (${revises ? ':tokens! || :started_tokens!' : ':tokens!'})
+      order by token
       for update
     ),
     held as materialized (
@@ -39,7 +41,9 @@ export const recordEnds = ({ results, revises }: ExchangeShape): string => `
             : ''
         }
       from generate_series(1, cardinality(:job_ids!)) as n
-      where ((:job_ids!)[n] in (select unnest(job_ids) from lease)) is true
+      where (
+        (:job_ids!)[n] in (select unnest(job_ids) from lease${revises ? ' where token = any (:tokens!)' : ''})
+      ) is true
     ),
     completed as (
       insert into finished_jobs (

@@ -34,8 +34,14 @@ export const describeGates = (): Query<{ closed: string }> => ({
   values: [],
 })
 
-/** How many rows were looked at, the last of them, and how many moved. */
-export type GateStep = { looked_at: number; last_key: string | null; types: string[] | null; moved: number }
+/** How many rows were looked at, the last of them, how many moved, and how many should come back but were locked. */
+export type GateStep = {
+  looked_at: number
+  last_key: string | null
+  types: string[] | null
+  moved: number
+  missed: number
+}
 
 /** Parks what must not be claimed, among the next jobs in order of age. */
 export const parkJobs = (term: string, afterKey: string, limit: number): Query<GateStep> => ({
@@ -67,7 +73,7 @@ export const parkJobs = (term: string, afterKey: string, limit: number): Query<G
     )
     select
       (select count(*)::int from looked_at) as looked_at, (select max(key) from looked_at) as last_key,
-      null::text[] as types, (select count(*)::int from moved) as moved`,
+      null::text[] as types, (select count(*)::int from moved) as moved, 0 as missed`,
   values: [term, afterKey, limit],
 })
 
@@ -101,6 +107,7 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
     )
     select
       (select count(*)::int from looked_at) as looked_at, (select max(key) from looked_at) as last_key,
-      (select array_agg(distinct type) from moved) as types, (select count(*)::int from moved) as moved`,
+      (select array_agg(distinct type) from moved) as types, (select count(*)::int from moved) as moved,
+      (select (count(*) filter (where not closed))::int from looked_at) - (select count(*)::int from moved) as missed`,
   values: [term, afterKey, limit],
 })

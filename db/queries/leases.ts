@@ -9,10 +9,18 @@ export const renewLeases = (
 ): Query<{ token: string; job_ids: string[] }> => ({
   name: 'renew-leases',
   text: `
-    update leases
+    with lease as materialized (
+      select token
+      from leases
+      where token = any ($1::bigint[])
+      order by token
+      for update
+    )
+    update leases l
     set expires_at = now() + $2::int * interval '1 second'
-    where token = any ($1::bigint[])
-    returning token, job_ids`,
+    from lease
+    where l.token = lease.token
+    returning l.token, l.job_ids`,
   values: [tokens, leaseSeconds],
 })
 
@@ -30,6 +38,7 @@ export const releaseJobs = (
       select token, job_ids, org_ids, attempts, started_ats
       from leases
       where token = any ($2::bigint[])
+      order by token
       for update
     ),
     held as materialized (

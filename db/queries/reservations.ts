@@ -3,6 +3,8 @@ import type { Query } from '../query.ts'
 
 const BIG = `(cpu_units > 1 or memory_mb > 64)`
 
+const CAN_HOLD = `r.type = any (h.types) and r.cpu_units <= h.cpu_units and r.memory_mb <= h.memory_mb`
+
 /**
  * A job that is bigger than most is overtaken by smaller ones that fit into what is free. When it has waited for a
  * while and it would be its turn, by rank or by age, a worker that could hold it keeps room: the one with the most
@@ -25,6 +27,18 @@ export const reserveCapacity = (
         )
       returning job_id
     ),
+    host as materialized (
+      select w.worker_id, w.types, w.cpu_units, w.memory_mb, w.slots - w.running as free_slots
+      from workers w
+      where w.status = 'online'
+        and not exists (
+          select
+          from reservations v
+          where v.worker_id = w.worker_id
+            and v.job_id not in (select job_id from pointless)
+        )
+    ),
+    -- Only what some worker can hold now: a job that none can must not stand in the way of the next.
     big as materialized (
       select r.job_id, r.org_id, r.type, r.cpu_units, r.memory_mb, r.ready_at
       from ready_jobs r
@@ -48,29 +62,16 @@ export const reserveCapacity = (
               and not ${BIG}
           )
         )
+        and exists (select from host h where ${CAN_HOLD})
       order by r.ready_at
-      limit 1
-    ),
-    host as (
-      select big.job_id, big.org_id, w.worker_id, big.cpu_units, big.memory_mb
-      from big
-      join workers w
-        on big.type = any (w.types)
-        and w.status = 'online'
-        and w.cpu_units >= big.cpu_units
-        and w.memory_mb >= big.memory_mb
-      where not exists (
-        select
-        from reservations v
-        where v.worker_id = w.worker_id
-          and v.job_id not in (select job_id from pointless)
-      )
-      order by w.slots - w.running desc, w.worker_id
       limit 1
     )
     insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb)
-    select job_id, org_id, worker_id, cpu_units, memory_mb
-    from host
+    select r.job_id, r.org_id, h.worker_id, r.cpu_units, r.memory_mb
+    from big r
+    join host h on ${CAN_HOLD}
+    order by h.free_slots desc, h.worker_id
+    limit 1
     returning job_id, worker_id`,
   values: [term, afterSeconds],
 })

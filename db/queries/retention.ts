@@ -31,6 +31,8 @@ export const deleteExpiredJobs = (expiry: {
           )
         order by job_id
         limit $3::int
+        -- One that is being retried has no row here any more, and keeps its job.
+        for update skip locked
       ) f
       where ${IN_TERM}
       limit $3::int

@@ -106,6 +106,8 @@ const BLOCKED = `
       where j.remaining > 0
     )`
 
+const BLOCKED_IDS = `case when number = (select min(number) from kind) then array(select child_id from obstacle) end`
+
 const submitText = (dependent: boolean): string => `
     with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
     -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
@@ -188,7 +190,7 @@ const submitText = (dependent: boolean): string => `
       number::integer as kind, submission, status, now() as created_at, predicted_ms, predicted_p90_ms,
       source as prediction_source, null::integer as model_version, rank,
       coalesce(start_by < greatest(now(), run_at), false) as deadline_at_risk,
-      ${dependent ? '(select array_agg(child_id) from obstacle)' : 'null::uuid[]'} as blocked,
+      ${dependent ? BLOCKED_IDS : 'null::uuid[]'} as blocked,
       null::uuid as child_id, null::uuid as parent_id, null as refusal
     from kind${
       dependent

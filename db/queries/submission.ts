@@ -58,7 +58,10 @@ export type RefusedSubmission = {
 
 export type SubmissionRow = SubmittedJob | RefusedSubmission
 
-/** What the statement answers: a row for each kind of job, and one for each dependency that it refuses. */
+/**
+ * What the statement answers: a row for each kind of job, and one for each dependency that it refuses. The first row
+ * has the blocked jobs of all kinds: with them in each, a thousand kinds would answer a million ids.
+ */
 type AnswerRow =
   | (Omit<SubmittedJob, 'id'> & { kind: number; blocked: string[] | null })
   | (Omit<RefusedSubmission, 'id'> & { kind: null })
@@ -101,11 +104,12 @@ export const readSubmitted = (
   const { jobs } = toKinds(submissions)
   const kinds = new Map(rows.flatMap((row) => (row.kind === null ? [] : [[row.kind, row]])))
   const refusals = rows.flatMap((row) => (row.kind === null ? { ...row, id: null } : []))
+  const blocked = new Set([...kinds.values()].flatMap((row) => row.blocked ?? []))
   const submitted = jobs.flatMap(({ job: { id }, submission, kind }) => {
     const answer = kinds.get(kind)
     if (!answer) return []
-    const { kind: _, blocked, ...row } = answer
-    return { ...row, submission, id, status: blocked?.includes(id) ? ('blocked' as const) : row.status }
+    const { kind: _, blocked: __, ...row } = answer
+    return { ...row, submission, id, status: blocked.has(id) ? ('blocked' as const) : row.status }
   })
   return [...submitted, ...refusals]
 }

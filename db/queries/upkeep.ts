@@ -74,7 +74,7 @@ export const reclaimExpiredLeases = (
       from expired e
       cross join lateral unnest(e.job_ids, e.org_ids, e.attempts, e.started_ats)
         as h (job_id, org_id, attempt, started_at)
-      where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
+      where not has_finished(h.org_id, h.job_id)
     ),
     judged as materialized (
       select

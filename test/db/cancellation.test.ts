@@ -99,6 +99,32 @@ test('a job that completes while it is being cancelled stays so', async () => {
   await worker.end()
 })
 
+test('a job whose lease is renewed while it is being cancelled is cancelled', async () => {
+  const [id] = await seedJobs(database.run, tenant, [
+    newJob({ type: 'renewed' }),
+    newJob({ type: 'renewed' }),
+  ])
+  assert.ok(id)
+  const { token } = await claimJob(database.run, id, 'renewed')
+  const worker = new pg.Client(database.url)
+  await worker.connect()
+  await worker.query('begin')
+  await worker.query(`update leases set expires_at = now() + interval '1 minute' where token = $1`, [token])
+  const cancelled = cancel(id)
+  await waitUntilBlocked()
+  await worker.query('commit')
+  await worker.end()
+  assert.deepEqual(
+    (await cancelled).map(({ job_id, worker_id }) => [job_id, worker_id]),
+    [[id, 'worker-1']],
+  )
+  assert.equal((await look(id)).status, 'cancelled')
+  const [lease] = await database.sql<{ job_ids: string[] }>('select job_ids from leases where token = $1', [
+    token,
+  ])
+  assert.equal(lease?.job_ids.includes(id), false, 'it has left its lease')
+})
+
 test('a retrying job keeps the number of its attempts', async () => {
   const id = await jobInState(database.run, tenant, 'retrying')
   await cancel(id)

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { RefusedSubmission, SubmittedJob } from '../../db/queries/submission.ts'
+import {
+  type RefusedSubmission,
+  readSubmitted,
+  type SubmittedJob,
+  submitJobs,
+} from '../../db/queries/submission.ts'
 import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -275,4 +280,19 @@ test('a child that comes while its parent fails is refused or fails with it, alw
     assert.deepEqual([...new Set(await jobs.statuses(children))], ['failed'])
   }
   assert.deepEqual(await misplacedJobs(database.sql), [])
+})
+
+test('the answer grows with the jobs, and not with their square', async () => {
+  const parent = newJob()
+  const children = Array.from({ length: 50 }, (_, n) =>
+    newJob({ name: `child ${n}`, depends_on: [parent.id] }),
+  )
+  const submission = { ...tenant, jobs: [parent, ...children] }
+  const rows = await database.run(submitJobs([submission]))
+  const ids = rows.flatMap((row) => (row.kind === null ? [] : (row.blocked ?? [])))
+  assert.deepEqual(ids.toSorted(), children.map(({ id }) => id).toSorted())
+  assert.deepEqual(
+    readSubmitted([submission], rows).map((row) => (row.id === null ? null : row.status)),
+    ['ready', ...children.map(() => 'blocked')],
+  )
 })

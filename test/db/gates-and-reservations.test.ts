@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import pg from 'pg'
 import { describeGates, parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { reportWorker, type WorkerStatus } from '../../db/queries/workers.ts'
+import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -15,6 +17,7 @@ import {
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
+import { keepLog } from '../support/worker.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -61,7 +64,8 @@ const reserve = () => database.run(reserveCapacity(term, 5))
 
 test('paused jobs are parked out of the way, and come back when the pause ends', async () => {
   const [id] = await submit({ name: 'a' }, { name: 'b' })
-  assert.deepEqual(await park(), { looked_at: 2, last_key: (await park())?.last_key, types: null, moved: 0 })
+  const nothing = await park()
+  assert.deepEqual([nothing?.looked_at, nothing?.moved], [2, 0])
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
   assert.equal((await park())?.moved, 2)
   assert.deepEqual([await names(), await jobs.statusOf(id)], [[], 'ready'])
@@ -198,4 +202,29 @@ test('a worker gets one reservation at a time', async () => {
   assert.deepEqual(await reserve(), [])
   await seedWorker('worker-2')
   assert.equal((await reserve())[0]?.worker_id, 'worker-2')
+})
+
+test('a job that no worker can hold keeps no room from the next', async () => {
+  const [, id] = await submit({ cpu_units: 100 }, { cpu_units: 6 })
+  await waitedFor(6)
+  assert.deepEqual(await reserve(), [{ job_id: id, worker_id: 'worker-1' }])
+})
+
+test('a parked job that someone looks at in that moment comes back a little later', async () => {
+  await submit({ name: 'looked at' }, { name: 'other' })
+  const [parking] = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 }).filter(
+    ({ name }) => name === 'parking',
+  )
+  await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
+  for (let n = 0; n < 2; n++) await parking?.step(term)
+  await database.sql('delete from pauses')
+  const someone = new pg.Client(database.url)
+  await someone.connect()
+  await someone.query('begin')
+  await someone.query('select from ready_jobs order by key limit 1 for key share')
+  await parking?.step(term)
+  await someone.query('commit')
+  await someone.end()
+  await parking?.step(term)
+  assert.deepEqual((await names()).sort(), ['looked at', 'other'])
 })

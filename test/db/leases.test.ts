@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import pg from 'pg'
+import type { ClaimedJob } from '../../db/queries/exchange.ts'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
@@ -21,6 +24,7 @@ import {
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -219,4 +223,49 @@ test('an outcome renews the lease for the jobs that are still held', async () =>
     assert.deepEqual(await reclaim(), [])
   }
   assert.equal(await jobs.statusOf(second), 'running')
+})
+
+test('a worker that comes back and ends its jobs while the watchdog takes them: none is both ended and ready', async () => {
+  for (let round = 0; round < 6; round++) {
+    await submit(...Array.from({ length: 120 }, () => ({})))
+    const leases: ClaimedJob[][] = []
+    for (let n = 0; n < 30; n++) leases.push(await claim(database.run, 'worker-1', 4))
+    await expireAll()
+    const ends = (async () => {
+      for (const [first, ...others] of leases)
+        if (first) await end(database.run, ...others.map((job) => completed(job)))
+    })()
+    await delay(Math.random() * 40)
+    await database.run(reclaimExpiredLeases(term, 100))
+    await ends
+    const both = await database.sql('select from ready_jobs join finished_jobs using (org_id, job_id)')
+    assert.equal(both.length, 0, `in round ${round}`)
+    await clearJobs(database.sql)
+  }
+})
+
+test('a renewal and an exchange of the same leases do not wait crosswise', async () => {
+  await submit({}, {}, {}, {})
+  const hold = async () => (await exchange(database.run, { claim: { limit: 2, starts: false } })).claimed[0]
+  const [first, second] = [await hold(), await hold()]
+  assert.ok(first && second)
+  const someone = new pg.Client(database.url)
+  await someone.connect()
+  await someone.query('begin')
+  await someone.query('select from leases where token = $1 for update', [first.token])
+  const waiting = (count: number) =>
+    waitFor(`${count} to wait`, async () => {
+      const locks = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+      return (await database.sql(locks)).length === count
+    })
+  const renewed = database.run(renewLeases([second.token, first.token], 30))
+  await waiting(1)
+  const started = [{ job_id: first.job_id, token: first.token, ranMs: 5 }]
+  const exchanged = exchange(database.run, { ended: [completed(second)], started })
+  await waiting(2)
+  await someone.query('commit')
+  await someone.end()
+  assert.equal((await renewed).length, 2)
+  assert.equal((await exchanged).news.lost, null)
+  assert.deepEqual(await jobs.statuses([first.job_id, second.job_id]), ['running', 'completed'])
 })

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import pg from 'pg'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
+import { retryJobs } from '../../db/queries/retries.ts'
 import { wakeDueJobs } from '../../db/queries/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -18,6 +20,7 @@ import {
   seedTenant,
   type Tenant,
 } from '../support/jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -121,4 +124,23 @@ test('events go by age, a bounded number at a time', async () => {
     (await database.run(deleteExpiredEvents({ term, days: 30, limit })))[0]?.deleted
   assert.deepEqual([await deleted(1), await deleted(10), await deleted(10)], [1, 1, 0])
   assert.equal(await count('job_events'), 1)
+})
+
+test('a job that is being retried in that moment stays', async () => {
+  const [id] = await seedJobs(database.run, tenant, [newJob({ id: idFrom(40) })])
+  assert.ok(id)
+  await finish(failed)
+  await age(40)
+  const someone = new pg.Client(database.url)
+  await someone.connect()
+  await someone.query('begin')
+  const { text, values } = retryJobs(tenant.orgId, [id])
+  await someone.query(text, [...values])
+  const expired = expire()
+  const blocked = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+  await Promise.race([expired, waitFor('it to wait', async () => (await database.sql(blocked)).length > 0)])
+  await someone.query('commit')
+  await someone.end()
+  await expired
+  assert.deepEqual([await count('jobs'), await count('ready_jobs')], [1, 1])
 })

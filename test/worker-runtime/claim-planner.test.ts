@@ -118,6 +118,21 @@ test('without a look at sizes no more is claimed than fits of the default size',
   assert.deepEqual([plan().limit, plan().starts], [3, true])
 })
 
+test('a worker with fewer cpu units than slots holds ahead what it can run, and no more', () => {
+  const { state, capacity, plan, observe } = setUp({ slots: 10, cpuUnits: 4 })
+  observe(claimed(4))
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.equal(plan(true).limit, 4)
+  state.unstarted = 4
+  assert.equal(plan(true).limit, 0)
+})
+
+test('behind a job that waits for room nothing starts at once', () => {
+  const { state, plan } = setUp()
+  state.unstarted = 1
+  assert.deepEqual([plan().limit, plan().starts], [3, false])
+})
+
 test('first in, first out looks at age alone', () => {
   const { plan } = setUp({ policy: 'fifo' })
   const { order, segments, limit } = plan()

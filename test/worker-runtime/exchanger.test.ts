@@ -56,6 +56,7 @@ const setUp = (
     slots?: number
     tamper?: (sent: Sent) => Promise<void> | void
     tamperAfter?: (sent: Sent) => void
+    beforeEnds?: () => Promise<void>
   },
 ): { exchanger: Exchanger; held: HeldJobs; sent: Sent[]; log: ReturnType<typeof keepLog>['log'] } => {
   const sent: Sent[] = []
@@ -100,7 +101,7 @@ const setUp = (
     runRelaxed: through('relaxed'),
     jobs: held,
     planner,
-    beforeEnds: logs.flush,
+    beforeEnds: options.beforeEnds ?? logs.flush,
     onExchanged: planner.observe,
     onRecorded: () => {},
     logger,
@@ -361,4 +362,83 @@ test('the sessions plan the exchange once, and claims do not wait for the disk',
     ...PINNED_PLAN,
     synchronous_commit: 'off',
   })
+})
+
+test('a job that is being given back is not lost when the others of its lease end first', async (t) => {
+  const [, second] = await submit({}, {})
+  const gate = Promise.withResolvers<void>()
+  const { exchanger, held } = setUp(t, { handler: handle(() => gate.promise), slots: 1 })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
+  held.accept(claimed, performance.now())
+  // Nobody has told the database yet.
+  assert.deepEqual(
+    held.takeUnstarted(1).map(({ job_id }) => job_id),
+    [second],
+  )
+  exchanger.start()
+  await exchanger.claimNoMore()
+  gate.resolve()
+  await jobs.untilStatus(claimed[0]?.job_id, 'completed')
+  await exchanger.stop()
+  assert.equal(await jobs.statusOf(second), 'ready')
+  await expireLeases(database.sql)
+  await database.run(reclaimExpiredLeases(await lead(database.run), 10))
+  assert.deepEqual(await database.sql('select job_id from ready_jobs'), [{ job_id: second }])
+})
+
+test('an outcome does not pay for what is refused before it', async (t) => {
+  const [id] = await submit({})
+  const fail = once(sqlError('22P05'))
+  const { exchanger } = setUp(t, { handler: handle(() => 'fine'), beforeEnds: async () => fail() })
+  exchanger.start()
+  await waitFor('its end', async () => (await database.sql('select from finished_jobs')).length === 1)
+  const job = await jobs.look(id)
+  assert.deepEqual([job.status, job.result], ['completed', 'fine'])
+})
+
+test('a job that waits here and is claimed here again runs once', async (t) => {
+  const [, second] = await submit({}, {})
+  const gate = Promise.withResolvers<void>()
+  const ran: string[] = []
+  const handler = handle(async (_, { jobId }) => {
+    ran.push(jobId)
+    await gate.promise
+  })
+  const { exchanger, held } = setUp(t, { handler, slots: 1 })
+  await exchanger.claimNoMore()
+  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
+  held.accept(claimed, performance.now())
+  await expireLeases(database.sql)
+  await database.run(reclaimExpiredLeases(await lead(database.run), 10))
+  const again = (await exchange(database.run, { claim: { limit: 2 } })).claimed
+  held.accept(
+    again.filter(({ job_id }) => job_id === second),
+    performance.now(),
+  )
+  gate.resolve()
+  await waitFor('an empty worker', () => held.running() + held.unstarted() === 0)
+  assert.equal(ran.filter((id) => id === second).length, 1)
+})
+
+test('a stop does not wait for an outcome that turned out to be stored', async (t) => {
+  const [id] = await submit({})
+  const lose = once(sqlError('08006'))
+  const { exchanger, held } = setUp(t, {
+    handler: handle(() => new Promise(() => {})),
+    tamperAfter: (sent) => {
+      if (completes(sent, id)) lose()
+    },
+  })
+  await submit({})
+  exchanger.start()
+  await waitFor('both to run', () => held.running() === 2)
+  await exchanger.claimNoMore()
+  const [first] = held.held()
+  assert.ok(first)
+  first.outcome = { kind: 'done', resultJson: null }
+  first.ranMs = 5
+  exchanger.record(first)
+  const before = performance.now()
+  await exchanger.stop()
+  assert.ok(performance.now() - before < 10_000)
 })

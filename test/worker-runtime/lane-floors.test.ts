@@ -95,3 +95,13 @@ test('the order of age has a floor of its own, set by claims in that order', () 
   floors.observe(claimOf({}, 'age'), false)
   assert.equal(floors.ageFrom(), 90, 'a claim of urgent jobs only says nothing')
 })
+
+test('the floor of age steps back, too, if nobody ever looks by rank', () => {
+  const { clock, floors } = setUp()
+  let seen = 0
+  for (let key = 100; clock.ms < 60_000; clock.ms += 100, key += 10) {
+    if (floors.ageFrom() <= 50) seen++
+    floors.observe(claimOf({ 10: key }, 'age'), false)
+  }
+  assert.ok(seen >= 2, 'a job that came late behind its floor is found')
+})
