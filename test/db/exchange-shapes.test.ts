@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, test } from 'node:test'
+import { createDatabase, PINNED_PLAN } from '../../worker-runtime/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import {
+  claim,
+  clearJobs,
+  completed,
+  exchange,
+  misplacedJobs,
+  newJob,
+  retrying,
+  seedJobs,
+  seedTenant,
+  type Tenant,
+  watchJobs,
+} from '../support/jobs.ts'
+
+let database: TestDatabase
+let pinned: ReturnType<typeof createDatabase>
+let tenant: Tenant
+
+before(async () => {
+  database = await createTestDatabase()
+  tenant = await seedTenant(database.run)
+  pinned = createDatabase({
+    url: database.url,
+    applicationName: 'shapes',
+    maxConnections: 1,
+    settings: PINNED_PLAN,
+    onError: () => {},
+  })
+})
+after(async () => {
+  await pinned.close()
+  await database.drop()
+})
+beforeEach(() => clearJobs(database.sql))
+
+for (const order of ['rank', 'age'] as const) {
+  for (const sized of [null, { freeCpuUnits: 4, freeMemoryMb: 1_000, ahead: 0 }]) {
+    for (const result of [null, { fine: true }]) {
+      for (const revises of [false, true]) {
+        const shape = [order, sized && 'sized', result && 'results', revises && 'revises'].filter(Boolean)
+        test(`one exchange ends, claims and moves each job once: ${shape.join(', ')}`, async () => {
+          await seedJobs(database.run, tenant, [newJob(), newJob()])
+          const [first, second] = await claim(database.run)
+          assert.ok(first && second)
+          const deadline = new Date(Date.now() + 1_000).toISOString()
+          const next = await seedJobs(database.run, tenant, [
+            newJob({ name: 'late', priority: 'low' }),
+            newJob({ name: 'next' }),
+            newJob({ name: 'urgent', priority: 'low', deadline }),
+          ])
+          const { news, claimed } = await exchange(pinned.run, {
+            ended: [completed(first, result), revises ? retrying(second, 60_000) : completed(second)],
+            closed: [first.token],
+            claim: { limit: 3, order, sized },
+          })
+          assert.equal(news.lost, null)
+          const expected = order === 'age' ? ['urgent', 'late', 'next'] : ['urgent', 'next', 'late']
+          assert.deepEqual(
+            claimed.map(({ name }) => name),
+            expected,
+          )
+          const { statuses, look } = watchJobs(database.sql)
+          const ids = [first.job_id, second.job_id, ...next]
+          const end = revises ? 'retrying' : 'completed'
+          assert.deepEqual(await statuses(ids), ['completed', end, 'running', 'running', 'running'])
+          assert.deepEqual((await look(first.job_id)).result, result)
+          assert.deepEqual(await misplacedJobs(database.sql), [])
+          assert.equal((await database.sql('select from leases')).length, 1)
+        })
+      }
+    }
+  }
+}
