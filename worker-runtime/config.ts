@@ -14,7 +14,7 @@ const settings = {
   /** As many as slots, unless set. */
   SMARTQUEUE_WORKER_CPU_UNITS: wholeNumber(1, 100_000).optional(),
   /** The memory of the machine or of its container, unless set. */
-  SMARTQUEUE_WORKER_MEMORY_MB: wholeNumber(1, 100_000_000).optional(),
+  SMARTQUEUE_WORKER_MEMORY_MB: wholeNumber(64, 100_000_000).optional(),
   SMARTQUEUE_POLICY: z.enum(['learned', 'fifo']).default('learned'),
   SMARTQUEUE_RETENTION_DAYS: wholeNumber(1, 36_500).default(30),
   SMARTQUEUE_MIN_WORKERS: wholeNumber(1, 50).default(1),

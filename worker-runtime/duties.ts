@@ -76,6 +76,7 @@ const keepGates = ({ run }: DutyOptions): Duty => {
   let closed = ''
   // A new term begins with a look at what is parked: leaders before may have parked for reasons that are gone.
   let lookedInTerm: string | undefined
+  let lookedAtMs = 0
   let parkedUpTo = '0'
   let unparkFrom: string | undefined
   // Someone had locked a job that was to come back: one more look, or it would stay where it is.
@@ -85,9 +86,12 @@ const keepGates = ({ run }: DutyOptions): Duty => {
     name: 'parking',
     step: async (term) => {
       const [gates] = await run(describeGates())
-      if (gates && (gates.closed !== closed || term !== lookedInTerm)) {
+      // And now and then: a gate may have closed and opened between the look at the gates and the parking.
+      const lookIsOld = performance.now() - lookedAtMs > 60 * SECOND
+      if (gates && (gates.closed !== closed || term !== lookedInTerm || lookIsOld)) {
         closed = gates.closed
         lookedInTerm = term
+        lookedAtMs = performance.now()
         parkedUpTo = '0'
         unparkFrom = '0'
       }

@@ -124,7 +124,8 @@ export const createHeldJobs = (options: {
     const { job } = entry
     switch (outcome.kind) {
       case 'lost':
-        logger.warn('lease lost, outcome dropped', describe(job))
+        if (outcome.cancelled) logger.info('job cancelled', describe(job))
+        else logger.warn('lease lost, outcome dropped', describe(job))
         abandon(entry)
         options.onFreed()
         break

@@ -11,7 +11,7 @@ export type Outcome =
   /** The worker stops and the job did not finish: someone else starts over. */
   | { kind: 'released' }
   /** The job belongs to someone else by now, or to nobody: it was cancelled. */
-  | { kind: 'lost' }
+  | { kind: 'lost'; cancelled: boolean }
 
 /** Why a running handler is told to stop. The reason of its `AbortSignal`. */
 export class ExecutionAborted extends Error {
@@ -51,7 +51,7 @@ export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {
       return { kind: 'failed', error: { code: 'timeout', message: aborted.message }, permanent: false }
     case 'lease_lost':
     case 'cancelled':
-      return { kind: 'lost' }
+      return { kind: 'lost', cancelled: aborted.why === 'cancelled' }
     case 'shutdown':
       return { kind: 'released' }
   }

@@ -197,6 +197,8 @@ export const createWorker = (options: {
     await listener.stop()
     await Promise.all([logs.flush(), progress.flush()]).catch(() => {})
     await sharing.giveBack(unfinished, 'shutdown')
+    const givenBack = unstarted.length + unfinished.length
+    if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
     await leaseKeeper.stop()
     await heartbeat.stop()
     await Promise.all([egress.close(), database.close(), durable.close(), relaxed.close()])

@@ -56,9 +56,10 @@ return floor(least(greatest(rank, -100), 100) * 10)::smallint;
 
 create function error_fingerprint(error jsonb) returns text
 language sql immutable parallel safe
--- Errors that differ only in ids, numbers, addresses or quoted values are the same error.
+-- Errors that differ only in ids, numbers, addresses or quoted values are the same error. A number that the message
+-- begins with is a status, and tells them apart.
 return md5(
-  coalesce(error ->> 'code', '') || ' ' ||
+  coalesce(error ->> 'code', '') || ' ' || coalesce(substring(error ->> 'message' from '^[0-9]{3}\M'), '') || ' ' ||
   regexp_replace(
     regexp_replace(left(coalesce(error ->> 'message', ''), 400), '"[^"]*"|''[^'']*''|`[^`]*`', '?', 'g'),
     '[0-9a-f]{8}-[0-9a-f-]{27}|0x[0-9a-f]+|[0-9a-f]{12,}|[0-9]+', '#', 'gi'
@@ -114,9 +115,6 @@ comment on index jobs_by_stream is 'Serves list-jobs by type and by name.';
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
 comment on index jobs_by_priority is 'Serves list-jobs by a priority that is not the common one.';
 
-create index jobs_by_creator on jobs (org_id, created_by, id);
-comment on index jobs_by_creator is 'Serves list-jobs by creator.';
-
 create index jobs_by_tag on jobs using gin (tags) where tags <> '{}';
 comment on index jobs_by_tag is 'Serves list-jobs by tag.';
 
@@ -162,13 +160,13 @@ create table ready_jobs (
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
-create unique index ready_jobs_order on ready_jobs (lane, key);
+create index ready_jobs_order on ready_jobs (lane, key);
 comment on index ready_jobs_order is 'Serves exchange-jobs: lowest lane first, in order of arrival within it.';
 
-create unique index ready_jobs_age on ready_jobs (key) where lane < 5000;
+create index ready_jobs_age on ready_jobs (key) where lane < 5000;
 comment on index ready_jobs_age is 'Serves exchange-jobs: the oldest first, whatever its lane.';
 
-create unique index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
+create index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
 comment on index ready_jobs_parked is 'Serves unpark-jobs.';
 
 create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;

@@ -125,6 +125,12 @@ export const claimSized = (shape: ExchangeShape): string => `
 const FIRST_LANE = -5_000
 
 /**
+ * Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of the
+ * server may undo that its number was taken.
+ */
+const TOKEN = `(extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | nextval('lease_tokens') & 1048575`
+
+/**
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
  * snapshot and the lock is not found there; it stays ready.
  */
@@ -146,7 +152,7 @@ export const leaseClaimed = ({ order }: ExchangeShape): string => `
     leased as (
       insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
       select
-        nextval('lease_tokens'), :worker_id!, now() + :lease_seconds! * interval '1 second', array_agg(job_id),
+        ${TOKEN}, :worker_id!, now() + :lease_seconds! * interval '1 second', array_agg(job_id),
         array_agg(org_id), array_agg(attempt), array_agg(started_at)
       from claimed
       having count(*) > 0

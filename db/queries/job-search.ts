@@ -1,7 +1,7 @@
 /**
  * Finds the ids of jobs that fit a filter, newest first, without ever reading all jobs of an organisation.
  *
- * A state is looked up in the table that holds its jobs, a priority or a creator in an index that has them in order.
+ * A state is looked up in the table that holds its jobs, a priority in an index that has it in order.
  * A tag, a type with thousands of names, or a mix of filters has no such order. There the newest jobs are looked
  * through first, which fills the page if what is wanted is common. If it does not, it is rare, and all of it is
  * fetched by its index. Left to the planner, a limit makes it walk backwards through everything for a rare tag.

@@ -17,7 +17,21 @@ export const toKinds = (submissions: readonly Submission[]): Kinds => {
   const numbers = new Map<string, number>()
   const result: Kinds = { kinds: [], jobs: [], edges: [] }
 
-  const numberOf = (job: NewJob, { orgId, userId }: Submission, submission: number): number => {
+  /** Mostly the last one again: that is seen without putting its identity together. */
+  let last: { job: NewJob; orgId: string; userId: string; submission: number; number: number } | undefined
+
+  const numberOf = (job: NewJob, member: Submission, submission: number): number => {
+    const { orgId, userId } = member
+    const isLast =
+      last?.orgId === orgId &&
+      last.userId === userId &&
+      (!dependent || last.submission === submission) &&
+      isAlike(last.job, job)
+    if (!isLast) last = { job, orgId, userId, submission, number: lookUp(job, member, submission) }
+    return last?.number ?? 0
+  }
+
+  const lookUp = (job: NewJob, { orgId, userId }: Submission, submission: number): number => {
     const identity = `${dependent ? submission : ''}\0${orgId}\0${userId}\0${identityOf(job)}`
     const known = numbers.get(identity)
     if (known !== undefined) return known
@@ -40,22 +54,27 @@ export const toKinds = (submissions: readonly Submission[]): Kinds => {
   return result
 }
 
-/** By hand and not as JSON: it is made for every job. */
-const identityOf = (job: NewJob): string =>
-  [
-    job.type,
-    job.name,
-    job.priority,
-    job.rank_base,
-    job.rank_slope,
-    job.timeout_seconds,
-    job.max_attempts,
-    job.initial_delay_seconds,
-    job.backoff_multiplier,
-    job.cpu_units,
-    job.memory_mb,
-    job.run_at,
-    job.deadline,
-    job.on_parent_failure,
-    ...job.tags,
-  ].join('\0')
+/** What makes a kind, but for the tags. */
+const FIELDS = [
+  'type',
+  'name',
+  'priority',
+  'rank_base',
+  'rank_slope',
+  'timeout_seconds',
+  'max_attempts',
+  'initial_delay_seconds',
+  'backoff_multiplier',
+  'cpu_units',
+  'memory_mb',
+  'run_at',
+  'deadline',
+  'on_parent_failure',
+] as const satisfies (keyof NewJob)[]
+
+const isAlike = (a: NewJob, b: NewJob): boolean =>
+  FIELDS.every((field) => a[field] === b[field]) &&
+  a.tags.length === b.tags.length &&
+  a.tags.every((tag, n) => tag === b.tags[n])
+
+const identityOf = (job: NewJob): string => [...FIELDS.map((field) => job[field]), ...job.tags].join('\0')

@@ -151,10 +151,10 @@ const submitText = (dependent: boolean): string => `
         predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
       )
       select
-        k.org_id, j.id, k.user_id, k.stream_id, k.type, k.name, j.payload, k.priority, k.tags, k.timeout_seconds,
+        k.org_id, j.id, k.user_id, k.stream_id, k.type, k.name, $4::jsonb -> j.position - 1, k.priority, k.tags, k.timeout_seconds,
         k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb, k.run_at, k.deadline,
         k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base, k.rank_slope
-      from unnest($2::uuid[], $3::integer[], $4::jsonb[]) as j (id, number, payload)
+      from placed j
       join kind k on k.number = j.number
     ),
     pending as (

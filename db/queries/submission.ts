@@ -81,7 +81,7 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
     JSON.stringify(kinds),
     arrayOf(jobs.map(({ job }) => job.id)),
     arrayOf(jobs.map(({ kind }) => kind)),
-    jobs.map(({ job }) => JSON.stringify(job.payload)),
+    JSON.stringify(jobs.map(({ job }) => job.payload)),
     DEFAULT_ESTIMATE.meanLog,
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,

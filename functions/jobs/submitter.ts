@@ -47,13 +47,13 @@ const PATIENCE = { turnMs: 5_000, answerMs: 20_000 }
 
 export const createSubmitter = (options: {
   run: Run
-  /** Statements in flight. */
+  /** Statements in flight: with one, the groups are as large as they can be. */
   lanes?: number
   /** How long to wait for a turn before taking it, and for an answer to what another has sent before asking again. */
   patience?: { turnMs: number; answerMs: number }
   onError?: (error: unknown) => void
 }): Submitter => {
-  const { run, lanes = 2, patience = PATIENCE, onError = () => {} } = options
+  const { run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
   const announcer = createAnnouncer((types) => run(notify(JOBS_READY, types)), onError)
   let waiting: Entry[] = []
   let busy = 0
@@ -74,6 +74,9 @@ export const createSubmitter = (options: {
   }
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
+    await othersMayJoin()
+    // Took a turn that it thought lost, and meanwhile its owner has sent this one too.
+    if (own.sent) return
     await commit(takeGroup(own), hold)
     const next = waiting.shift()
     if (next) next.turn.resolve()
@@ -135,6 +138,14 @@ export const createSubmitter = (options: {
       return work
     },
   }
+}
+
+/**
+ * Whoever has just been answered may have the next submission ready. Some rounds of the microtask queue, a few
+ * microseconds, let it join: else every second group is that of the one who came first.
+ */
+const othersMayJoin = async (): Promise<void> => {
+  for (let round = 0; round < 64; round++) await undefined
 }
 
 const newEntry = (submission: Submission): Entry => {

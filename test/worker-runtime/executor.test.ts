@@ -258,7 +258,7 @@ test('a signal that is asked for after the abort is aborted', async () => {
   const why = new ExecutionAborted('cancelled', 'x')
   execution.abort(why)
   aborted.resolve()
-  assert.deepEqual(await execution.outcome, { kind: 'lost' })
+  assert.deepEqual(await execution.outcome, { kind: 'lost', cancelled: true })
   assert.equal(reason, why)
 })
 

@@ -166,7 +166,7 @@ test('a cancelled job reaches the handler within a second, and its late result c
   assert.equal(reason.why, 'cancelled')
   assert.ok(performance.now() - cancelledAt < 1_000)
   late.resolve('too late')
-  await waitFor('it to be let go', () => said('lease lost', id).length > 0)
+  await waitFor('it to be let go', () => said('job cancelled', id).length > 0)
   const job = await jobs.look(id)
   assert.deepEqual([job.status, job.result], ['cancelled', null])
 })

@@ -18,7 +18,7 @@ export type Sizes = {
 /** A quarter of an hour on 2 cores. */
 export const FULL: Sizes = {
   rounds: 3,
-  drain: 200_000,
+  drain: 160_000,
   measured: 40_000,
   long: 200_000,
   snapshotCapMs: 15_000,

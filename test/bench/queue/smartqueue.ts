@@ -2,6 +2,7 @@ import pg from 'pg'
 import { registerJobTypes } from '../../../db/queries/job-types.ts'
 import { submitJobs } from '../../../db/queries/submission.ts'
 import type { Query } from '../../../db/query.ts'
+import { uuidV7 } from '../../../db/rules/uuid-v7.ts'
 import { createSubmitter } from '../../../functions/jobs/submitter.ts'
 import { migrateDatabase, withClient } from '../../../worker-runtime/migrate.ts'
 import { newJob, seedTenant, type Tenant } from '../../support/jobs.ts'
@@ -46,7 +47,9 @@ const openClient = async (url: string, connections: number): Promise<QueueClient
   }
 }
 
-export const noopJob = () => newJob({ type: JOB_TYPE, name: 'noop', payload: PAYLOAD })
+const NOOP = newJob({ type: JOB_TYPE, name: 'noop', payload: PAYLOAD })
+
+export const noopJob = () => ({ ...NOOP, id: uuidV7() })
 
 const runOn =
   (client: { query: (config: pg.QueryConfig) => Promise<pg.QueryResult> }) =>
