@@ -1,5 +1,6 @@
 /**
- * Finds the ids of jobs that fit a filter, newest first, without ever reading all jobs of an organisation.
+ * Finds the ids of jobs that fit a filter, newest first, without reading all jobs of an organisation. (But for a
+ * creator who made few or none: an index for that would cost each submission an entry.)
  *
  * A state is looked up in the table that holds its jobs, a priority in an index that has it in order.
  * A tag, a type with thousands of names, or a mix of filters has no such order. There the newest jobs are looked

@@ -84,7 +84,7 @@ test("the README's table has a row for every setting", async () => {
   const everything = {
     DATABASE_URL: 'postgres://x',
     SMARTQUEUE_WORKER_CPU_UNITS: '1',
-    SMARTQUEUE_WORKER_MEMORY_MB: '1',
+    SMARTQUEUE_WORKER_MEMORY_MB: '64',
   }
   for (const name of Object.keys(parseConfig(everything))) {
     assert.match(readme, new RegExp(`^\\| \`${name}\` \\|`, 'm'), name)
