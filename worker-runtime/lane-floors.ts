@@ -1,4 +1,5 @@
 import type { Segment } from '../db/queries/exchange.ts'
+import { FIRST_PARKED_LANE, LOWEST_LANE } from '../db/rules/lanes.ts'
 
 export type LaneFloors = {
   /** The parts of the order to look through, lowest lane first. */
@@ -15,9 +16,6 @@ export type LaneFloors = {
   ): void
 }
 
-/** Every lane that a claim may look at lies in between. Parked jobs stand above. */
-const LOWEST_LANE = -5_000
-const FIRST_PARKED_LANE = 5_000
 /** The order of age, across all lanes, has a floor of its own. */
 const AGE = FIRST_PARKED_LANE
 

@@ -1,4 +1,5 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
+import { withoutJobs } from '../lease-arrays.ts'
 import type { Query } from '../query.ts'
 
 /** `worker_id`: who holds the job and must let go of it. */
@@ -81,14 +82,7 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
     revised as (
       update leases l
       set
-        (job_ids, org_ids, attempts, started_ats) = (
-          select
-            coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
-            coalesce(array_agg(h.attempt order by n), '{}'), coalesce(array_agg(h.started_at order by n), '{}')
-          from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
-            with ordinality as h (job_id, org_id, attempt, started_at, n)
-          where h.job_id not in (select job_id from cancelled)
-        )
+        ${withoutJobs('cancelled')}
       where l.token in (select token from held)
     ),
     event as (

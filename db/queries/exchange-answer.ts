@@ -1,4 +1,5 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
@@ -74,7 +75,7 @@ export const answer = ({ sized, revises }: ExchangeShape): string => `
           select
           from ready_jobs
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
-            and lane < 5000
+            and lane < ${FIRST_PARKED_LANE}
         ),
         'paused', exists (select from pauses)
       ) as news,

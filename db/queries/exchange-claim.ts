@@ -1,3 +1,4 @@
+import { FIRST_PARKED_LANE, LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
@@ -21,7 +22,7 @@ const sources = (shape: ExchangeShape, columns: string, fits: string): string =>
           from ready_jobs c
           where c.start_by <= now()
             and c.start_by is not null
-            and c.lane < 5000${CLAIMABLE}${fits}
+            and c.lane < ${FIRST_PARKED_LANE}${CLAIMABLE}${fits}
           order by c.start_by
           limit :claim_limit!
           for update of c skip locked
@@ -37,7 +38,7 @@ const byAge = (columns: string, fits: string): string => `select *
           select ${columns}
           from ready_jobs c
           where c.key >= :age_from_key!
-            and c.lane < 5000${CLAIMABLE}${NOT_URGENT}${fits}
+            and c.lane < ${FIRST_PARKED_LANE}${CLAIMABLE}${NOT_URGENT}${fits}
           order by c.key
           limit :claim_limit!
           for update of c skip locked
@@ -101,7 +102,7 @@ export const claimSized = (shape: ExchangeShape): string => `
           select c.ctid as place
           from reserved v
           join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
-          where c.lane < 5000
+          where c.lane < ${FIRST_PARKED_LANE}
             and c.cpu_units <= :free_cpu_units!
             and c.memory_mb <= :free_memory_mb!${CLAIMABLE}
           limit :claim_limit!
@@ -120,9 +121,6 @@ export const claimSized = (shape: ExchangeShape): string => `
           and memory_sum <= (select memory_mb from room) + :ahead! * ${DEFAULT_RESOURCES.memory_mb}
         )
     )`
-
-/** Jobs whose latest start has come stand before all lanes. */
-const FIRST_LANE = -5_000
 
 /**
  * Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of the
@@ -145,7 +143,7 @@ export const leaseClaimed = ({ order }: ExchangeShape): string => `
       select
         job_id, org_id, stream_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
         coalesce(start_by <= now(), false) as urgent,
-        case when start_by <= now() then ${FIRST_LANE} else ${order === 'age' ? 'key' : 'lane'} end as place,
+        case when start_by <= now() then ${LOWEST_LANE} else ${order === 'age' ? 'key' : 'lane'} end as place,
         case when :starts! or suspect then now() end as started_at
       from taken
     ),

@@ -1,12 +1,11 @@
-import { IN_TERM } from '../in-term.ts'
-import type { Query } from '../query.ts'
-
 /**
  * Claims pass over jobs that are paused, or of a type that no worker handles. So that they need not step over a
- * million of them each time, the leader parks such jobs: 10,000 lanes further, where no claim looks.
+ * million of them each time, the leader parks such jobs in lanes where no claim looks.
  */
-const PARKING = 10_000
-const FIRST_PARKED_LANE = 5_000
+
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+import { FIRST_PARKED_LANE, PARKING } from '../rules/lanes.ts'
 
 /** Types that at least one worker handles. */
 const HANDLED = `

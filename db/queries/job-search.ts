@@ -33,14 +33,7 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 /** `few`: so few rows that reading all of them is cheaper than asking for each. */
 type Place = { table: string; state: string; few?: true }
 
-/** Like `held_jobs`, but linear: a lease names a job that it does not hold any more only if that has completed. */
-const HELD = `(
-        select h.job_id, h.org_id, h.started_at
-        from leases l
-        cross join lateral unnest(l.job_ids, l.org_ids, l.started_ats) as h (job_id, org_id, started_at)
-        where h.org_id = $1::uuid
-          and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
-      )`
+const HELD = `(select job_id, org_id, started_at from held_jobs where org_id = $1::uuid)`
 
 /** Where the jobs of a state stand, as `job_overview` has it. */
 const PLACES: Record<JobState, Place[]> = {

@@ -1,5 +1,6 @@
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 
 /**
  * Streams whose estimate has moved since their queued jobs were scored. Not while all queued jobs stand in one lane:
@@ -12,7 +13,7 @@ export const takeMovedStreams = (term: string): Query<{ id: string }> => ({
     set scored_log = mean_log, moved = false
     where moved
       and ${IN_TERM}
-      and (select min(lane) from ready_jobs where lane < 5000) < (select max(lane) from ready_jobs where lane < 5000)
+      and (select min(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE}) < (select max(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE})
     returning id`,
   values: [term],
 })
@@ -33,7 +34,7 @@ export const rescoreJobs = (sweep: {
       select r.key, r.job_id, r.org_id, r.stream_id = any ($2::bigint[]) as concerned
       from ready_jobs r
       where r.key > $3::bigint
-        and r.lane < 5000
+        and r.lane < ${FIRST_PARKED_LANE}
         and ${IN_TERM}
       order by r.key
       limit $4::int
@@ -46,7 +47,7 @@ export const rescoreJobs = (sweep: {
         select key, lane
         from ready_jobs
         where key = a.key
-          and lane < 5000
+          and lane < ${FIRST_PARKED_LANE}
         for update skip locked
       ) r
       where a.concerned
@@ -57,7 +58,7 @@ export const rescoreJobs = (sweep: {
       set lane = m.lane, key = nextval('ready_keys')
       from misplaced m
       where r.key = m.key
-        and r.lane < 5000
+        and r.lane < ${FIRST_PARKED_LANE}
       returning r.job_id
     )
     select

@@ -1,5 +1,6 @@
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 
 const BIG = `(cpu_units > 1 or memory_mb > 64)`
 
@@ -21,7 +22,7 @@ export const reserveCapacity = (
       where ${IN_TERM}
         and (
           not exists (
-            select from ready_jobs r where r.org_id = v.org_id and r.job_id = v.job_id and r.lane < 5000
+            select from ready_jobs r where r.org_id = v.org_id and r.job_id = v.job_id and r.lane < ${FIRST_PARKED_LANE}
           )
           or not exists (select from workers w where w.worker_id = v.worker_id and w.status = 'online')
         )
@@ -43,7 +44,7 @@ export const reserveCapacity = (
       select r.job_id, r.org_id, r.type, r.cpu_units, r.memory_mb, r.ready_at
       from ready_jobs r
       where ${BIG}
-        and r.lane < 5000
+        and r.lane < ${FIRST_PARKED_LANE}
         and r.ready_at < now() - $2::int * interval '1 second'
         and ${IN_TERM}
         and not exists (select from reservations v where v.job_id = r.job_id)
@@ -58,7 +59,7 @@ export const reserveCapacity = (
             select
             from ready_jobs s
             where s.key < r.key
-              and s.lane < 5000
+              and s.lane < ${FIRST_PARKED_LANE}
               and not ${BIG}
           )
         )

@@ -5,21 +5,21 @@ export type Estimate = { runs: number; meanLog: number; deviationLog: number }
 export const DEFAULT_ESTIMATE: Estimate = { runs: 0, meanLog: Math.log(1000), deviationLog: 1.44 }
 
 /** The first execution says nothing about the spread. */
-export const FIRST_DEVIATION = 0.5
+const FIRST_DEVIATION = 0.5
 
 /** For a normal spread of ln(runtime), the 90th percentile is this many mean absolute deviations above the mean. */
 export const P90_DEVIATIONS = 1.6
 
 /** No step is smaller than this: the estimate follows a stream that changes within about ten executions. */
-export const SMALLEST_STEP = 0.1
+const SMALLEST_STEP = 0.1
 
 /** One wild execution moves the mean by no more than this many deviations, and never by less than `LEAST_REACH`. */
-export const REACH_DEVIATIONS = 3
-export const LEAST_REACH = 0.3
+const REACH_DEVIATIONS = 3
+const LEAST_REACH = 0.3
 
 /** What runs shorter differs by noise only, and costs the queue as much. */
-export const SHORTEST_MS = 1
-export const LEAST_DEVIATION = 0.01
+const SHORTEST_MS = 1
+const LEAST_DEVIATION = 0.01
 
 /** Executions of one stream that ended together: how many, their mean ln(runtime), and how far they lie around it. */
 export type Sample = { runs: number; meanLog: number; spreadLog: number }
@@ -30,7 +30,7 @@ export const sampleOf = (runtimesMs: readonly number[]): Sample => {
   return { runs: logs.length, meanLog, spreadLog: mean(logs.map((log) => Math.abs(log - meanLog))) }
 }
 
-/** One sample for each stream, in the order in which every statement locks streams. */
+/** One sample for each stream. */
 export const sampleRuntimes = (
   ended: readonly { stream_id: string; state: string; ranMs: number }[],
 ): (Sample & { streamId: string })[] => {

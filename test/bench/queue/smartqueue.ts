@@ -36,7 +36,9 @@ export const smartqueue: Contender = {
 
 const openClient = async (url: string, connections: number): Promise<QueueClient> => {
   const tenant = await withClient(url, findTenant)
-  const pool = new pg.Pool({ connectionString: url, max: connections })
+  // Planned once, as for the workers: the statement is the same for one job and for a thousand.
+  const options = '-c plan_cache_mode=force_generic_plan'
+  const pool = new pg.Pool({ connectionString: url, max: connections, options })
   const run = runOn(pool)
   const submitter = createSubmitter({ run })
   return {

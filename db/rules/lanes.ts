@@ -1,0 +1,6 @@
+/** Every lane that a claim may look at lies from the one to before the other; `lane_of` stays far within. */
+export const LOWEST_LANE = -5_000
+export const FIRST_PARKED_LANE = 5_000
+
+/** How many lanes further a job is parked. */
+export const PARKING = 10_000
