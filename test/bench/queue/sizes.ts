@@ -18,10 +18,10 @@ export type Sizes = {
 /** A quarter of an hour on 2 cores. */
 export const FULL: Sizes = {
   rounds: 3,
-  drain: 160_000,
-  measured: 40_000,
+  drain: 120_000,
+  measured: 120_000,
   long: 200_000,
-  snapshotCapMs: 15_000,
+  snapshotCapMs: 12_000,
   huge: 1_000_000,
   oneByOne: 500,
   concurrent: 3_000,

@@ -47,7 +47,7 @@ export const createSteps = (arena: Arena, sizes: Sizes, pickups: Map<string, num
   return [
     {
       name: 'enqueue',
-      run: (contender) => measureEnqueue(arena, contender, { ...sizes, inBatches: sizes.drain }),
+      run: (contender) => measureEnqueue(arena, contender, { ...sizes, inBatches: sizes.drain / 2 }),
     },
     {
       name: 'drain, 1 worker',
