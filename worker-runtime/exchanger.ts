@@ -5,18 +5,14 @@ import {
   type ExchangeNews,
   type ExchangeRow,
   exchangeJobs,
-  getRetryPolicies,
-  type RetryPolicyRow,
   readExchange,
 } from '../db/queries/exchange.ts'
 import type { Run } from '../db/query.ts'
-import type { RetryPolicy } from '../db/rules/retry.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
 import { isDuplicate, isRefused } from './database.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
 import type { Logger } from './logger.ts'
-import { endAttempt, needsPolicy } from './outcome.ts'
 import { createPoller } from './poller.ts'
 
 export type Exchanger = {
@@ -58,12 +54,13 @@ export const createExchanger = (options: {
   runRelaxed: Run
   jobs: HeldJobs
   planner: ClaimPlanner
+  /** What becomes of the jobs of a group, one end for each. */
+  decide: (group: readonly HeldJob[]) => Promise<EndedAttempt[]>
   /** Stores what must be stored while the leases are held. */
   beforeEnds: () => Promise<void>
   onExchanged: (exchange: Exchanged) => void
   onRecorded: (job: ClaimedJob, ended: EndedAttempt | undefined) => void
   logger: Logger
-  random: () => number
   onError: (error: Error) => void
 }): Exchanger => {
   const { jobs, planner, logger } = options
@@ -85,7 +82,7 @@ export const createExchanger = (options: {
     }
     try {
       if (group.length > 0) await options.beforeEnds().catch(blameNoOutcome)
-      const ended = await decide(group)
+      const ended = await options.decide(group)
       const sentAtMs = performance.now()
       const rows = await send({ ended, started, closed: jobs.leasesClosedBy(group), claim })
       return apply({ group, ended, started, claim, rows, sentAtMs })
@@ -110,18 +107,6 @@ export const createExchanger = (options: {
   const blameNoOutcome = (error: Error): void => {
     if (!isRefused(error)) throw error
     options.onError(error)
-  }
-
-  /** What becomes of each job. */
-  const decide = async (group: HeldJob[]): Promise<EndedAttempt[]> => {
-    const undecided = group.filter(({ outcome }) => outcome && needsPolicy(outcome)).map(({ job }) => job)
-    const rows = undecided.length > 0 ? await options.runRelaxed(getRetryPolicies(undecided)) : []
-    const policies = new Map(rows.map((row) => [row.job_id, toPolicy(row)]))
-    return group.flatMap(({ job, outcome, ranMs, announced }) => {
-      if (!outcome) return []
-      const policy = policies.get(job.job_id)
-      return endAttempt(job, outcome, { ranMs, announced, policy, random: options.random })
-    })
   }
 
   const apply = (answer: {
@@ -257,11 +242,5 @@ const toStart = ({ job, startedAtMs = 0 }: HeldJob) => ({
 })
 
 const endedAtMs = ({ startedAtMs = 0, ranMs }: HeldJob): number => startedAtMs + ranMs
-
-const toPolicy = (row: RetryPolicyRow): RetryPolicy => ({
-  maxAttempts: row.max_attempts,
-  initialDelaySeconds: row.initial_delay_seconds,
-  backoffMultiplier: row.backoff_multiplier,
-})
 
 const giveUp = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref())

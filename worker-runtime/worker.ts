@@ -2,13 +2,11 @@ import { hostname, totalmem } from 'node:os'
 import { JOBS_CANCELLED, JOBS_READY, WORKER_IDLE } from '../db/channels.ts'
 import type { ClaimedJob, EndedAttempt } from '../db/queries/exchange.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
-import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../db/queries/schema-version.ts'
-import type { Run } from '../db/query.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'
-import { UsageError } from './command.ts'
 import type { Config } from './config.ts'
 import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from './database.ts'
+import { decideEnds } from './decide-ends.ts'
 import { createDuties } from './duties.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
 import { createExchanger } from './exchanger.ts'
@@ -23,6 +21,7 @@ import { createLogWriter } from './log-writer.ts'
 import type { Logger } from './logger.ts'
 import { describePayload } from './payload-schema.ts'
 import { createProgressWriter } from './progress-writer.ts'
+import { requireCurrentSchema } from './require-current-schema.ts'
 import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
@@ -110,8 +109,8 @@ export const createWorker = (options: {
       processed++
       logRecorded(logger, job, ended)
     },
+    decide: decideEnds({ run: relaxed.run, random: Math.random }),
     logger,
-    random: Math.random,
     onError: failed('exchange'),
   })
   const sharing = createWorkSharing({
@@ -236,16 +235,4 @@ const logRecorded = (logger: Logger, job: ClaimedJob, ended: EndedAttempt | unde
 const machineMemoryMb = (): number => {
   const bytes = Math.min(process.constrainedMemory() || totalmem(), totalmem())
   return Math.floor(bytes / 1024 / 1024)
-}
-
-const requireCurrentSchema = async (run: Run): Promise<void> => {
-  const [schema] = await run(schemaVersion()).catch((error: { code?: string }) => {
-    if (error.code === UNDEFINED_TABLE) return []
-    throw error
-  })
-  const version = schema?.version ?? 0
-  if (version >= SCHEMA_VERSION) return
-  throw new UsageError(
-    `The schema is at version ${version}, ${SCHEMA_VERSION} is needed. Run npm run migrate.`,
-  )
 }

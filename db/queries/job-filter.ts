@@ -20,7 +20,7 @@ export type JobFilter = {
 export type Conditions = {
   /** On the type and the name, of `jobs` or of `streams`. */
   stream: (row: 'j' | 's') => string[]
-  /** On `j`, each served by an index of its own. */
+  /** On `j`, each but the creator served by an index of its own. */
   traits: string[]
   /** Bounds of the id, whatever the column is called, and the exact time on `j`. */
   range: (column: string) => string[]

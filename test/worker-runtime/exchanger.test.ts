@@ -6,6 +6,7 @@ import type { Query, Run } from '../../db/query.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'
 import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from '../../worker-runtime/database.ts'
+import { decideEnds } from '../../worker-runtime/decide-ends.ts'
 import { createExchanger, type Exchanger } from '../../worker-runtime/exchanger.ts'
 import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createHeldJobs, type HeldJobs } from '../../worker-runtime/held-jobs.ts'
@@ -105,7 +106,7 @@ const setUp = (
     onExchanged: planner.observe,
     onRecorded: () => {},
     logger,
-    random: () => 0,
+    decide: decideEnds({ run: through('relaxed'), random: () => 0 }),
     onError: () => {},
   })
   t.after(() => exchanger.stop())
