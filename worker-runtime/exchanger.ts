@@ -38,7 +38,7 @@ export type Exchanged = { claim: Claim; claimed: readonly ClaimedJob[]; news: Ex
 const IDLE_POLL_MS = 5_000
 /** A job that runs shorter than this is announced and ended by the same statement. */
 const ANNOUNCE_MS = 100
-const MAX_GROUP = 500
+const MAX_GROUP = 1_000
 
 /**
  * The conversation with the database: outcomes go there and jobs come back, in one statement, and one at a time. An
@@ -67,6 +67,8 @@ export const createExchanger = (options: {
   let ends: HeldJob[] = []
   /** Outcomes of a group that Postgres refused: sent one by one, to find the one it objects to. */
   const suspects: HeldJob[] = []
+  /** The last group was not recorded, because jobs have left its leases: each outcome is checked. */
+  let doubtful = false
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
@@ -74,7 +76,9 @@ export const createExchanger = (options: {
 
   const step = async (): Promise<number> => {
     const group = (suspects.length > 0 ? suspects.splice(0, 1) : ends.splice(0, MAX_GROUP)).filter(jobs.holds)
-    const claim = planner.plan({ stopping: stopping || suspects.length > 0, recording: group.length > 0 })
+    // Outcomes that found no place in the group go before more jobs do.
+    const behind = suspects.length > 0 || ends.length > 0
+    const claim = planner.plan({ stopping: stopping || behind, recording: group.length > 0 })
     const started = jobs.unannounced()
     if (group.length === 0 && started.length === 0 && claim.limit === 0) {
       tellIfRecorded()
@@ -84,7 +88,9 @@ export const createExchanger = (options: {
       if (group.length > 0) await options.beforeEnds().catch(blameNoOutcome)
       const ended = await options.decide(group)
       const sentAtMs = performance.now()
-      const rows = await send({ ended, started, closed: jobs.leasesClosedBy(group), claim })
+      const closed = jobs.leasesClosedBy(group)
+      const leaseJobs = doubtful ? null : jobs.leaseJobsOf(group)
+      const rows = await send({ ended, started, closed, leaseJobs, claim })
       return apply({ group, ended, started, claim, rows, sentAtMs })
     } catch (error) {
       return putBack(group, error as Error)
@@ -95,6 +101,7 @@ export const createExchanger = (options: {
     ended: EndedAttempt[]
     started: HeldJob[]
     closed: string[]
+    leaseJobs: number | null
     claim: Claim
   }): Promise<ExchangeRow[]> => {
     const run = exchange.ended.length > 0 ? options.runDurable : options.runRelaxed
@@ -120,16 +127,21 @@ export const createExchanger = (options: {
     const { group, ended, claim } = answer
     const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
-    const lost = new Set(news.lost ?? [])
+    doubtful = news.recorded === false
+    if (doubtful) ends = [...group, ...ends]
+    else letGo(group, ended, new Set(news.lost ?? []))
+    jobs.accept(claimed, answer.sentAtMs)
+    options.onExchanged({ claim, claimed, news })
+    tellIfRecorded()
+    return ends.length > 0 || suspects.length > 0 || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
+  }
+
+  const letGo = (group: HeldJob[], ended: EndedAttempt[], lost: ReadonlySet<string>): void => {
     for (const [n, held] of group.entries()) {
       jobs.letGo(held)
       if (lost.has(held.job.job_id)) logger.warn('lease lost, outcome dropped', describe(held.job))
       else options.onRecorded(held.job, ended[n])
     }
-    jobs.accept(claimed, answer.sentAtMs)
-    options.onExchanged({ claim, claimed, news })
-    tellIfRecorded()
-    return ends.length > 0 || suspects.length > 0 || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
   }
 
   const tellIfRecorded = (): void => {
@@ -187,7 +199,7 @@ export const createExchanger = (options: {
   }
 
   const prepare = async (): Promise<void> => {
-    const nothing = { ended: [], started: [], closed: [] }
+    const nothing = { ended: [], started: [], closed: [], leaseJobs: null }
     const claim = planner.plan({ stopping: true, recording: false })
     for (const order of ['rank', 'age'] as const) {
       const query = exchangeJobs({

@@ -5,6 +5,7 @@ import { type Execution, type ExecutionTools, startExecution } from './executor.
 import type { JobHandler } from './handler-api.ts'
 import type { Logger } from './logger.ts'
 import { type EndedOutcome, ExecutionAborted, type Outcome } from './outcome.ts'
+import { createWaitingLine } from './waiting-line.ts'
 
 /** A job in this worker's hands, from the claim until its outcome is stored. */
 export type HeldJob = {
@@ -32,6 +33,8 @@ export type HeldJobs = {
   holds(held: HeldJob): boolean
   /** Leases that name no other jobs but these and completed ones. */
   leasesClosedBy(group: readonly HeldJob[]): string[]
+  /** How many jobs the leases of these were made with; null if some of them left otherwise than by completing. */
+  leaseJobsOf(group: readonly HeldJob[]): number | null
   /** The outcome is stored. */
   letGo(held: HeldJob): void
   /** The job is no longer ours, although the database may not know it: its lease must live on until it does. */
@@ -43,6 +46,16 @@ export type HeldJobs = {
   startWaiting(): void
   /** Lets jobs finish for `seconds`, then stops them. Answers those to give back. */
   drain(seconds: number): Promise<ClaimedJob[]>
+}
+
+type Lease = {
+  /** How many jobs it was made with, and how many of them are held. */
+  readonly jobs: number
+  held: number
+  /** The outcomes of all that are not held any more are stored. */
+  whole: boolean
+  /** And all of them have completed. */
+  intact: boolean
 }
 
 export const createHeldJobs = (options: {
@@ -59,19 +72,20 @@ export const createHeldJobs = (options: {
 }): HeldJobs => {
   const { capacity, logger } = options
   const held = new Map<string, HeldJob>()
-  /** How many jobs of each lease are held, and whether the outcomes of all others are stored. */
-  const leases = new Map<string, { held: number; whole: boolean }>()
-  let waiting: HeldJob[] = []
+  const leases = new Map<string, Lease>()
+  const waiting = createWaitingLine<HeldJob>()
   const unfinished: ClaimedJob[] = []
   let inExecution = 0
   let draining = false
   let allSettled = (): void => {}
 
   const accept = (jobs: readonly ClaimedJob[], claimedAtMs: number): void => {
-    for (const job of jobs) {
+    for (const { job_id } of jobs) {
       // After a lost lease this very worker may claim the same job again while the lost attempt has not ended yet.
-      const former = held.get(job.job_id)
+      const former = held.get(job_id)
       if (former) lose(former.job, 'lease_lost')
+    }
+    for (const job of jobs) {
       const entry = {
         job,
         claimedAtMs,
@@ -82,22 +96,20 @@ export const createHeldJobs = (options: {
         ranMs: 0,
       }
       held.set(job.job_id, entry)
-      const lease = leases.get(job.token) ?? { held: 0, whole: true }
-      lease.held++
-      leases.set(job.token, lease)
-      waiting.push(entry)
+      waiting.add(entry)
     }
+    const [first] = jobs
+    if (first) leases.set(first.token, { jobs: jobs.length, held: jobs.length, whole: true, intact: true })
     startWaiting()
   }
 
   const startWaiting = (): void => {
-    let started = 0
-    for (const entry of waiting) {
-      if (draining || !capacity.fits(entry.job)) break
-      started++
+    for (;;) {
+      const entry = waiting.first()
+      if (!entry || draining || !capacity.fits(entry.job)) return
+      waiting.shift()
       start(entry)
     }
-    if (started > 0) waiting = waiting.slice(started)
   }
 
   const start = (entry: HeldJob): void => {
@@ -149,7 +161,9 @@ export const createHeldJobs = (options: {
     const { job_id, token } = entry.job
     if (held.get(job_id) === entry) held.delete(job_id)
     const lease = leases.get(token)
-    if (lease && --lease.held === 0) leases.delete(token)
+    if (!lease) return
+    if (entry.outcome?.kind !== 'done') lease.intact = false
+    if (--lease.held === 0) leases.delete(token)
   }
 
   /** Whoever closed its lease now would lose the job for good. It ends with the watchdog instead, if nobody is left. */
@@ -169,6 +183,16 @@ export const createHeldJobs = (options: {
     return [...ending].filter(isClosed).map(([token]) => token)
   }
 
+  const leaseJobsOf = (group: readonly HeldJob[]): number | null => {
+    let jobs = 0
+    for (const token of new Set(group.map(({ job }) => job.token))) {
+      const lease = leases.get(token)
+      if (!lease?.whole || !lease.intact) return null
+      jobs += lease.jobs
+    }
+    return jobs
+  }
+
   const lose = (key: LeaseKey, why: 'lease_lost' | 'cancelled'): void => {
     const entry = held.get(key.job_id)
     if (!entry || entry.job.token !== key.token) return
@@ -176,20 +200,19 @@ export const createHeldJobs = (options: {
       entry.execution.abort(why === 'cancelled' ? cancelled() : leaseLost())
       return
     }
-    waiting = waiting.filter((other) => other !== entry)
+    waiting.remove(entry)
     abandon(entry)
   }
 
   const takeUnstarted = (count: number): ClaimedJob[] => {
-    const taken = count > 0 ? waiting.slice(-count) : []
-    waiting = waiting.slice(0, waiting.length - taken.length)
+    const taken = waiting.takeLast(count)
     for (const entry of taken) abandon(entry)
     return taken.map(({ job }) => job)
   }
 
   const drain = async (seconds: number): Promise<ClaimedJob[]> => {
     draining = true
-    const unstarted = takeUnstarted(waiting.length)
+    const unstarted = takeUnstarted(waiting.length())
     const settled = new Promise<void>((resolve) => {
       allSettled = resolve
       if (inExecution === 0) resolve()
@@ -205,15 +228,20 @@ export const createHeldJobs = (options: {
 
   return {
     running: () => inExecution,
-    unstarted: () => waiting.length,
+    unstarted: waiting.length,
     held: () => [...held.values()],
     accept,
     leasesClosedBy,
+    leaseJobsOf,
     holds: (entry) => held.get(entry.job.job_id) === entry,
-    unannounced: () =>
-      [...held.values()].filter(
-        (entry) => !entry.announced && entry.startedAtMs !== undefined && entry.outcome === undefined,
-      ),
+    unannounced: () => {
+      const found: HeldJob[] = []
+      for (const entry of held.values()) {
+        if (!entry.announced && entry.startedAtMs !== undefined && entry.outcome === undefined)
+          found.push(entry)
+      }
+      return found
+    },
     letGo,
     abandon,
     lose,

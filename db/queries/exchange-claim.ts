@@ -1,4 +1,4 @@
-import { FIRST_PARKED_LANE, LOWEST_LANE } from '../rules/lanes.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
@@ -131,44 +131,59 @@ const TOKEN = `(extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | ne
 /**
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
  * snapshot and the lock is not found there; it stays ready.
+ *
+ * What the jobs of a claim have in common is told by one pass over them; lists with a value for each are made only if
+ * they differ. All lists are in the order in which `taken` is read.
  */
-export const leaseClaimed = ({ order }: ExchangeShape): string => `
+export const LEASE_CLAIMED = `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
       returning
         job_id, org_id, stream_id, lane, key, start_by, attempts, suspect, cpu_units, memory_mb, predicted_ms
     ),
-    claimed as materialized (
+    summary as materialized (
       select
-        job_id, org_id, stream_id, lane, key, attempts + 1 as attempt, cpu_units, memory_mb, predicted_ms,
-        coalesce(start_by <= now(), false) as urgent,
-        case when start_by <= now() then ${LOWEST_LANE} else ${order === 'age' ? 'key' : 'lane'} end as place,
-        case when :starts! or suspect then now() end as started_at
+        count(*)::integer as jobs,
+        array_agg(job_id) as job_ids,
+        min(stream_id) as stream_id,
+        min(stream_id) < max(stream_id) as of_several_streams,
+        min(lane) as lane,
+        min(lane) < max(lane) or coalesce(bool_or(start_by <= now()), false) as of_several_places,
+        min(key) as key,
+        max(attempts) > 0 as some_repeated,
+        bool_or(suspect) as some_suspect,
+        sum(predicted_ms) as predicted_ms
       from taken
     ),
     leased as (
       insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
       select
-        ${TOKEN}, :worker_id!, now() + :lease_seconds! * interval '1 second', array_agg(job_id),
-        array_agg(org_id), array_agg(attempt), array_agg(started_at)
-      from claimed
-      having count(*) > 0
+        ${TOKEN}, :worker_id!, now() + :lease_seconds! * interval '1 second', job_ids,
+        case
+          when of_several_streams then array(select org_id from taken)
+          else array_fill((select org_id from taken limit 1), array[jobs])
+        end,
+        case when some_repeated then array(select attempts + 1 from taken) else array_fill(1, array[jobs]) end,
+        case
+          when some_suspect then array(select case when :starts! or suspect then now() end from taken)
+          else array_fill(case when :starts! then now() end, array[jobs])
+        end
+      from summary
+      where jobs > 0
       returning token
     ),
-    summary as materialized (
-      select
-        array_agg(job_id) as job_ids,
-        case when max(attempt) > 1 then array_agg(attempt) end as attempts,
-        case when min(place) < max(place) then array_agg(place) end as places,
-        case when min(stream_id) < max(stream_id) then array_agg(stream_id) end as stream_ids,
-        case when bool_or(started_at is null) then array_agg(started_at is not null) end as started,
-        sum(predicted_ms) as predicted_ms
-      from claimed
+    start_event as (
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select org_id, array_agg(job_id), '{running}', array_agg(attempts + 1), '{}', '{}'
+      from taken
+      where (select :starts! or some_suspect from summary)
+        and (:starts! or suspect)
+      group by org_id
     )`
 
 export const FULFILLED = `
     fulfilled as (
       delete from reservations
-      where job_id = any (array(select job_id from claimed))
-    ),`
+      where job_id = any ((select job_ids from summary)::uuid[])
+    )`

@@ -4,8 +4,11 @@ export type ExchangeShape = {
   sized: boolean
   /** Some handler returned something. */
   results: boolean
-  /** Attempts ended otherwise than completed, or jobs claimed ahead were started: leases change. */
-  revises: boolean
+  /**
+   * `completed`: every attempt has completed, and nothing else has happened to the jobs of their leases. `checked`: each
+   * of them is looked for in its lease, because some ended otherwise, or jobs that were claimed ahead have been started.
+   */
+  ends: 'none' | 'completed' | 'checked'
 }
 
 /** Every value that a shape may ask for, with its type. */
@@ -14,6 +17,13 @@ export const PARAMETERS = {
   lease_seconds: 'integer',
   job_ids: 'uuid[]',
   tokens: 'bigint[]',
+  lease_jobs: 'integer',
+  stretch_orgs: 'uuid[]',
+  stretch_streams: 'bigint[]',
+  stretch_announced: 'boolean[]',
+  stretch_firsts: 'integer[]',
+  stretch_lasts: 'integer[]',
+  common_attempts: 'integer[]',
   orgs: 'uuid[]',
   org_numbers: 'integer[]',
   stream_ids: 'bigint[]',

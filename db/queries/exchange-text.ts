@@ -1,6 +1,8 @@
-import { answer, recordEvents } from './exchange-answer.ts'
-import { claimPlain, claimSized, FULFILLED, leaseClaimed } from './exchange-claim.ts'
-import { learn, recordEnds, recordFailures, reviseLeases } from './exchange-record.ts'
+import { answer } from './exchange-answer.ts'
+import { claimPlain, claimSized, FULFILLED, LEASE_CLAIMED } from './exchange-claim.ts'
+import { RECORDED, recordCompletions } from './exchange-completions.ts'
+import { ALL_HELD, recordEnds } from './exchange-ends.ts'
+import { learnWhere } from './exchange-learn.ts'
 import { type ExchangeParameter, type ExchangeShape, PARAMETERS } from './exchange-shape.ts'
 
 type Text = { name: string; text: string; parameters: ExchangeParameter[] }
@@ -8,8 +10,8 @@ type Text = { name: string; text: string; parameters: ExchangeParameter[] }
 const texts = new Map<string, Text>()
 
 export const exchangeText = (shape: ExchangeShape): Text => {
-  const { order, sized, results, revises } = shape
-  const name = ['exchange-jobs', order, sized && 'sized', results && 'results', revises && 'revises']
+  const { order, sized, results, ends } = shape
+  const name = ['exchange-jobs', order, sized && 'sized', ends !== 'none' && ends, results && 'results']
     .filter(Boolean)
     .join('-')
   const known = texts.get(name)
@@ -24,11 +26,24 @@ export const exchangeText = (shape: ExchangeShape): Text => {
   return made
 }
 
-const compose = (shape: ExchangeShape): string =>
-  [
-    `
-    with${recordEnds(shape)},`,
-    shape.revises ? `${recordFailures},${reviseLeases},` : '',
-    `${learn},${shape.sized ? claimSized(shape) : claimPlain(shape)},${leaseClaimed(shape)},${shape.sized ? FULFILLED : ''}${recordEvents(shape)}`,
-    answer(shape),
-  ].join('')
+const compose = (shape: ExchangeShape): string => {
+  const parts = [
+    ...record(shape),
+    shape.sized ? claimSized(shape) : claimPlain(shape),
+    LEASE_CLAIMED,
+    ...(shape.sized ? [FULFILLED] : []),
+  ]
+  return `
+    with${parts.join(',')}${answer(shape)}`
+}
+
+const record = (shape: ExchangeShape): string[] => {
+  switch (shape.ends) {
+    case 'none':
+      return []
+    case 'completed':
+      return [recordCompletions(shape), learnWhere(RECORDED)]
+    case 'checked':
+      return [recordEnds(shape), learnWhere(ALL_HELD)]
+  }
+}

@@ -3,21 +3,33 @@ import type { QueryValue } from '../query.ts'
 import { sampleRuntimes } from '../rules/estimate.ts'
 import type { Exchange } from './exchange.ts'
 import type { ExchangeParameter } from './exchange-shape.ts'
+import { toStretches } from './exchange-stretches.ts'
 
 /** Each value is made only if the text of the exchange asks for it. */
-export const exchangeValues = ({ workerId, leaseSeconds, ended, started, closed, claim }: Exchange) => {
+export const exchangeValues = (exchange: Exchange) => {
+  const { workerId, leaseSeconds, started, closed, claim } = exchange
+  const { stretches, ended } = toStretches(exchange.ended)
   const samples = sampleRuntimes(ended)
   const { segments, sized } = claim
-  const orgs = [...new Set(ended.map(({ org_id }) => org_id))]
+  const orgs = [...new Set(stretches.map(({ org_id }) => org_id))]
+  const attempts = ended.map(({ attempt }) => attempt)
   return {
     worker_id: () => workerId,
     lease_seconds: () => leaseSeconds,
     job_ids: () => arrayOf(ended.map(({ job_id }) => job_id)),
     tokens: () => arrayOf([...new Set(ended.map(({ token }) => token))]),
+    lease_jobs: () => exchange.leaseJobs,
+    stretch_orgs: () => arrayOf(stretches.map(({ org_id }) => org_id)),
+    stretch_streams: () => arrayOf(stretches.map(({ stream_id }) => stream_id)),
+    stretch_announced: () => arrayOf(stretches.map(({ announced }) => announced)),
+    stretch_firsts: () => arrayOf(stretches.map(({ first }) => first)),
+    stretch_lasts: () => arrayOf(stretches.map(({ last }) => last)),
+    common_attempts: () =>
+      arrayOf(attempts.every((attempt) => attempt === attempts[0]) ? attempts.slice(0, 1) : attempts),
     orgs: () => arrayOf(orgs),
     org_numbers: () => arrayOf(ended.map(({ org_id }) => orgs.indexOf(org_id) + 1)),
     stream_ids: () => arrayOf(ended.map(({ stream_id }) => stream_id)),
-    attempts: () => arrayOf(ended.map(({ attempt }) => attempt)),
+    attempts: () => arrayOf(attempts),
     ran_ms: () => arrayOf(ended.map(({ ranMs }) => Math.round(ranMs * 1000) / 1000)),
     announced: () => arrayOf(ended.map(({ announced }) => announced)),
     results: () => ended.map((end) => (end.state === 'completed' ? end.resultJson : null)),

@@ -43,17 +43,14 @@ export type Claim = {
   sized: { freeCpuUnits: number; freeMemoryMb: number; ahead: number } | null
 }
 
-type ClaimedRow = {
+export type ClaimedJob = {
   job_id: string
-  payload: Record<string, unknown>
-  timeout_seconds: number | null
-}
-
-export type ClaimedJob = ClaimedRow & {
   org_id: string
   stream_id: string
   type: string
   name: string
+  payload: Record<string, unknown>
+  timeout_seconds: number | null
   token: string
   attempt: number
   /** Counts as started from the claim on. */
@@ -63,20 +60,27 @@ export type ClaimedJob = ClaimedRow & {
   checkpoint: unknown
 }
 
-/** What the first row carries besides: which ends came too late, and what the next claim should know. */
+/** What an exchange answers: the claimed jobs, which ends came too late, and what the next claim should know. */
 export type ExchangeNews = {
   /** Of the new lease; null if nothing was claimed. */
   token: string | null
-  /** The claimed jobs. Where a list with a value for each of them is null, they all have the usual one. */
+  /** The claimed jobs, in the order in which the database found them. */
+  jobs: {
+    ids: string[] | null
+    payloads: Record<string, unknown>[] | null
+    /** Null if none of them has one. */
+    timeouts: (number | null)[] | null
+  } | null
+  /** The same jobs in the order of the lists below, if there is one with a value for each job. */
   job_ids: string[] | null
-  /** Usually 1. */
+  /** Null if all are 1. */
   attempts: number[] | null
-  /** Lower goes first; usually all the same. */
+  /** Lower goes first. Null if the order of the jobs is as good as any. */
   places: number[] | null
-  /** Usually that of the only stream. */
+  /** Null if there is only one stream. */
   stream_ids: number[] | null
-  /** Usually yes. */
-  started: boolean[] | null
+  /** One for all, or one for each. */
+  started: boolean | boolean[]
   /** In a claim by size; else none is bigger than the default. */
   cpu_units?: number[] | null
   memory_mb?: number[] | null
@@ -90,59 +94,67 @@ export type ExchangeNews = {
   floors: Record<string, number> | null
   /** Of the claimed jobs that have one. */
   checkpoints: Record<string, unknown> | null
-  /** Ended jobs whose lease was no longer held. */
-  lost: string[] | null
+  /** False if nothing was recorded, because jobs have left the leases: the ends must be sent again to be checked. */
+  recorded?: boolean
+  /** Ended jobs that were checked, and whose lease was no longer held. */
+  lost?: string[] | null
   /** Dependents that the ends have made ready. */
-  became_ready: number
+  became_ready?: number | null
   /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
   big_waiting: boolean
   /** Something is paused: a claim may have passed over it. */
   paused: boolean
 }
 
-export type ExchangeRow = { news: ExchangeNews } | ({ news: null } & ClaimedRow)
+export type ExchangeRow = { news: ExchangeNews }
 
-/**
- * Puts the answer together. The database answers the leases in their order and the jobs in its own: to join them there
- * costs one more probe of an index for each job.
- */
-export const readExchange = (rows: readonly ExchangeRow[]): { news: ExchangeNews; claimed: ClaimedJob[] } => {
-  let news: ExchangeNews | undefined
-  const jobs = new Map<string, ClaimedRow>()
-  for (const row of rows) {
-    if (row.news) news = row.news
-    else jobs.set(row.job_id, row)
-  }
-  if (!news) throw new Error('An exchange answers at least one row')
-  return { news, claimed: inOrder(news).flatMap((n) => toJob(jobs, news, n)) }
+/** Puts the claimed jobs together, the first to start first. */
+export const readExchange = ([row]: readonly ExchangeRow[]): {
+  news: ExchangeNews
+  claimed: ClaimedJob[]
+} => {
+  if (!row) throw new Error('An exchange answers one row')
+  const { news } = row
+  const ids = news.jobs?.ids ?? []
+  const toJob = jobMaker(news)
+  if (!news.job_ids) return { news, claimed: ids.map((id, n) => toJob(id, n, n)) }
+  const numbers = new Map(ids.map((id, number) => [id, number]))
+  const claimed = inOrder(news.job_ids, news.places).flatMap(({ id, position }) => {
+    const number = numbers.get(id)
+    return number === undefined ? [] : toJob(id, number, position)
+  })
+  return { news, claimed }
 }
 
-/** Positions of the claimed jobs, the first to start first. */
-const inOrder = ({ job_ids, places }: ExchangeNews): number[] => {
-  const positions = Array.from(job_ids ?? [], (_, n) => n)
-  if (places) positions.sort((a, b) => (places[a] ?? 0) - (places[b] ?? 0))
-  return positions
+const inOrder = (ids: readonly string[], places: readonly number[] | null) => {
+  const listed = ids.map((id, position) => ({ id, position }))
+  if (places) listed.sort((a, b) => (places[a.position] ?? 0) - (places[b.position] ?? 0))
+  return listed
 }
 
-const toJob = (jobs: ReadonlyMap<string, ClaimedRow>, news: ExchangeNews, n: number): ClaimedJob | [] => {
-  const row = jobs.get(news.job_ids?.[n] ?? '')
-  const streamId = String(news.stream_ids?.[n] ?? Object.keys(news.streams ?? {})[0])
-  const stream = news.streams?.[streamId]
-  if (!row || !stream) return []
-  return {
-    job_id: row.job_id,
-    stream_id: streamId,
-    org_id: stream[0],
-    type: stream[1],
-    name: stream[2],
-    payload: row.payload,
-    timeout_seconds: row.timeout_seconds,
-    token: news.token ?? '',
-    attempt: news.attempts?.[n] ?? 1,
-    started: news.started?.[n] ?? true,
-    cpu_units: news.cpu_units?.[n] ?? DEFAULT_RESOURCES.cpu_units,
-    memory_mb: news.memory_mb?.[n] ?? DEFAULT_RESOURCES.memory_mb,
-    checkpoint: news.checkpoints?.[row.job_id] ?? null,
+/** Makes a job from its number among the jobs and its position in the lists. */
+const jobMaker = (news: ExchangeNews) => {
+  const { jobs, started } = news
+  const streams = new Map(Object.entries(news.streams ?? {}))
+  const [only = ''] = streams.keys()
+  return (job_id: string, number: number, position: number): ClaimedJob => {
+    const stream_id = news.stream_ids ? String(news.stream_ids[position]) : only
+    const [org_id = '', type = '', name = ''] = streams.get(stream_id) ?? []
+    return {
+      job_id,
+      org_id,
+      stream_id,
+      type,
+      name,
+      payload: jobs?.payloads?.[number] ?? {},
+      timeout_seconds: jobs?.timeouts?.[number] ?? null,
+      token: news.token ?? '',
+      attempt: news.attempts?.[position] ?? 1,
+      started: typeof started === 'boolean' ? started : started[position] === true,
+      cpu_units: news.cpu_units?.[position] ?? DEFAULT_RESOURCES.cpu_units,
+      memory_mb: news.memory_mb?.[position] ?? DEFAULT_RESOURCES.memory_mb,
+      checkpoint: news.checkpoints?.[job_id] ?? null,
+    }
   }
 }
 
@@ -154,6 +166,11 @@ export type Exchange = {
   started: readonly (LeaseKey & { ranMs: number })[]
   /** Leases of which no job is held any more once the ended ones have ended. */
   closed: readonly string[]
+  /**
+   * How many jobs the leases of the ended ones were made with, if as far as the worker knows none has left them but by
+   * completing. Null if some has, or if it is not sure: then each is looked for.
+   */
+  leaseJobs: number | null
   claim: Claim
 }
 
@@ -171,11 +188,17 @@ export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
     order: claim.order,
     sized: claim.sized !== null,
     results: ended.some((end) => end.state === 'completed' && end.resultJson !== null),
-    revises: exchange.started.length > 0 || ended.some(({ state }) => state !== 'completed'),
+    ends: endsOf(exchange),
   }
   const { name, text, parameters } = exchangeText(shape)
   const values = exchangeValues(exchange)
   return { name, text, values: parameters.map((parameter) => values[parameter]()) }
+}
+
+const endsOf = ({ ended, started, leaseJobs }: Exchange): ExchangeShape['ends'] => {
+  if (ended.length === 0 && started.length === 0) return 'none'
+  if (started.length > 0 || leaseJobs === null) return 'checked'
+  return ended.every(({ state }) => state === 'completed') ? 'completed' : 'checked'
 }
 
 export type RetryPolicyRow = {

@@ -166,11 +166,12 @@ const playEveryExchange = async (play: Run): Promise<void> => {
   }
   for (const order of ['rank', 'age'] as const) {
     for (const sized of [null, { freeCpuUnits: 8, freeMemoryMb: 512, ahead: 1 }]) {
+      const claim = { order, sized, limit: 0 }
+      await exchange(play, { claim })
       for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
-        for (const started of [[], [nobody]]) {
-          const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
-          await exchange(play, { ended, started, closed: ['997'], claim: { order, sized, limit: 0 } })
-        }
+        const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
+        await exchange(play, { ended, closed: ['997'], leaseJobs: 1, claim })
+        await exchange(play, { ended, closed: ['997'], started: [nobody], claim })
       }
     }
   }
@@ -304,7 +305,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
   const played = [...expected.keys()]
   const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
-  assert.equal(exchanges.length, 16, 'the exchange in all its forms')
+  assert.equal(exchanges.length, 20, 'the exchange in all its forms')
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
     assert.notEqual(plays, TCP_ONLY.includes(name), `the scenario plays ${name}`)

@@ -40,8 +40,8 @@ beforeEach(() => clearJobs(database.sql))
 for (const order of ['rank', 'age'] as const) {
   for (const sized of [null, { freeCpuUnits: 4, freeMemoryMb: 1_000, ahead: 0 }]) {
     for (const result of [null, { fine: true }]) {
-      for (const revises of [false, true]) {
-        const shape = [order, sized && 'sized', result && 'results', revises && 'revises'].filter(Boolean)
+      for (const ends of ['completed', 'checked', 'retried'] as const) {
+        const shape = [order, sized && 'sized', result && 'results', ends].filter(Boolean)
         test(`one exchange ends, claims and moves each job once: ${shape.join(', ')}`, async () => {
           await seedJobs(database.run, tenant, [newJob(), newJob()])
           const [first, second] = await claim(database.run)
@@ -53,11 +53,15 @@ for (const order of ['rank', 'age'] as const) {
             newJob({ name: 'urgent', priority: 'low', deadline }),
           ])
           const { news, claimed } = await exchange(pinned.run, {
-            ended: [completed(first, result), revises ? retrying(second, 60_000) : completed(second)],
+            ended: [
+              completed(first, result),
+              ends === 'retried' ? retrying(second, 60_000) : completed(second),
+            ],
             closed: [first.token],
+            ...(ends === 'completed' && { leaseJobs: 2 }),
             claim: { limit: 3, order, sized },
           })
-          assert.equal(news.lost, null)
+          assert.deepEqual([news.lost ?? null, news.recorded ?? true], [null, true])
           const expected = order === 'age' ? ['urgent', 'late', 'next'] : ['urgent', 'next', 'late']
           assert.deepEqual(
             claimed.map(({ name }) => name),
@@ -65,7 +69,7 @@ for (const order of ['rank', 'age'] as const) {
           )
           const { statuses, look } = watchJobs(database.sql)
           const ids = [first.job_id, second.job_id, ...next]
-          const end = revises ? 'retrying' : 'completed'
+          const end = ends === 'retried' ? 'retrying' : 'completed'
           assert.deepEqual(await statuses(ids), ['completed', end, 'running', 'running', 'running'])
           assert.deepEqual((await look(first.job_id)).result, result)
           assert.deepEqual(await misplacedJobs(database.sql), [])

@@ -37,6 +37,7 @@ const pagesRead = async (segments: readonly Segment[]): Promise<number> => {
     ended: [],
     started: [],
     closed: [],
+    leaseJobs: null,
     claim,
   })
   const client = await connect()

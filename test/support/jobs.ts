@@ -93,6 +93,7 @@ export const exchange = async (
     ended?: EndedAttempt[]
     started?: { job_id: string; token: string; ranMs: number }[]
     closed?: string[]
+    leaseJobs?: number
     claim?: Partial<Claim>
   } = {},
 ): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
@@ -104,6 +105,7 @@ export const exchange = async (
       ended: options.ended ?? [],
       started: options.started ?? [],
       closed: options.closed ?? [],
+      leaseJobs: options.leaseJobs ?? null,
       claim: { ...NOTHING, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
     }),
   )

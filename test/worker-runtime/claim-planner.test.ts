@@ -9,11 +9,12 @@ import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 const SMALL = { cpu_units: 1, memory_mb: 64 }
 const NEWS: ExchangeNews = {
   token: null,
+  jobs: null,
   job_ids: null,
   attempts: null,
   places: null,
   stream_ids: null,
-  started: null,
+  started: true,
   streams: null,
   checkpoints: null,
   lost: null,

@@ -1,21 +1,17 @@
+import { INSERT_EVENTS } from '../event-groups.ts'
+import { RENEWED } from './exchange-completions.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
 /**
- * Who exchanges is alive. It also keeps the watchdog away from a lease of which jobs have just completed: it would not
- * see that yet, and take them for held.
+ * Records attempts that ended in any way, each only if its lease still names it. The lease rows are locked for the same
+ * reason as in `exchange-completions.ts`. Arrays by their subscripts and not by unnest, which stores each of them once
+ * more.
  */
-const RENEWED = `now() + :lease_seconds! * interval '1 second'`
-
-/**
- * The lease row is locked, so that a cancellation, which takes a job out of it, comes before or after and not between.
- * All at once and in the order of their tokens, as a renewal does: whoever locks several must not wait crosswise.
- * Arrays by their subscripts and not by unnest, which stores each of them once more.
- */
-export const recordEnds = ({ results, revises }: ExchangeShape): string => `
+export const recordEnds = ({ results }: ExchangeShape): string => `
     lease as materialized (
       select token, job_ids
       from leases
-      where token = any (${revises ? ':tokens! || :started_tokens!' : ':tokens!'})
+      where token = any (:tokens! || :started_tokens!)
       order by token
       for update
     ),
@@ -27,14 +23,10 @@ export const recordEnds = ({ results, revises }: ExchangeShape): string => `
         (:attempts!)[n] as attempt,
         (:ran_ms!)[n] as ran_ms,
         now() - (:ran_ms!)[n] * interval '1 millisecond' as started_at,
-        (:announced!)[n] as announced${
-          revises
-            ? `,
+        (:announced!)[n] as announced,
         (:states!)[n] as state,
         (:errors!)[n] as error,
-        (:delays_ms!)[n] as delay_ms`
-            : ''
-        }${
+        (:delays_ms!)[n] as delay_ms${
           results
             ? `,
         (:results!)[n] as result`
@@ -42,7 +34,7 @@ export const recordEnds = ({ results, revises }: ExchangeShape): string => `
         }
       from generate_series(1, cardinality(:job_ids!)) as n
       where (
-        (:job_ids!)[n] in (select unnest(job_ids) from lease${revises ? ' where token = any (:tokens!)' : ''})
+        (:job_ids!)[n] in (select unnest(job_ids) from lease where token = any (:tokens!))
       ) is true
     ),
     completed as (
@@ -51,29 +43,35 @@ export const recordEnds = ({ results, revises }: ExchangeShape): string => `
       )
       select
         org_id, job_id, stream_id, 'completed', attempt, :worker_id!, started_at, ran_ms${results ? ', result' : ''}
-      from held${
-        revises
-          ? `
-      where state = 'completed'`
-          : ''
-      }
+      from held
+      where state = 'completed'
     ),
     closed as (
       delete from leases
       where token = any (:closed!)
-    )${
-      revises
-        ? ''
-        : `,
-    renewed as (
-      update leases
-      set expires_at = ${RENEWED}
-      where token = any (:tokens!)
-        and token <> all (:closed!)
+    ),${RECORD_FAILURES},${REVISE_LEASES},
+    end_event as (
+      ${INSERT_EVENTS}
+      from (
+        select org_id, job_id, 'running'::job_state as state, attempt, null as reason, started_at as at
+        from held
+        where not announced
+        union all
+        select org_id, job_id, 'running', attempt, null, started_at
+        from begun
+        union all
+        select
+          org_id, job_id, state, case state when 'pending' then attempt - 1 else attempt end,
+          case state when 'pending' then 'snoozed' else error ->> 'code' end, now()
+        from held
+      ) transition
+      group by org_id
     )`
-    }`
 
-export const recordFailures = `
+/** A group of which a part came too late teaches nothing. */
+export const ALL_HELD = `(select count(*) from held) = cardinality(:job_ids!)`
+
+const RECORD_FAILURES = `
     failed as (
       insert into finished_jobs (
         org_id, job_id, stream_id, state, attempts, error, fingerprint, worker_id, started_at, runtime_ms
@@ -104,7 +102,7 @@ export const recordFailures = `
  * A job that comes back leaves its lease: only a completed one, which cannot, may stay in it until it is closed.
  * Started jobs get their time.
  */
-export const reviseLeases = `
+const REVISE_LEASES = `
     begun as materialized (
       select
         l.token, h.org_id, h.job_id, h.attempt,
@@ -132,44 +130,4 @@ export const reviseLeases = `
         )
       where l.token = any (:tokens! || :started_tokens!)
         and l.token <> all (:closed!)
-    )`
-
-/** Half as long again, or two thirds: then the queued jobs of a stream are scored again. */
-const MOVED = Math.log(1.5).toFixed(3)
-
-/** db/rules/estimate.ts says why. A group of which a part came too late teaches nothing. */
-export const learn = `
-    learned as (
-      update streams s
-      set
-        (runs, mean_log, deviation_log, moved) = (
-          select
-            s.runs + m, mean_log, deviation_log,
-            s.scored_log is null or abs(mean_log - s.scored_log) > ${MOVED}
-          from (
-            select
-              m,
-              case s.runs when 0 then log else s.mean_log + step * surprise end as mean_log,
-              case s.runs
-                when 0 then 0.5
-                else greatest(s.deviation_log + step * (abs(surprise) + spread - s.deviation_log), 0.01)
-              end as deviation_log
-            from (
-              select
-                m, log, spread,
-                greatest(1 - 0.9::double precision ^ m, m / (s.runs + m)) as step,
-                least(
-                  greatest(log - s.mean_log, -greatest(0.3, 3 * s.deviation_log)),
-                  greatest(0.3, 3 * s.deviation_log)
-                ) as surprise
-              from (
-                select
-                  (:sample_runs!)[n] as m, (:sample_means!)[n] as log, (:sample_spreads!)[n] as spread
-                from array_position(:sample_streams!, s.id) as n
-              ) sample
-            ) weighed
-          ) folded
-        )
-      where s.id = any (:sample_streams!)
-        and (select count(*) from held) = cardinality(:job_ids!)
     )`
