@@ -27,7 +27,7 @@ const main = async (): Promise<number> => {
     console.log(HELP)
     return 0
   }
-  const files = positionals.length > 0 ? positionals : globSync('test/**/*.test.ts').sort()
+  const files = positionals.length > 0 ? positionals : ownTests()
   const flags = [
     `--test-concurrency=${availableParallelism() + 1}`,
     '--test-timeout=240000',
@@ -54,6 +54,12 @@ const main = async (): Promise<number> => {
     await rm(folder, { recursive: true, force: true })
   }
 }
+
+/** Not those of packages that the benchmark has installed. */
+const ownTests = (): string[] =>
+  globSync('test/**/*.test.ts')
+    .filter((file) => !file.includes('node_modules'))
+    .sort()
 
 const runTests = async (args: string[], env: Record<string, string>): Promise<number> => {
   const child = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...env } })

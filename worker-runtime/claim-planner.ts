@@ -20,6 +20,8 @@ export type ClaimPlanner = {
 /** The share of the work that goes to the oldest jobs, whatever their rank. */
 const AGE_SHARE = 0.25
 const MODEST_MS = 2_000
+/** A claim is answered as one text: with payloads of 256 KiB each, so many of them still fit. */
+const MAX_CLAIM = 1_000
 
 /**
  * How much to claim, and from where. What can start now, always. As much again to hold ahead, while the queue is so
@@ -38,6 +40,7 @@ export const createClaimPlanner = (options: {
   let deep = false
   /** There are jobs that only a claim by size takes. */
   let bigWaiting = false
+  let paused = false
   let passedOver = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
@@ -57,7 +60,8 @@ export const createClaimPlanner = (options: {
   const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {
     const { now: startNow, ahead } = room()
     // To hold more ahead is worth no statement of its own.
-    const limit = stopping || (startNow === 0 && !recording) ? 0 : startNow + ahead
+    const wanted = stopping || (startNow === 0 && !recording) ? 0 : startNow + ahead
+    const limit = Math.min(wanted, MAX_CLAIM)
     const { cpuUnits: freeCpuUnits, memoryMb: freeMemoryMb } = capacity.free()
     const order = age.isDue() ? 'age' : 'rank'
     return {
@@ -65,6 +69,7 @@ export const createClaimPlanner = (options: {
       // What waits for room already goes first.
       starts: limit <= startNow && options.jobs().unstarted() === 0,
       types: options.types,
+      gated: paused,
       order,
       segments: limit > 0 && order === 'rank' ? floors.segments() : [],
       ageFromKey: floors.ageFrom(),
@@ -76,13 +81,15 @@ export const createClaimPlanner = (options: {
     plan,
     observe: ({ claim, claimed, news }) => {
       // A claim by size ends at the first job that does not fit beside those before it; the next leaves it aside.
-      passedOver = news.big_waiting && (claim.sized === null || claimed.length > 0)
+      const leftBigOnesOut = news.big_waiting && (claim.sized === null || claimed.length > 0)
+      passedOver = leftBigOnesOut || (news.paused && !claim.gated)
+      paused = news.paused
       bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
       reserved = news.reserved === true
       floors.observe(
-        { order: claim.order, floors: news.floors ?? {} },
+        { order: claim.order, floors: news.floors },
         !deep || news.big_waiting || news.paused || reserved,
       )
       age.observe(claim.order, news.predicted_ms ?? 0)

@@ -1,12 +1,10 @@
+import { type Claim, type EndedAttempt, exchangeJobs } from '../db/queries/exchange.ts'
 import {
-  type Claim,
   type ClaimedJob,
-  type EndedAttempt,
   type ExchangeNews,
   type ExchangeRow,
-  exchangeJobs,
   readExchange,
-} from '../db/queries/exchange.ts'
+} from '../db/queries/exchange-news.ts'
 import type { Run } from '../db/query.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
 import { isDuplicate, isRefused } from './database.ts'
@@ -198,17 +196,16 @@ export const createExchanger = (options: {
     })
   }
 
+  /** The texts that an ordinary day needs. Nobody holds the lease that the outcomes name: nothing is stored. */
   const prepare = async (): Promise<void> => {
-    const nothing = { ended: [], started: [], closed: [], leaseJobs: null }
+    const { workerId } = options
+    const nothing = { workerId, leaseSeconds: 0, ended: [], started: [], closed: [], leaseJobs: 1 }
     const claim = planner.plan({ stopping: true, recording: false })
+    const plan = (run: Run, order: Claim['order'], ended: EndedAttempt[]) =>
+      run(exchangeJobs({ ...nothing, ended, claim: { ...claim, order } }))
     for (const order of ['rank', 'age'] as const) {
-      const query = exchangeJobs({
-        ...nothing,
-        workerId: options.workerId,
-        leaseSeconds: 0,
-        claim: { ...claim, order },
-      })
-      await Promise.all([options.runDurable(query), options.runRelaxed(query)])
+      await Promise.all([plan(options.runRelaxed, order, []), plan(options.runDurable, order, [NOBODYS])])
+      await plan(options.runDurable, order, [{ ...NOBODYS, resultJson: 'true' }])
     }
   }
 
@@ -245,6 +242,19 @@ export const createExchanger = (options: {
       await poller.stop()
     },
   }
+}
+
+const NIL = '00000000-0000-0000-0000-000000000000'
+const NOBODYS: Extract<EndedAttempt, { state: 'completed' }> = {
+  job_id: NIL,
+  org_id: NIL,
+  token: '0',
+  stream_id: '0',
+  attempt: 1,
+  ranMs: 0,
+  announced: true,
+  state: 'completed',
+  resultJson: null,
 }
 
 const toStart = ({ job, startedAtMs = 0 }: HeldJob) => ({

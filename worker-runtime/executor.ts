@@ -1,5 +1,5 @@
 import { type ZodError, z } from 'zod'
-import type { ClaimedJob } from '../db/queries/exchange.ts'
+import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import {
   type GuardedFetch,
   type JobContext,

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ClaimedJob, LeaseKey } from '../db/queries/exchange.ts'
+import type { LeaseKey } from '../db/queries/exchange.ts'
+import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import type { Capacity } from './capacity.ts'
 import { type Execution, type ExecutionTools, startExecution } from './executor.ts'
 import type { JobHandler } from './handler-api.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { JOBS_READY } from '../db/channels.ts'
-import type { ClaimedJob } from '../db/queries/exchange.ts'
+import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { releaseJobs } from '../db/queries/leases.ts'
 import { notify } from '../db/queries/notifications.ts'
 import { askForWork } from '../db/queries/workers.ts'

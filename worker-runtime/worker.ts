@@ -1,6 +1,7 @@
 import { hostname, totalmem } from 'node:os'
 import { JOBS_CANCELLED, JOBS_READY, WORKER_IDLE } from '../db/channels.ts'
-import type { ClaimedJob, EndedAttempt } from '../db/queries/exchange.ts'
+import type { EndedAttempt } from '../db/queries/exchange.ts'
+import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'

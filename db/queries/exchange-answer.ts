@@ -1,40 +1,38 @@
-import { FIRST_PARKED_LANE, LOWEST_LANE } from '../rules/lanes.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { RECORDED } from './exchange-completions.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
-/** One row, whatever was claimed: each row costs the server and the worker more than what is in it. */
-export const answer = (shape: ExchangeShape): string => `
+/**
+ * One row, whatever was claimed: each row costs the server and the worker more than what is in it. Of a list that says
+ * the same of each job only the first value is sent. `exchange-news.ts` reads it.
+ */
+export const answer = ({ order, sized, ends }: ExchangeShape): string => {
+  const differing = sized ? 'true' : DIFFERING
+  return `
     select
       json_build_object(
+        'order', '${order}',
         'token', (select token from leased)::text,
-        'jobs', case when jobs > 0 then (${PAYLOADS}) end,${shape.sized ? SIZES : ''}
-        'job_ids', case when ${listed(shape)} then job_ids end,
-        'attempts', case when some_repeated then array(select attempts + 1 from taken) end,
-        'places', case when ${placed(shape)} then array(${PLACES[shape.order]}) end,
-        'stream_ids', case when of_several_streams then array(select stream_id from taken) end,
-        'started', case
-          when some_suspect then to_json(array(select :starts! or suspect from taken))
-          else to_json(:starts!)
-        end,
+        'jobs', (${JOBS}),
+        'job_ids', case when ${differing} then job_ids end,${sized ? SIZES : ''}
+        'attempts', ${shortened('attempts', 'some_repeated')},
+        'lanes', ${shortened('lanes', 'of_several_lanes')},
+        'keys', case when ${differing} then keys else array[lowest_key] end,
+        'stream_ids', ${shortened('stream_ids', 'of_several_streams')},
+        'started', ${shortened('started_ats', 'some_suspect')},
         'predicted_ms', predicted_ms,
         'streams', (
           select json_object_agg(id, json_build_array(org_id, type, name))
           from streams
-          where id = any (
-            case when of_several_streams then array(select distinct stream_id from taken) else array[stream_id] end
-          )
+          where id = any (${shortened('stream_ids', 'of_several_streams')})
         ),
-        'floors', case
-          when of_several_places then (${FLOORS})
-          when jobs > 0 then json_build_object(lane, key)
-        end,
         'checkpoints', (
           select json_object_agg(job_id, checkpoint)
           from job_progress
           where job_id = any (job_ids)
             and checkpoint is not null
-        ),${ENDS[shape.ends]}
+        ),${ENDS[ends]}
         'big_waiting', exists (
           select
           from ready_jobs
@@ -44,8 +42,14 @@ export const answer = (shape: ExchangeShape): string => `
         'paused', exists (select from pauses)
       ) as news
     from summary`
+}
 
-const PAYLOADS = `
+const DIFFERING = 'of_several_streams or of_several_lanes or some_repeated or some_suspect'
+
+const shortened = (list: string, differs: string): string =>
+  `case when ${differs} then ${list} else ${list}[1:1] end`
+
+const JOBS = `
           select
             json_build_object(
               'ids', json_agg(id),
@@ -53,42 +57,14 @@ const PAYLOADS = `
               'timeouts', case when count(timeout_seconds) > 0 then json_agg(timeout_seconds) end
             )
           from jobs
-          where org_id = any (
-            case
-              when of_several_streams then array(select distinct org_id from taken)
-              else array(select org_id from taken limit 1)
-            end
-          )
+          where org_id = any (${shortened('org_ids', 'of_several_streams')})
             and id = any (job_ids)
         `
 
 const SIZES = `
-        'cpu_units', (select array_agg(cpu_units) from taken),
-        'memory_mb', (select array_agg(memory_mb) from taken),
+        'cpu_units', cpu_units,
+        'memory_mb', memory_mb,
         'reserved', exists (select from reserved),`
-
-/** Whether some list has a value for each job. */
-const listed = ({ sized }: ExchangeShape): string =>
-  sized ? 'true' : 'of_several_streams or of_several_places or some_repeated or some_suspect'
-
-/** Inside a lane one order is as good as another; the oldest go first across all of them. */
-const placed = ({ order }: ExchangeShape): string =>
-  order === 'age' ? 'of_several_streams or of_several_places' : 'of_several_places'
-
-const PLACES = {
-  rank: `select case when start_by <= now() then ${LOWEST_LANE} else lane end from taken`,
-  age: `select case when start_by <= now() then ${LOWEST_LANE} else key end from taken`,
-}
-
-const FLOORS = `
-            select json_object_agg(lane, key)
-            from (
-              select lane, min(key) as key
-              from taken
-              where (start_by <= now()) is not true
-              group by lane
-            ) floor
-          `
 
 /** Dependents are settled by a function, which looks after the leases are locked: it must not be asked before. */
 const ENDS = {

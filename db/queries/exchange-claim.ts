@@ -1,50 +1,53 @@
-import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
+import { FIRST_PARKED_LANE, LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
-const CLAIMABLE = `
+/** Without a look at the pauses a claim takes nothing while there is one; the next claim looks. */
+const claimable = ({ gated }: ExchangeShape): string => `
             and c.type = any (:types!)
-            and (
-              (select not exists (select from pauses))
-              or not exists (
-                select
-                from pauses p
-                where p.org_id = c.org_id
-                  and (p.type is null or p.type = c.type)
-              )
+            and ${gated ? NOT_PAUSED : 'not (select exists (select from pauses))'}`
+
+const NOT_PAUSED = `not exists (
+              select
+              from pauses p
+              where p.org_id = c.org_id
+                and (p.type is null or p.type = c.type)
             )`
 
 /** Where candidates come from, in order: a latest start that has come, then rank or age. */
-const sources = (shape: ExchangeShape, columns: string, fits: string): string => `
+const sources = (shape: ExchangeShape, columns: string, fits: string): string => {
+  const which = `${claimable(shape)}${fits}`
+  return `
         select *
         from (
           select ${columns}
           from ready_jobs c
           where c.start_by <= now()
             and c.start_by is not null
-            and c.lane < ${FIRST_PARKED_LANE}${CLAIMABLE}${fits}
+            and c.lane < ${FIRST_PARKED_LANE}${which}
           order by c.start_by
           limit :claim_limit!
           for update of c skip locked
         ) urgent
         union all
-        ${shape.order === 'age' ? byAge(columns, fits) : byRank(columns, fits)}`
+        ${shape.order === 'age' ? byAge(columns, which) : byRank(columns, which)}`
+}
 
 const NOT_URGENT = `
             and (c.start_by is null or c.start_by > now())`
 
-const byAge = (columns: string, fits: string): string => `select *
+const byAge = (columns: string, which: string): string => `select *
         from (
           select ${columns}
           from ready_jobs c
           where c.key >= :age_from_key!
-            and c.lane < ${FIRST_PARKED_LANE}${CLAIMABLE}${NOT_URGENT}${fits}
+            and c.lane < ${FIRST_PARKED_LANE}${which}${NOT_URGENT}
           order by c.key
           limit :claim_limit!
           for update of c skip locked
         ) oldest`
 
-const byRank = (columns: string, fits: string): string => `select next.*
+const byRank = (columns: string, which: string): string => `select next.*
         from (
           select
             (:from_lanes!)[n] as from_lane, (:from_keys!)[n] as from_key,
@@ -55,7 +58,7 @@ const byRank = (columns: string, fits: string): string => `select next.*
           select ${columns}
           from ready_jobs c
           where (c.lane, c.key) >= (part.from_lane, part.from_key)
-            and (c.lane, c.key) < (part.to_lane, part.to_key)${CLAIMABLE}${NOT_URGENT}${fits}
+            and (c.lane, c.key) < (part.to_lane, part.to_key)${which}${NOT_URGENT}
           order by c.lane, c.key
           limit :claim_limit!
           for update of c skip locked
@@ -104,7 +107,7 @@ export const claimSized = (shape: ExchangeShape): string => `
           join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
           where c.lane < ${FIRST_PARKED_LANE}
             and c.cpu_units <= :free_cpu_units!
-            and c.memory_mb <= :free_memory_mb!${CLAIMABLE}
+            and c.memory_mb <= :free_memory_mb!${claimable(shape)}
           limit :claim_limit!
           for update of c skip locked
         ) kept
@@ -132,43 +135,38 @@ const TOKEN = `(extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | ne
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
  * snapshot and the lock is not found there; it stays ready.
  *
- * What the jobs of a claim have in common is told by one pass over them; lists with a value for each are made only if
- * they differ. All lists are in the order in which `taken` is read.
+ * One pass over the claimed jobs makes every list that the lease and the answer need, and tells which of them say the
+ * same of each job.
  */
-export const LEASE_CLAIMED = `
+export const leaseClaimed = ({ sized }: ExchangeShape): string => `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
       returning
-        job_id, org_id, stream_id, lane, key, start_by, attempts, suspect, cpu_units, memory_mb, predicted_ms
+        job_id, org_id, stream_id, lane, key, start_by, attempts, suspect, predicted_ms${sized ? ', cpu_units, memory_mb' : ''}
     ),
     summary as materialized (
       select
-        count(*)::integer as jobs,
+        count(*) as jobs,
         array_agg(job_id) as job_ids,
-        min(stream_id) as stream_id,
+        array_agg(org_id) as org_ids,
+        array_agg(stream_id) as stream_ids,
+        array_agg(attempts + 1) as attempts,
+        array_agg(case when start_by <= now() then ${LOWEST_LANE} else lane end) as lanes,
+        array_agg(key) as keys,
+        min(key) as lowest_key,
+        array_agg(case when :starts! or suspect then now() end) as started_ats,${sized ? SIZES : ''}
+        sum(predicted_ms) as predicted_ms,
         min(stream_id) < max(stream_id) as of_several_streams,
-        min(lane) as lane,
-        min(lane) < max(lane) or coalesce(bool_or(start_by <= now()), false) as of_several_places,
-        min(key) as key,
+        min(lane) < max(lane) or bool_or(start_by <= now()) is true as of_several_lanes,
         max(attempts) > 0 as some_repeated,
-        bool_or(suspect) as some_suspect,
-        sum(predicted_ms) as predicted_ms
+        bool_or(suspect) as some_suspect
       from taken
     ),
     leased as (
       insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
       select
-        ${TOKEN}, :worker_id!, now() + :lease_seconds! * interval '1 second', job_ids,
-        case
-          when of_several_streams then array(select org_id from taken)
-          else array_fill((select org_id from taken limit 1), array[jobs])
-        end,
-        case when some_repeated then array(select attempts + 1 from taken) else array_fill(1, array[jobs]) end,
-        case
-          when some_suspect then array(select case when :starts! or suspect then now() end from taken)
-          else array_fill(case when :starts! then now() end, array[jobs])
-        end
+        ${TOKEN}, :worker_id!, now() + :lease_seconds! * interval '1 second', job_ids, org_ids, attempts, started_ats
       from summary
       where jobs > 0
       returning token
@@ -181,6 +179,10 @@ export const LEASE_CLAIMED = `
         and (:starts! or suspect)
       group by org_id
     )`
+
+const SIZES = `
+        array_agg(cpu_units) as cpu_units,
+        array_agg(memory_mb) as memory_mb,`
 
 export const FULFILLED = `
     fulfilled as (

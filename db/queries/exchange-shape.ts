@@ -2,6 +2,8 @@
 export type ExchangeShape = {
   order: 'rank' | 'age'
   sized: boolean
+  /** Something is paused. */
+  gated: boolean
   /** Some handler returned something. */
   results: boolean
   /**

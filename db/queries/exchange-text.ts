@@ -1,5 +1,5 @@
 import { answer } from './exchange-answer.ts'
-import { claimPlain, claimSized, FULFILLED, LEASE_CLAIMED } from './exchange-claim.ts'
+import { claimPlain, claimSized, FULFILLED, leaseClaimed } from './exchange-claim.ts'
 import { RECORDED, recordCompletions } from './exchange-completions.ts'
 import { ALL_HELD, recordEnds } from './exchange-ends.ts'
 import { learnWhere } from './exchange-learn.ts'
@@ -10,10 +10,16 @@ type Text = { name: string; text: string; parameters: ExchangeParameter[] }
 const texts = new Map<string, Text>()
 
 export const exchangeText = (shape: ExchangeShape): Text => {
-  const { order, sized, results, ends } = shape
-  const name = ['exchange-jobs', order, sized && 'sized', ends !== 'none' && ends, results && 'results']
-    .filter(Boolean)
-    .join('-')
+  const { order, sized, gated, results, ends } = shape
+  const parts = [
+    'exchange-jobs',
+    order,
+    sized && 'sized',
+    gated && 'gated',
+    ends !== 'none' && ends,
+    results && 'results',
+  ]
+  const name = parts.filter(Boolean).join('-')
   const known = texts.get(name)
   if (known) return known
   const parameters: ExchangeParameter[] = []
@@ -30,7 +36,7 @@ const compose = (shape: ExchangeShape): string => {
   const parts = [
     ...record(shape),
     shape.sized ? claimSized(shape) : claimPlain(shape),
-    LEASE_CLAIMED,
+    leaseClaimed(shape),
     ...(shape.sized ? [FULFILLED] : []),
   ]
   return `

@@ -1,5 +1,5 @@
 import type { Query } from '../query.ts'
-import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import type { ExchangeRow } from './exchange-news.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 import { exchangeText } from './exchange-text.ts'
 import { exchangeValues } from './exchange-values.ts'
@@ -30,6 +30,8 @@ export type Claim = {
   /** All of them are started at once. Otherwise the worker says which, as far as they run long enough to matter. */
   starts: boolean
   types: readonly string[]
+  /** Something is paused: whether a job is, is looked up. Without it nothing is claimed while anything is. */
+  gated: boolean
   /** By rank, or the oldest first. */
   order: 'rank' | 'age'
   /** For the order of rank. */
@@ -41,121 +43,6 @@ export type Claim = {
    * only jobs that are not bigger than the default: so many of them fit, and nothing need be summed.
    */
   sized: { freeCpuUnits: number; freeMemoryMb: number; ahead: number } | null
-}
-
-export type ClaimedJob = {
-  job_id: string
-  org_id: string
-  stream_id: string
-  type: string
-  name: string
-  payload: Record<string, unknown>
-  timeout_seconds: number | null
-  token: string
-  attempt: number
-  /** Counts as started from the claim on. */
-  started: boolean
-  cpu_units: number
-  memory_mb: number
-  checkpoint: unknown
-}
-
-/** What an exchange answers: the claimed jobs, which ends came too late, and what the next claim should know. */
-export type ExchangeNews = {
-  /** Of the new lease; null if nothing was claimed. */
-  token: string | null
-  /** The claimed jobs, in the order in which the database found them. */
-  jobs: {
-    ids: string[] | null
-    payloads: Record<string, unknown>[] | null
-    /** Null if none of them has one. */
-    timeouts: (number | null)[] | null
-  } | null
-  /** The same jobs in the order of the lists below, if there is one with a value for each job. */
-  job_ids: string[] | null
-  /** Null if all are 1. */
-  attempts: number[] | null
-  /** Lower goes first. Null if the order of the jobs is as good as any. */
-  places: number[] | null
-  /** Null if there is only one stream. */
-  stream_ids: number[] | null
-  /** One for all, or one for each. */
-  started: boolean | boolean[]
-  /** In a claim by size; else none is bigger than the default. */
-  cpu_units?: number[] | null
-  memory_mb?: number[] | null
-  /** In a claim by size: room is kept for a job that has a reservation with this worker. */
-  reserved?: boolean
-  /** Predicted work claimed. */
-  predicted_ms: number | null
-  /** The claimed jobs' streams by id: organisation, type and name. */
-  streams: Record<string, [string, string, string]> | null
-  /** The smallest key claimed of each lane. Not of what was urgent: that may stand in the middle of its lane. */
-  floors: Record<string, number> | null
-  /** Of the claimed jobs that have one. */
-  checkpoints: Record<string, unknown> | null
-  /** False if nothing was recorded, because jobs have left the leases: the ends must be sent again to be checked. */
-  recorded?: boolean
-  /** Ended jobs that were checked, and whose lease was no longer held. */
-  lost?: string[] | null
-  /** Dependents that the ends have made ready. */
-  became_ready?: number | null
-  /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
-  big_waiting: boolean
-  /** Something is paused: a claim may have passed over it. */
-  paused: boolean
-}
-
-export type ExchangeRow = { news: ExchangeNews }
-
-/** Puts the claimed jobs together, the first to start first. */
-export const readExchange = ([row]: readonly ExchangeRow[]): {
-  news: ExchangeNews
-  claimed: ClaimedJob[]
-} => {
-  if (!row) throw new Error('An exchange answers one row')
-  const { news } = row
-  const ids = news.jobs?.ids ?? []
-  const toJob = jobMaker(news)
-  if (!news.job_ids) return { news, claimed: ids.map((id, n) => toJob(id, n, n)) }
-  const numbers = new Map(ids.map((id, number) => [id, number]))
-  const claimed = inOrder(news.job_ids, news.places).flatMap(({ id, position }) => {
-    const number = numbers.get(id)
-    return number === undefined ? [] : toJob(id, number, position)
-  })
-  return { news, claimed }
-}
-
-const inOrder = (ids: readonly string[], places: readonly number[] | null) => {
-  const listed = ids.map((id, position) => ({ id, position }))
-  if (places) listed.sort((a, b) => (places[a.position] ?? 0) - (places[b.position] ?? 0))
-  return listed
-}
-
-/** Makes a job from its number among the jobs and its position in the lists. */
-const jobMaker = (news: ExchangeNews) => {
-  const { jobs, started } = news
-  const streams = new Map(Object.entries(news.streams ?? {}))
-  const [only = ''] = streams.keys()
-  return (job_id: string, number: number, position: number): ClaimedJob => {
-    const stream_id = news.stream_ids ? String(news.stream_ids[position]) : only
-    const [org_id = '', type = '', name = ''] = streams.get(stream_id) ?? []
-    return {
-      job_id,
-      org_id,
-      stream_id,
-      type,
-      name,
-      payload: jobs?.payloads?.[number] ?? {},
-      timeout_seconds: jobs?.timeouts?.[number] ?? null,
-      token: news.token ?? '',
-      attempt: news.attempts?.[position] ?? 1,
-      started: typeof started === 'boolean' ? started : started[position] === true,
-      cpu_units: news.cpu_units?.[position] ?? DEFAULT_RESOURCES.cpu_units,
-      memory_mb: news.memory_mb?.[position] ?? DEFAULT_RESOURCES.memory_mb,
-      checkpoint: news.checkpoints?.[job_id] ?? null,
-    }
-  }
 }
 
 export type Exchange = {
@@ -187,6 +74,7 @@ export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
   const shape: ExchangeShape = {
     order: claim.order,
     sized: claim.sized !== null,
+    gated: claim.gated,
     results: ended.some((end) => end.state === 'completed' && end.resultJson !== null),
     ends: endsOf(exchange),
   }

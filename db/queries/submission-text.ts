@@ -1,3 +1,4 @@
+import { JOBS_READY } from '../channels.ts'
 import { INSERT_EVENTS } from '../event-groups.ts'
 
 const ACCEPTED = `(submission in (select submission from refusal)) is not true`
@@ -85,10 +86,6 @@ const DEPENDENCIES = `
       left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
       where d.inside or p.state <> 'completed'
       group by d.child_id
-    ),
-    obstacles as materialized (
-      select coalesce(jsonb_object_agg(child_id, remaining), '{}') as counts
-      from obstacle
     )`
 
 const BLOCKED = `
@@ -100,15 +97,25 @@ const BLOCKED = `
     ),
     blocked as (
       insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
-      select j.id, k.org_id, j.remaining, k.on_parent_failure
-      from placed j
-      join kind k on k.number = j.number
-      where j.remaining > 0
+      select j.id, j.org_id, o.remaining, j.on_parent_failure
+      from job j
+      join obstacle o on o.child_id = j.id
     )`
+
+const IS_BLOCKED = `id in (select child_id from obstacle)`
 
 const BLOCKED_IDS = `case when number = (select min(number) from kind) then array(select child_id from obstacle) end`
 
-const submitText = (dependent: boolean): string => `
+type Shape = {
+  /** Some job depends on others. */
+  dependent: boolean
+  /** Some job has a time to run at. */
+  delayed: boolean
+}
+
+const compose = (shape: Shape): string => {
+  const { dependent, delayed } = shape
+  return `
     with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
     -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
     new_stream as (
@@ -132,18 +139,14 @@ const submitText = (dependent: boolean): string => `
         rank_slope, source,
         coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id,
         exp(log) as predicted_ms,
-        exp(log + $7::double precision * spread) as predicted_p90_ms,
-        rank_base + rank_slope * log as rank,
-        deadline - exp(log + $7::double precision * spread) * interval '1 millisecond' as start_by,
-        (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
-      from request${dependent ? `\n      where ${ACCEPTED}` : ''}
+        exp(log + $7::double precision * spread) as predicted_p90_ms
+      from request${
+        dependent
+          ? `
+      where ${ACCEPTED}`
+          : ''
+      }
     ),
-    placed as materialized (
-      select
-        n as position, ($2::uuid[])[n] as id, ($3::integer[])[n] as number,
-        ${dependent ? `coalesce(((select counts from obstacles) ->> ($2::uuid[])[n]::text)::integer, 0)` : '0'} as remaining
-      from generate_series(1, cardinality($2::uuid[])) as n
-    ),${dependent ? `${BLOCKED},` : ''}
     job as (
       insert into jobs (
         org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
@@ -151,55 +154,95 @@ const submitText = (dependent: boolean): string => `
         predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
       )
       select
-        k.org_id, j.id, k.user_id, k.stream_id, k.type, k.name, $4::jsonb -> j.position - 1, k.priority, k.tags, k.timeout_seconds,
-        k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb, k.run_at, k.deadline,
-        k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base, k.rank_slope
-      from placed j
-      join kind k on k.number = j.number
-    ),
-    pending as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
-      select j.id, k.org_id, k.status, 0, k.run_at
-      from placed j
-      join kind k on k.number = j.number
-      where j.remaining = 0
-        and k.status = 'pending'
-    ),
+        k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $4::jsonb -> n - 1, k.priority, k.tags,
+        k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb,
+        k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base,
+        k.rank_slope
+      from generate_series(1, cardinality($2::uuid[])) as n
+      join kind k on k.number = ($3::integer[])[n]
+      returning
+        org_id, id, stream_id, type, cpu_units, memory_mb, predicted_ms, ${RANK} as rank, ${START_BY} as start_by${delayed ? ', run_at' : ''}${dependent ? ', on_parent_failure' : ''}
+    ),${dependent ? `${BLOCKED},` : ''}${delayed ? `${pending(dependent)},` : ''}
     ready as (
       insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
-      select
-        k.org_id, j.id, k.stream_id, k.type, lane_of(k.rank), 0, k.cpu_units, k.memory_mb, k.predicted_ms, k.start_by
-      from placed j
-      join kind k on k.number = j.number
-      where j.remaining = 0
-        and k.status = 'ready'
-      order by j.position
+      select org_id, id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
+      from job${where(isReady(shape))}
+      order by id
     ),
     event as (
       ${INSERT_EVENTS}
       from (
         select
-          k.org_id, j.id as job_id, case when j.remaining > 0 then 'blocked' else k.status end as state, 0 as attempt,
-          case when k.start_by < greatest(now(), k.run_at) then 'deadline_at_risk' end as reason, now() as at
-        from placed j
-        join kind k on k.number = j.number
+          org_id, id as job_id, ${stateOf(shape)} as state, 0 as attempt,
+          case when start_by < ${delayed ? 'greatest(now(), run_at)' : 'now()'} then 'deadline_at_risk' end as reason,
+          now() as at
+        from job
       ) transition
       group by org_id
     )
     select
-      number::integer as kind, submission, status, now() as created_at, predicted_ms, predicted_p90_ms,
-      source as prediction_source, null::integer as model_version, rank,
-      coalesce(start_by < greatest(now(), run_at), false) as deadline_at_risk,
+      number::integer as kind, submission,
+      (case when run_at > now() then 'pending' else 'ready' end)::job_state as status, now() as created_at,
+      predicted_ms, predicted_p90_ms, source as prediction_source, null::integer as model_version, ${RANK} as rank,
+      coalesce(${START_BY} < greatest(now(), run_at), false) as deadline_at_risk,
+      ${ANNOUNCED} as announced,
       ${dependent ? BLOCKED_IDS : 'null::uuid[]'} as blocked,
       null::uuid as child_id, null::uuid as parent_id, null as refusal
     from kind${
       dependent
         ? `
     union all
-    select null, submission, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
+    select null, submission, null, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
     from refusal`
         : ''
     }`
+}
 
-export const SUBMIT_INDEPENDENT = submitText(false)
-export const SUBMIT_DEPENDENT = submitText(true)
+const RANK = `rank_base + rank_slope * ln(predicted_ms)`
+const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
+
+const isReady = ({ dependent, delayed }: Shape) => [
+  delayed && '(run_at > now()) is not true',
+  dependent && `not ${IS_BLOCKED}`,
+]
+
+/**
+ * If nothing has happened for a moment, workers are told within the transaction, which spares a lone job a round trip;
+ * at any other time that would hold up others (`db/channels.ts`). Postgres sends what is said twice only once.
+ */
+const ANNOUNCED = `case
+        when run_at > now() then false
+        when (select at from job_event_groups order by id desc limit 1) > now() - interval '5 milliseconds' then false
+        else pg_notify('${JOBS_READY}', type) is not null
+      end`
+
+const pending = (dependent: boolean): string => `
+    pending as (
+      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
+      select id, org_id, 'pending', 0, run_at
+      from job${where(['run_at > now()', dependent && `not ${IS_BLOCKED}`])}
+    )`
+
+const where = (conditions: (string | false)[]): string => {
+  const holding = conditions.filter((condition) => condition !== false)
+  return holding.length > 0 ? `\n      where ${holding.join('\n        and ')}` : ''
+}
+
+const stateOf = ({ dependent, delayed }: Shape): string => {
+  const cases = [
+    dependent && `when ${IS_BLOCKED} then 'blocked'::job_state`,
+    delayed && `when run_at > now() then 'pending'::job_state`,
+  ].filter((one) => one !== false)
+  return cases.length > 0 ? `case ${cases.join(' ')} else 'ready'::job_state end` : `'ready'::job_state`
+}
+
+const texts = new Map<string, { name: string; text: string }>()
+
+/** What no job of a submission needs is left out of the text. */
+export const submissionText = (shape: Shape): { name: string; text: string } => {
+  const { dependent, delayed } = shape
+  const name = ['submit', dependent && 'dependent', delayed && 'delayed', 'jobs'].filter(Boolean).join('-')
+  const known = texts.get(name) ?? { name, text: compose(shape) }
+  texts.set(name, known)
+  return known
+}

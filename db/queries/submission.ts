@@ -3,7 +3,7 @@ import type { Query, QueryValue } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
 import { toKinds } from './submission-kinds.ts'
-import { SUBMIT_DEPENDENT, SUBMIT_INDEPENDENT } from './submission-text.ts'
+import { submissionText } from './submission-text.ts'
 
 export type NewJob = RankTerms & {
   id: string
@@ -45,6 +45,8 @@ export type SubmittedJob = {
   rank: number
   /** Even if it started now, its 90th percentile would pass the deadline. */
   deadline_at_risk: boolean
+  /** Workers have been told of it. */
+  announced: boolean
 }
 
 /** Why a submission was refused as a whole. */
@@ -86,14 +88,17 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,
   ]
-  if (edges.length === 0) return { name: 'submit-jobs', text: SUBMIT_INDEPENDENT, values }
-  values.push(
-    arrayOf(edges.map(({ childId }) => childId)),
-    arrayOf(edges.map(({ parentId }) => parentId)),
-    arrayOf(edges.map(({ kind }) => kind)),
-    arrayOf(edges.map(({ inside }) => inside)),
-  )
-  return { name: 'submit-dependent-jobs', text: SUBMIT_DEPENDENT, values }
+  const dependent = edges.length > 0
+  const delayed = jobs.some(({ job }) => job.run_at !== null)
+  if (dependent) {
+    values.push(
+      arrayOf(edges.map(({ childId }) => childId)),
+      arrayOf(edges.map(({ parentId }) => parentId)),
+      arrayOf(edges.map(({ kind }) => kind)),
+      arrayOf(edges.map(({ inside }) => inside)),
+    )
+  }
+  return { ...submissionText({ dependent, delayed }), values }
 }
 
 /** The rows of each submission's jobs, in their order, and those of its refusal. */
@@ -124,7 +129,8 @@ export const findSubmitted = ({ orgId, jobs }: Submission): Query<SubmissionRow>
       coalesce(
         deadline - predicted_p90_ms * interval '1 millisecond' < greatest(created_at, run_at),
         false
-      ) as deadline_at_risk
+      ) as deadline_at_risk,
+      false as announced
     from job_overview
     where org_id = $1::uuid
       and id = any ($2::uuid[])`,

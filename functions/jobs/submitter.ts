@@ -110,7 +110,7 @@ export const createSubmitter = (options: {
       group.forEach((entry, i) => {
         settle(entry, ({ resolve }) => resolve(bySubmission.get(i + 1) ?? []))
       })
-      const types = readyTypes(group, rows)
+      const types = unannouncedTypes(group, rows)
       if (types.length > 0) hold(announcer.announce(types))
     } catch (error) {
       if (group.length > 1 && isRefusal(error)) {
@@ -169,8 +169,10 @@ const within = async (ms: number, promise: Promise<unknown>): Promise<void> => {
   clearTimeout(timer)
 }
 
-const readyTypes = (group: readonly Entry[], rows: readonly SubmissionRow[]): string[] => {
-  const ready = new Set(rows.flatMap((row) => (row.id !== null && row.status === 'ready' ? [row.id] : [])))
+const unannouncedTypes = (group: readonly Entry[], rows: readonly SubmissionRow[]): string[] => {
+  const ready = new Set(
+    rows.flatMap((row) => (row.id !== null && row.status === 'ready' && !row.announced ? [row.id] : [])),
+  )
   const jobs = group.flatMap(({ submission }) => submission.jobs)
   return [...new Set(jobs.flatMap(({ id, type }) => (ready.has(id) ? [type] : [])))]
 }

@@ -157,6 +157,16 @@ test('what belongs to a paused organisation or type is passed over', async () =>
   assert.deepEqual(await take({ limit: 5 }), ['paused type'])
 })
 
+test('a claim that does not look at pauses takes nothing while there is one, and says so', async () => {
+  await submit({ name: 'free' })
+  await database.sql(`insert into pauses (org_id, type) values ($1, 'another')`, [tenant.orgId])
+  for (const order of ['rank', 'age'] as const) {
+    const { news, claimed } = await exchange(database.run, { claim: { limit: 5, gated: false, order } })
+    assert.deepEqual([claimed, news.paused], [[], true])
+  }
+  assert.deepEqual(await take({ limit: 5 }), ['free'])
+})
+
 test('deadline, age and reservation respect a pause as well', async () => {
   const [id] = await submit({ name: 'paused', deadline: inSeconds(1) })
   await database.sql(

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
-import { type ClaimedJob, type EndedAttempt, exchangeJobs } from '../../db/queries/exchange.ts'
+import { type EndedAttempt, exchangeJobs } from '../../db/queries/exchange.ts'
+import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { toStretches } from '../../db/queries/exchange-stretches.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -208,6 +209,7 @@ test('what an exchange does not need is not in its text', () => {
     limit: 1,
     starts: true,
     types: ['test'],
+    gated: false,
     order: 'rank',
     segments: [],
     ageFromKey: 0,

@@ -7,7 +7,8 @@ import { listAttempts } from '../../db/queries/attempts.ts'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
-import { type ClaimedJob, getRetryPolicies } from '../../db/queries/exchange.ts'
+import { getRetryPolicies } from '../../db/queries/exchange.ts'
+import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { describeGates, parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { countJobs, listJobIds, listJobs } from '../../db/queries/job-list.ts'
@@ -166,12 +167,14 @@ const playEveryExchange = async (play: Run): Promise<void> => {
   }
   for (const order of ['rank', 'age'] as const) {
     for (const sized of [null, { freeCpuUnits: 8, freeMemoryMb: 512, ahead: 1 }]) {
-      const claim = { order, sized, limit: 0 }
-      await exchange(play, { claim })
-      for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
-        const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
-        await exchange(play, { ended, closed: ['997'], leaseJobs: 1, claim })
-        await exchange(play, { ended, closed: ['997'], started: [nobody], claim })
+      for (const gated of [false, true]) {
+        const claim = { order, sized, gated, limit: 0 }
+        await exchange(play, { claim })
+        for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
+          const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
+          await exchange(play, { ended, closed: ['997'], leaseJobs: 1, claim })
+          await exchange(play, { ended, closed: ['997'], started: [nobody], claim })
+        }
       }
     }
   }
@@ -305,7 +308,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
   const played = [...expected.keys()]
   const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
-  assert.equal(exchanges.length, 20, 'the exchange in all its forms')
+  assert.equal(exchanges.length, 40, 'the exchange in all its forms')
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
     assert.notEqual(plays, TCP_ONLY.includes(name), `the scenario plays ${name}`)

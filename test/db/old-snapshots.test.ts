@@ -26,6 +26,7 @@ const pagesRead = async (segments: readonly Segment[]): Promise<number> => {
     limit: 5,
     starts: true,
     types: ['test'],
+    gated: false,
     order: 'rank',
     segments,
     ageFromKey: 0,
@@ -67,7 +68,7 @@ test('while an old snapshot is open, a claim does not step over all that was cla
   const floors = createLaneFloors(() => 0)
   const everything = await pagesRead(floors.segments())
   const { news } = await exchange(database.run, { claim: { limit: 5, segments: floors.segments() } })
-  floors.observe({ order: 'rank', floors: news.floors ?? {} }, false)
+  floors.observe({ order: 'rank', floors: news.floors }, false)
   const remembered = await pagesRead(floors.segments())
   await reader.query('rollback')
   await reader.end()

@@ -22,14 +22,16 @@ const submission = (...jobs: NewJob[]) => ({ ...tenant, jobs })
 const isStored = async (job: NewJob) =>
   (await database.sql('select id from jobs where id = $1', [job.id])).length === 1
 
+const isSubmission = ({ name }: Query<unknown>): boolean => /^submit-.*jobs$/.test(name)
+
 /** Counts statements, and lets a test hold them back or lose their answers. */
 const spyOn = (act: (query: Query<unknown>, nth: number) => Promise<void> = async () => {}) => {
   const sent: string[] = []
   const run: Run = async (query) => {
-    if (query.name === 'submit-jobs') sent.push(query.name)
+    if (isSubmission(query)) sent.push(query.name)
     const nth = sent.length
     const rows = await database.run(query)
-    if (query.name === 'submit-jobs') await act(query, nth)
+    if (isSubmission(query)) await act(query, nth)
     return rows
   }
   return { run, sent }
@@ -117,12 +119,58 @@ test('an answer that never comes is asked for, and nothing is stored twice', asy
   assert.deepEqual([row.id, row.status, row.deadline_at_risk, row.submission], [third.id, 'pending', true, 1])
 })
 
-test('workers are told of types that became ready, once for many', async () => {
+const listen = async () => {
   const listener = new pg.Client(database.url)
   await listener.connect()
   const heard: string[] = []
   listener.on('notification', ({ payload }) => heard.push(payload ?? ''))
   await listener.query(`listen ${JOBS_READY}`)
+  return { listener, heard }
+}
+
+test('a lone job on a quiet system is announced by its own commit, a later one by nobody', async () => {
+  const { listener, heard } = await listen()
+  const names: string[] = []
+  const run: Run = (query) => {
+    names.push(query.name)
+    return database.run(query)
+  }
+  const { submit } = createSubmitter({ run })
+  await database.sql(`update job_event_groups set at = now() - interval '1 second'`)
+  await submit(submission(newJob({ type: 'lone' })))
+  await database.sql(`update job_event_groups set at = now() - interval '1 second'`)
+  await submit(submission(newJob({ type: 'later', run_at: '2999-01-01T00:00:00Z' })))
+  await waitFor('the notification', () => heard.includes('lone'))
+  assert.deepEqual(heard, ['lone'])
+  assert.deepEqual(names, ['submit-jobs', 'submit-delayed-jobs'])
+  await listener.end()
+})
+
+test('while others are submitting, workers are told after the commit', async () => {
+  const { listener, heard } = await listen()
+  const held: Promise<unknown>[] = []
+  const names: string[] = []
+  const run: Run = (query) => {
+    names.push(query.name)
+    return database.run(query)
+  }
+  const { submit } = createSubmitter({ run })
+  // Somebody's transition, of this very moment: as the clock of the statement sees it, of the next one.
+  await database.sql(
+    `insert into job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
+    values ($1, now() + interval '1 minute', '{}', '{}', '{}', '{}', '{}')`,
+    [tenant.orgId],
+  )
+  await submit(submission(newJob({ type: 'busy' })), (work) => held.push(work))
+  await Promise.all(held)
+  await waitFor('the notification', () => heard.includes('busy'))
+  assert.deepEqual(names, ['submit-jobs', 'notify'])
+  await database.sql(`delete from job_event_groups where job_ids = '{}'`)
+  await listener.end()
+})
+
+test('workers are told of types that became ready, once for many', async () => {
+  const { listener, heard } = await listen()
   const held: Promise<unknown>[] = []
   const { submit } = createSubmitter({ run: database.run, lanes: 1 })
   const later = newJob({ type: 'later', run_at: '2999-01-01T00:00:00Z' })

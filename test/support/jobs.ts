@@ -1,12 +1,6 @@
 import { registerAccount } from '../../db/queries/accounts.ts'
-import {
-  type Claim,
-  type ClaimedJob,
-  type EndedAttempt,
-  type ExchangeNews,
-  exchangeJobs,
-  readExchange,
-} from '../../db/queries/exchange.ts'
+import { type Claim, type EndedAttempt, exchangeJobs } from '../../db/queries/exchange.ts'
+import { type ClaimedJob, type ExchangeNews, readExchange } from '../../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
@@ -76,6 +70,7 @@ const NOTHING: Claim = {
   limit: 0,
   starts: true,
   types: ['test'],
+  gated: true,
   order: 'rank',
   segments: [],
   ageFromKey: 0,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ClaimedJob, ExchangeNews } from '../../db/queries/exchange.ts'
+import type { ClaimedJob, ExchangeNews } from '../../db/queries/exchange-news.ts'
 import { createAgeShare } from '../../worker-runtime/age-share.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner, type Policy } from '../../worker-runtime/claim-planner.ts'
@@ -8,17 +8,6 @@ import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 
 const SMALL = { cpu_units: 1, memory_mb: 64 }
 const NEWS: ExchangeNews = {
-  token: null,
-  jobs: null,
-  job_ids: null,
-  attempts: null,
-  places: null,
-  stream_ids: null,
-  started: true,
-  streams: null,
-  checkpoints: null,
-  lost: null,
-  became_ready: 0,
   big_waiting: false,
   paused: false,
   reserved: false,
@@ -27,10 +16,10 @@ const NEWS: ExchangeNews = {
 }
 const claimed = (count: number): ClaimedJob[] => Array.from({ length: count }, () => ({}) as ClaimedJob)
 
-const setUp = (options: { slots?: number; cpuUnits?: number; policy?: Policy } = {}) => {
-  const { slots = 4, cpuUnits = slots, policy = 'learned' } = options
+const setUp = (options: { slots?: number; cpuUnits?: number; memoryMb?: number; policy?: Policy } = {}) => {
+  const { slots = 4, cpuUnits = slots, memoryMb = 1_000, policy = 'learned' } = options
   const state = { unstarted: 0, ms: 0 }
-  const capacity = createCapacity({ slots, cpuUnits, memoryMb: 1_000 })
+  const capacity = createCapacity({ slots, cpuUnits, memoryMb })
   const planner = createClaimPlanner({
     types: ['test'],
     policy,
@@ -59,6 +48,13 @@ test('while claims come back full it holds as much again, and never more', () =>
   assert.equal(plan(true).limit, 1)
   state.unstarted = 4
   assert.equal(plan(true).limit, 0)
+})
+
+test('one claim takes no more than a thousand', () => {
+  const { plan, planner, observe } = setUp({ slots: 1_500, memoryMb: 1_000_000 })
+  assert.equal(plan().limit, 1_000)
+  observe(claimed(1_000))
+  assert.ok(planner.mayClaimMore())
 })
 
 test('to hold more ahead is worth no statement of its own', () => {
@@ -145,7 +141,7 @@ test('a full claim raises the floors, unless jobs may have been passed over', ()
     const { planner, plan, observe } = setUp()
     // The oldest have had their share for long.
     const claim = { ...plan(), order: 'age' } as const
-    planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, predicted_ms: 1e6, floors: null } })
+    planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, predicted_ms: 1e6, floors: {} } })
     observe(claimed(plan().limit), news)
     return plan().segments
   }
@@ -209,4 +205,15 @@ test('while something is paused no floor hides what a claim passed over', () => 
   assert.ok(plan().segments.length > 1)
   observe(claimed(4), { predicted_ms: 0, paused: true })
   assert.equal(plan().segments.length, 1)
+})
+
+test('once something is found to be paused, a claim that passed over everything is followed by one that looks', () => {
+  const { plan, planner, observe } = setUp()
+  assert.equal(plan().gated, false)
+  observe([], { paused: true })
+  assert.deepEqual([plan().gated, planner.mayClaimMore()], [true, true])
+  observe([], { paused: true })
+  assert.deepEqual([plan().gated, planner.mayClaimMore()], [true, false], 'it has looked')
+  observe([])
+  assert.equal(plan().gated, false)
 })

@@ -74,7 +74,7 @@ const setUp = (
     }
   const logs = createLogWriter({ run: through('logs'), onError: () => {} })
   const slots = options.slots ?? 10
-  const capacity = createCapacity({ slots, cpuUnits: slots, memoryMb: 10_000 })
+  const capacity = createCapacity({ slots, cpuUnits: slots, memoryMb: 100_000 })
   const held: HeldJobs = createHeldJobs({
     handlers: new Map([['test', options.handler]]),
     capacity,
@@ -442,4 +442,25 @@ test('a stop does not wait for an outcome that turned out to be stored', async (
   const before = performance.now()
   await exchanger.stop()
   assert.ok(performance.now() - before < 10_000)
+})
+
+test('outcomes that find no place in a statement go before more jobs do', async (t) => {
+  await submit(...Array.from({ length: 1_200 }, () => ({})))
+  const gate = Promise.withResolvers<void>()
+  const readyBefore: number[] = []
+  const { exchanger, held } = setUp(t, {
+    handler: handle(() => gate.promise),
+    slots: 1_100,
+    tamper: async ({ session }) => {
+      if (session === 'durable') readyBefore.push((await database.sql('select from ready_jobs')).length)
+    },
+  })
+  exchanger.start()
+  await waitFor('all slots to be taken', () => held.running() === 1_100)
+  gate.resolve()
+  await waitFor(
+    'all outcomes',
+    async () => (await database.sql('select from finished_jobs')).length === 1_200,
+  )
+  assert.deepEqual(readyBefore, [100, 100, 0])
 })

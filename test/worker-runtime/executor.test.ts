@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import type { ClaimedJob } from '../../db/queries/exchange.ts'
+import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { type ExecutionTools, startExecution } from '../../worker-runtime/executor.ts'
 import {
   defineJob,
