@@ -445,7 +445,7 @@ test('a stop does not wait for an outcome that turned out to be stored', async (
 })
 
 test('outcomes that find no place in a statement go before more jobs do', async (t) => {
-  await submit(...Array.from({ length: 1_200 }, () => ({})))
+  await submit(...Array.from({ length: 2_300 }, () => ({})))
   const gate = Promise.withResolvers<void>()
   const readyBefore: number[] = []
   const { exchanger, held } = setUp(t, {
@@ -456,11 +456,11 @@ test('outcomes that find no place in a statement go before more jobs do', async 
     },
   })
   exchanger.start()
-  await waitFor('all slots to be taken', () => held.running() === 1_100)
+  await waitFor('slots and more to be taken', () => held.held().length === 2_000)
   gate.resolve()
   await waitFor(
     'all outcomes',
-    async () => (await database.sql('select from finished_jobs')).length === 1_200,
+    async () => (await database.sql('select from finished_jobs')).length === 2_300,
   )
-  assert.deepEqual(readyBefore, [100, 100, 0])
+  assert.deepEqual(readyBefore, [300, 300, 0])
 })
