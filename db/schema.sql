@@ -124,46 +124,49 @@ return md5(
   )
 );
 
+-- Checked types and not checks of the table: what a thousand jobs have in common is then checked once, not a thousand
+-- times, and a check of a table is parsed anew by each statement.
+create domain job_name as text constraint job_name_length check (char_length(value) between 1 and 200);
+create domain payload_object as jsonb constraint payload_object_is_one check (jsonb_typeof(value) = 'object');
+create domain job_priority as text constraint job_priority_is_known check (value in ('critical', 'high', 'normal', 'low'));
+create domain parent_failure_rule as text constraint parent_failure_rule_is_known check (value in ('fail', 'wait'));
+create domain prediction_source as text
+  constraint prediction_source_is_known check (value in ('lstm', 'stream', 'type', 'default'));
+create domain positive_integer as integer constraint positive_integer_is_positive check (value > 0);
+create domain unsigned_integer as integer constraint unsigned_integer_is_not_negative check (value >= 0);
+create domain unsigned_real as real constraint unsigned_real_is_not_negative check (value >= 0);
+create domain unsigned_double as double precision constraint unsigned_double_is_not_negative check (value >= 0);
+create domain growth_factor as double precision constraint growth_factor_grows check (value >= 1);
+
 create table jobs (
   org_id uuid not null,
   id uuid not null,
   created_by uuid,
   stream_id bigint not null,
   type text not null,
-  name text not null,
-  payload jsonb not null,
-  priority text not null,
+  name job_name not null,
+  payload payload_object not null,
+  priority job_priority not null,
   tags text[] not null,
-  timeout_seconds integer,
-  max_attempts integer not null,
-  initial_delay_seconds double precision not null,
-  backoff_multiplier double precision not null,
-  cpu_units real not null,
-  memory_mb integer not null,
+  timeout_seconds positive_integer,
+  max_attempts positive_integer not null,
+  initial_delay_seconds unsigned_double not null,
+  backoff_multiplier growth_factor not null,
+  cpu_units unsigned_real not null,
+  memory_mb unsigned_integer not null,
   run_at timestamptz,
   deadline timestamptz,
-  on_parent_failure text not null,
+  on_parent_failure parent_failure_rule not null,
   -- The prediction at submission, and where it came from.
   predicted_ms double precision not null,
   predicted_p90_ms double precision not null,
-  prediction_source text not null,
+  prediction_source prediction_source not null,
   model_version integer,
   -- Order in the queue, lowest first: rank_base + rank_slope × the stream's mean_log. See db/rules/priority.ts.
   rank_base double precision not null,
   rank_slope real not null,
   created_at timestamptz not null default now(),
-  primary key (org_id, id),
-  constraint jobs_name_length check (char_length(name) between 1 and 200),
-  constraint jobs_payload_object check (jsonb_typeof(payload) = 'object'),
-  constraint jobs_priority check (priority in ('critical', 'high', 'normal', 'low')),
-  constraint jobs_timeout_positive check (timeout_seconds > 0),
-  constraint jobs_max_attempts_positive check (max_attempts > 0),
-  constraint jobs_initial_delay_not_negative check (initial_delay_seconds >= 0),
-  constraint jobs_backoff_multiplier_grows check (backoff_multiplier >= 1),
-  constraint jobs_cpu_units_not_negative check (cpu_units >= 0),
-  constraint jobs_memory_not_negative check (memory_mb >= 0),
-  constraint jobs_on_parent_failure check (on_parent_failure in ('fail', 'wait')),
-  constraint jobs_prediction_source check (prediction_source in ('lstm', 'stream', 'type', 'default'))
+  primary key (org_id, id)
 );
 comment on table jobs is 'What was submitted. Never changes.';
 

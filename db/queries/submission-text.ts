@@ -15,13 +15,15 @@ const REQUEST = `
         k.*, s.stream_id,
         coalesce(s.mean_log, t.mean_log, $5::double precision) as log,
         coalesce(s.deviation_log, t.deviation_log, $6::double precision) as spread,
-        case when s.mean_log is not null then 'stream' when t.type = k.type then 'type' else 'default' end as source
+        (
+          case when s.mean_log is not null then 'stream' when t.type = k.type then 'type' else 'default' end
+        )::prediction_source as source
       from rows from (
         jsonb_to_recordset($1::jsonb) as (
-          submission integer, org_id uuid, user_id uuid, type text, name text, priority text, tags text[],
-          timeout_seconds integer, max_attempts integer, initial_delay_seconds double precision,
-          backoff_multiplier double precision, cpu_units real, memory_mb integer, run_at timestamptz,
-          deadline timestamptz, on_parent_failure text, rank_base double precision, rank_slope real
+          submission integer, org_id uuid, user_id uuid, type text, name job_name, priority job_priority, tags text[],
+          timeout_seconds positive_integer, max_attempts positive_integer, initial_delay_seconds unsigned_double,
+          backoff_multiplier growth_factor, cpu_units unsigned_real, memory_mb unsigned_integer, run_at timestamptz,
+          deadline timestamptz, on_parent_failure parent_failure_rule, rank_base double precision, rank_slope real
         )
       ) with ordinality as k (
         submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts, initial_delay_seconds,

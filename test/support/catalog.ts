@@ -44,6 +44,12 @@ const CATALOG = `
   where t.typnamespace = 'public'::regnamespace
   group by t.oid, t.typname
   union all
+  select 'domain ' || t.typname || ' ' || format_type(t.typbasetype, t.typtypmod) || ' ' || k.conname || ' '
+    || pg_get_constraintdef(k.oid)
+  from pg_type t
+  join pg_constraint k on k.contypid = t.oid
+  where t.typnamespace = 'public'::regnamespace
+  union all
   select 'function ' || pg_get_functiondef(p.oid)
   from pg_proc p
   where p.pronamespace = 'public'::regnamespace
