@@ -1,5 +1,4 @@
 import { JOBS_READY } from '../channels.ts'
-import { INSERT_EVENTS } from '../event-groups.ts'
 
 const ACCEPTED = `(submission in (select submission from refusal)) is not true`
 
@@ -13,8 +12,8 @@ const REQUEST = `
     request as materialized (
       select
         k.*, s.stream_id,
-        coalesce(s.mean_log, t.mean_log, $5::double precision) as log,
-        coalesce(s.deviation_log, t.deviation_log, $6::double precision) as spread,
+        coalesce(s.mean_log, t.mean_log, $4::double precision) as log,
+        coalesce(s.deviation_log, t.deviation_log, $5::double precision) as spread,
         (
           case when s.mean_log is not null then 'stream' when t.type = k.type then 'type' else 'default' end
         )::prediction_source as source
@@ -113,10 +112,13 @@ type Shape = {
   dependent: boolean
   /** Some job has a time to run at. */
   delayed: boolean
+  /** There is only one kind. */
+  alike: boolean
 }
 
 const compose = (shape: Shape): string => {
-  const { dependent, delayed } = shape
+  const { dependent, delayed, alike } = shape
+  const atRisk = `start_by < ${delayed ? 'greatest(now(), run_at)' : 'now()'}`
   return `
     with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
     -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
@@ -141,7 +143,7 @@ const compose = (shape: Shape): string => {
         rank_slope, source,
         coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id,
         exp(log) as predicted_ms,
-        exp(log + $7::double precision * spread) as predicted_p90_ms
+        exp(log + $6::double precision * spread) as predicted_p90_ms
       from request${
         dependent
           ? `
@@ -156,30 +158,30 @@ const compose = (shape: Shape): string => {
         predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
       )
       select
-        k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $4::jsonb -> n - 1, k.priority, k.tags,
+        k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $3::jsonb -> n - 1, k.priority, k.tags,
         k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb,
         k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base,
         k.rank_slope
       from generate_series(1, cardinality($2::uuid[])) as n
-      join kind k on k.number = ($3::integer[])[n]
+      ${alike ? 'cross join kind k' : 'join kind k on k.number = ($7::integer[])[n]'}
       returning
         org_id, id, stream_id, type, cpu_units, memory_mb, predicted_ms, ${RANK} as rank, ${START_BY} as start_by${delayed ? ', run_at' : ''}${dependent ? ', on_parent_failure' : ''}
     ),${dependent ? `${BLOCKED},` : ''}${delayed ? `${pending(dependent)},` : ''}
     ready as (
       insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
       select org_id, id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
-      from job${where(isReady(shape))}
-      order by id
+      from job${where(isReady(shape))}${alike ? '' : IN_ORDER}
     ),
     event as (
-      ${INSERT_EVENTS}
-      from (
-        select
-          org_id, id as job_id, ${stateOf(shape)} as state, 0 as attempt,
-          case when start_by < ${delayed ? 'greatest(now(), run_at)' : 'now()'} then 'deadline_at_risk' end as reason,
-          now() as at
-        from job
-      ) transition
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select
+        org_id, array_agg(id), ${statesOf(shape)}, '{0}',
+        case
+          when bool_or(${atRisk}) then array_agg(case when ${atRisk} then 'deadline_at_risk' end)
+          else '{}'
+        end,
+        '{}'
+      from job
       group by org_id
     )
     select
@@ -202,6 +204,10 @@ const compose = (shape: Shape): string => {
 
 const RANK = `rank_base + rank_slope * ln(predicted_ms)`
 const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
+
+/** A join may have mixed them up. Ids are made in the order of the jobs. */
+const IN_ORDER = `
+      order by id`
 
 const isReady = ({ dependent, delayed }: Shape) => [
   delayed && '(run_at > now()) is not true',
@@ -230,20 +236,22 @@ const where = (conditions: (string | false)[]): string => {
   return holding.length > 0 ? `\n      where ${holding.join('\n        and ')}` : ''
 }
 
-const stateOf = ({ dependent, delayed }: Shape): string => {
+/** One for all, if they can only be ready. */
+const statesOf = ({ dependent, delayed }: Shape): string => {
   const cases = [
-    dependent && `when ${IS_BLOCKED} then 'blocked'::job_state`,
-    delayed && `when run_at > now() then 'pending'::job_state`,
+    dependent && `when ${IS_BLOCKED} then 'blocked'`,
+    delayed && `when run_at > now() then 'pending'`,
   ].filter((one) => one !== false)
-  return cases.length > 0 ? `case ${cases.join(' ')} else 'ready'::job_state end` : `'ready'::job_state`
+  return cases.length > 0 ? `array_agg((case ${cases.join(' ')} else 'ready' end)::job_state)` : `'{ready}'`
 }
 
 const texts = new Map<string, { name: string; text: string }>()
 
 /** What no job of a submission needs is left out of the text. */
 export const submissionText = (shape: Shape): { name: string; text: string } => {
-  const { dependent, delayed } = shape
-  const name = ['submit', dependent && 'dependent', delayed && 'delayed', 'jobs'].filter(Boolean).join('-')
+  const { dependent, delayed, alike } = shape
+  const parts = ['submit', dependent && 'dependent', delayed && 'delayed', alike && 'alike', 'jobs']
+  const name = parts.filter(Boolean).join('-')
   const known = texts.get(name) ?? { name, text: compose(shape) }
   texts.set(name, known)
   return known

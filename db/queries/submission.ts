@@ -79,17 +79,18 @@ type AnswerRow =
  */
 export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
   const { kinds, jobs, edges } = toKinds(submissions)
+  const dependent = edges.length > 0
+  const delayed = jobs.some(({ job }) => job.run_at !== null)
+  const alike = !dependent && kinds.length === 1
   const values: QueryValue[] = [
     JSON.stringify(kinds),
     arrayOf(jobs.map(({ job }) => job.id)),
-    arrayOf(jobs.map(({ kind }) => kind)),
     JSON.stringify(jobs.map(({ job }) => job.payload)),
     DEFAULT_ESTIMATE.meanLog,
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,
   ]
-  const dependent = edges.length > 0
-  const delayed = jobs.some(({ job }) => job.run_at !== null)
+  if (!alike) values.push(arrayOf(jobs.map(({ kind }) => kind)))
   if (dependent) {
     values.push(
       arrayOf(edges.map(({ childId }) => childId)),
@@ -98,7 +99,7 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
       arrayOf(edges.map(({ inside }) => inside)),
     )
   }
-  return { ...submissionText({ dependent, delayed }), values }
+  return { ...submissionText({ dependent, delayed, alike }), values }
 }
 
 /** The rows of each submission's jobs, in their order, and those of its refusal. */

@@ -1,5 +1,6 @@
 let lastMs = 0
 let sequence = 0
+let prefix = ''
 
 /** Random bytes are fetched for many ids at a time: one call of the generator costs more than the rest of an id. */
 const POOL_IDS = 256
@@ -16,16 +17,23 @@ export const uuidV7 = (): string => {
   const at = takeRandom()
   const nowMs = Date.now()
   if (nowMs > lastMs) {
-    lastMs = nowMs
+    beginMs(nowMs)
     // Starts in the lower half, so that there is room to count up.
     sequence = Math.floor(Math.random() * 0x800)
   } else if (++sequence > 0xfff) {
-    lastMs++
+    beginMs(lastMs + 1)
     sequence = 0
   }
-  const time = lastMs.toString(16).padStart(12, '0')
   const variant = HEX[0x80 | ((pool[at] ?? 0) & 0x3f)]
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${sequence.toString(16).padStart(3, '0')}-${variant}${hex(at + 1, 1)}-${hex(at + 2, 6)}`
+  const count = `${HEX[sequence >> 8]?.charAt(1)}${HEX[sequence & 0xff]}`
+  return `${prefix}${count}-${variant}${hex(at + 1, 1)}-${hex(at + 2, 6)}`
+}
+
+/** The text of the time is the same for all ids of a millisecond. */
+const beginMs = (ms: number): void => {
+  lastMs = ms
+  const time = ms.toString(16).padStart(12, '0')
+  prefix = `${time.slice(0, 8)}-${time.slice(8)}-7`
 }
 
 /** The position of eight fresh bytes. */

@@ -228,7 +228,7 @@ test('the same end sent twice counts once', async () => {
 
 test('submission is all or nothing', async () => {
   const submission = { ...tenant, jobs: [newJob({ name: 'good' }), newJob({ name: '' })] }
-  await assert.rejects(submitAll(database.run, [submission]), /jobs_name_length/)
+  await assert.rejects(submitAll(database.run, [submission]), /job_name_length/)
   assert.deepEqual(await database.sql('select id from jobs'), [])
   assert.deepEqual(await database.sql('select job_id from ready_jobs'), [])
 })
