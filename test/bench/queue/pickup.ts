@@ -4,7 +4,7 @@ import { sharedNowMs } from './clock.ts'
 import type { Contender } from './contender.ts'
 import { startWorkers } from './worker-processes.ts'
 
-const WARM_UP = 10
+const WARM_UP = 50
 const PAUSE_MS = 10
 const GIVE_UP_MS = 60_000
 
