@@ -15,7 +15,9 @@ export type DutyOptions = { run: Run; logger: Logger; retentionDays: number }
 
 const BATCH = 500
 const SWEEP = 5_000
-/** Ten thousand a second: a deep queue must not be re-scored at the cost of being worked off. */
+/** A deep queue must not be looked through at the cost of being worked off. */
+const SWEEP_PAUSE_MS = 20
+/** Ten thousand a second, for the same reason. */
 const RESCORE = 1_000
 const SECOND = 1_000
 
@@ -103,7 +105,7 @@ const keepGates = ({ run }: DutyOptions): Duty => {
         )
         missed ||= (step?.missed ?? 0) > 0
         unparkFrom = step && step.looked_at === SWEEP ? (step.last_key ?? undefined) : undefined
-        if (unparkFrom !== undefined) return 0
+        if (unparkFrom !== undefined) return SWEEP_PAUSE_MS
         if (missed) unparkFrom = '0'
         missed = false
         return 500
@@ -111,7 +113,7 @@ const keepGates = ({ run }: DutyOptions): Duty => {
       if (closed === '') return 500
       const [step] = await run(parkJobs(term, parkedUpTo, SWEEP))
       parkedUpTo = step?.last_key ?? parkedUpTo
-      return step?.looked_at === SWEEP ? 0 : 500
+      return step?.looked_at === SWEEP ? SWEEP_PAUSE_MS : 500
     },
   }
 }

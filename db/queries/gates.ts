@@ -15,9 +15,11 @@ const HANDLED = `
       where status <> 'offline'
     )`
 
+/** Sets that are made once, and no look at the pauses for each job: a million of them may have to be asked. */
 const CLOSED = `(
         r.type not in (select type from handled)
-        or exists (select from pauses p where p.org_id = r.org_id and (p.type is null or p.type = r.type))
+        or r.org_id in (select org_id from pauses where type is null)
+        or (r.org_id, r.type) in (select org_id, type from pauses where type is not null)
       )`
 
 /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
