@@ -1,6 +1,7 @@
 import { JOBS_READY } from '../db/channels.ts'
 import { describeGates, parkJobs, unparkJobs } from '../db/queries/gates.ts'
 import { notify } from '../db/queries/notifications.ts'
+import { lookOut, type Outlook } from '../db/queries/outlook.ts'
 import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
 import { reserveCapacity } from '../db/queries/reservations.ts'
 import { deleteExpiredEvents, deleteExpiredJobs } from '../db/queries/retention.ts'
@@ -26,34 +27,60 @@ const SILENT_SECONDS = 10
 /** A big job that would be next waits this long for room before a worker keeps it free. */
 const RESERVE_AFTER_SECONDS = 5
 
-export const createDuties = (options: DutyOptions): Duty[] => [
-  wakeDue(options),
-  watchLeases(options),
-  watchWorkers(options),
-  keepGates(options),
-  reserve(options),
-  rescore(options),
-  estimate(options),
-  expire(options),
-]
+/** Duties that ask at about the same time share an answer. */
+const OUTLOOK_MS = 150
+
+export const createDuties = (options: DutyOptions): Duty[] => {
+  const look = createOutlook(options.run)
+  return [
+    wakeDue(options, look),
+    watchLeases(options, look),
+    watchWorkers(options),
+    keepGates(options),
+    reserve(options, look),
+    rescore(options, look),
+    estimate(options),
+    expire(options),
+  ]
+}
+
+type Look = () => Promise<Outlook>
+
+const createOutlook = (run: Run): Look => {
+  let latest: Promise<Outlook> | undefined
+  let askedAtMs = 0
+  const ask = async (): Promise<Outlook> => {
+    const [outlook] = await run(lookOut())
+    if (!outlook) throw new Error('The outlook is one row')
+    return outlook
+  }
+  return () => {
+    if (latest && performance.now() - askedAtMs < OUTLOOK_MS) return latest
+    askedAtMs = performance.now()
+    latest = ask()
+    return latest
+  }
+}
 
 const announce = async (run: Run, rows: readonly { type: string | null }[]): Promise<void> => {
   const types = [...new Set(rows.flatMap(({ type }) => type ?? []))]
   if (types.length > 0) await run(notify(JOBS_READY, types))
 }
 
-const wakeDue = ({ run }: DutyOptions): Duty => ({
+const wakeDue = ({ run }: DutyOptions, look: Look): Duty => ({
   name: 'waking of due jobs',
   step: async (term) => {
+    if (!(await look()).due) return 200
     const woken = await run(wakeDueJobs(term, BATCH))
     await announce(run, woken)
     return woken.length === BATCH ? 0 : 200
   },
 })
 
-const watchLeases = ({ run, logger }: DutyOptions): Duty => ({
+const watchLeases = ({ run, logger }: DutyOptions, look: Look): Duty => ({
   name: 'watchdog',
   step: async (term) => {
+    if (!(await look()).expired) return 500
     const reclaimed = await run(reclaimExpiredLeases(term, BATCH))
     await announce(run, reclaimed)
     for (const { job_id, worker_id, state } of reclaimed) {
@@ -118,9 +145,10 @@ const keepGates = ({ run }: DutyOptions): Duty => {
   }
 }
 
-const reserve = ({ run, logger }: DutyOptions): Duty => ({
+const reserve = ({ run, logger }: DutyOptions, look: Look): Duty => ({
   name: 'reservations',
   step: async (term) => {
+    if (!(await look()).big) return SECOND
     const [reservation] = await run(reserveCapacity(term, RESERVE_AFTER_SECONDS))
     if (reservation) logger.info('capacity reserved', reservation)
     return reservation ? 0 : SECOND
@@ -128,7 +156,7 @@ const reserve = ({ run, logger }: DutyOptions): Duty => ({
 })
 
 /** When a stream's estimate has moved, its queued jobs move with it. */
-const rescore = ({ run }: DutyOptions): Duty => {
+const rescore = ({ run }: DutyOptions, look: Look): Duty => {
   let streamIds: string[] = []
   let afterKey = '0'
 
@@ -136,6 +164,7 @@ const rescore = ({ run }: DutyOptions): Duty => {
     name: 're-scoring',
     step: async (term) => {
       if (streamIds.length === 0) {
+        if (!(await look()).moved) return SECOND
         streamIds = (await run(takeMovedStreams(term))).map(({ id }) => id)
         afterKey = '0'
         if (streamIds.length === 0) return SECOND

@@ -2,7 +2,7 @@ import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 
-const BIG = `(cpu_units > 1 or memory_mb > 64)`
+export const BIG = `(cpu_units > 1 or memory_mb > 64)`
 
 const CAN_HOLD = `r.type = any (h.types) and r.cpu_units <= h.cpu_units and r.memory_mb <= h.memory_mb`
 

@@ -18,6 +18,7 @@ import { getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
+import { lookOut } from '../../db/queries/outlook.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import { rotateRefreshToken, startRefreshFamily } from '../../db/queries/refresh-tokens.ts'
@@ -183,6 +184,7 @@ const playEveryExchange = async (play: Run): Promise<void> => {
 const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   const [begun] = await play(beginTerm('w'))
   const term = begun?.term ?? ''
+  await play(lookOut())
   await play(wakeDueJobs(term, 10))
   // Handed a retried job, with its checkpoint and a waiting child, and one that fails with its worker.
   await exchange(play, { workerId: 'w', claim: { limit: 2 } })

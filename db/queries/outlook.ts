@@ -1,0 +1,28 @@
+import type { Query } from '../query.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
+import { BIG } from './reservations.ts'
+
+/** What there is to do for the leader. */
+export type Outlook = {
+  /** Jobs whose time has come. */
+  due: boolean
+  /** Leases that were not renewed. */
+  expired: boolean
+  /** Streams whose estimate has moved. */
+  moved: boolean
+  /** Jobs that may need a reservation, or reservations that may not be needed any more. */
+  big: boolean
+}
+
+/** One look for all duties: most of the time there is nothing to do, and to try each of them takes several times as long. */
+export const lookOut = (): Query<Outlook> => ({
+  name: 'look-out',
+  text: `
+    select
+      exists (select from waiting_jobs where wake_at <= now()) as due,
+      exists (select from leases where expires_at <= now()) as expired,
+      exists (select from streams where moved) as moved,
+      exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE})
+        or exists (select from reservations) as big`,
+  values: [],
+})
