@@ -1,6 +1,5 @@
 import { JOBS_READY } from '../channels.ts'
-
-const ACCEPTED = `(submission in (select submission from refusal)) is not true`
+import { ACCEPTED, BLOCKED, BLOCKED_IDS, DEPENDENCIES, IS_BLOCKED } from './submission-dependencies.ts'
 
 const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
 
@@ -53,60 +52,6 @@ const REQUEST = `
       ) t on true
     )`
 
-/** Who depends on whom, what stands in the way of each dependent, and what makes a submission impossible. */
-const DEPENDENCIES = `
-    dependency as materialized (
-      select
-        r.submission, r.org_id, r.on_parent_failure, ($8::uuid[])[n] as child_id, ($9::uuid[])[n] as parent_id,
-        ($11::boolean[])[n] as inside
-      from generate_series(1, cardinality($8::uuid[])) as n
-      join request r on r.number = ($10::integer[])[n]
-    ),
-    parent as materialized (
-      select o.org_id, p.job_id, p.state
-      from (
-        select org_id, array_agg(distinct parent_id) as parent_ids
-        from dependency
-        where not inside
-        group by org_id
-      ) o
-      cross join lateral lock_parents(o.org_id, o.parent_ids) p
-    ),
-    refusal as materialized (
-      select
-        d.submission, d.child_id, d.parent_id,
-        case when p.state is null then 'unknown_parent' else 'failed_parent' end as refusal
-      from dependency d
-      join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
-      where not d.inside
-        and (p.state is null or (p.state in ('failed', 'cancelled') and d.on_parent_failure = 'fail'))
-    ),
-    obstacle as materialized (
-      select d.child_id, count(*)::integer as remaining
-      from dependency d
-      left join parent p on p.org_id = d.org_id and p.job_id = d.parent_id
-      where d.inside or p.state <> 'completed'
-      group by d.child_id
-    )`
-
-const BLOCKED = `
-    edge as (
-      insert into job_dependencies (parent_id, child_id, org_id)
-      select parent_id, child_id, org_id
-      from dependency
-      where ${ACCEPTED}
-    ),
-    blocked as (
-      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
-      select j.id, j.org_id, o.remaining, j.on_parent_failure
-      from job j
-      join obstacle o on o.child_id = j.id
-    )`
-
-const IS_BLOCKED = `id in (select child_id from obstacle)`
-
-const BLOCKED_IDS = `case when number = (select min(number) from kind) then array(select child_id from obstacle) end`
-
 type Shape = {
   /** Some job depends on others. */
   dependent: boolean
@@ -114,42 +59,24 @@ type Shape = {
   delayed: boolean
   /** There is only one kind. */
   alike: boolean
+  /** Its stream exists; should it not, nothing is stored and nothing answered. */
+  known: boolean
 }
 
 const compose = (shape: Shape): string => {
-  const { dependent, delayed, alike } = shape
+  const { dependent, delayed, alike, known } = shape
   const atRisk = `start_by < ${delayed ? 'greatest(now(), run_at)' : 'now()'}`
   return `
-    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}
-    -- On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made.
-    new_stream as (
-      insert into streams as s (org_id, type, name)
-      select distinct org_id, type, name
-      from request
-      where stream_id is null${dependent ? `\n        and ${ACCEPTED}` : ''}
-      order by org_id, type, name
-      on conflict on constraint streams_identity do update
-      set name = excluded.name
-      returning s.id, s.org_id, s.type, s.name
-    ),
-    new_streams as materialized (
-      select jsonb_object_agg(${STREAM_IDENTITY}, id) as ids
-      from new_stream
-    ),
+    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${known ? '' : newStreams(dependent)}
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
         rank_slope, source,
-        coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id,
+        ${known ? 'stream_id' : STREAM_ID},
         exp(log) as predicted_ms,
         exp(log + $6::double precision * spread) as predicted_p90_ms
-      from request${
-        dependent
-          ? `
-      where ${ACCEPTED}`
-          : ''
-      }
+      from request${where([dependent && ACCEPTED, known && 'stream_id is not null'])}
     ),
     job as (
       insert into jobs (
@@ -175,14 +102,14 @@ const compose = (shape: Shape): string => {
     event as (
       insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
       select
-        org_id, array_agg(id), ${statesOf(shape)}, '{0}',
+        ${alike ? '(array_agg(org_id))[1]' : 'org_id'}, array_agg(id), ${statesOf(shape)}, '{0}',
         case
           when bool_or(${atRisk}) then array_agg(case when ${atRisk} then 'deadline_at_risk' end)
           else '{}'
         end,
         '{}'
       from job
-      group by org_id
+      ${alike ? 'having count(*) > 0' : 'group by org_id'}
     )
     select
       number::integer as kind, submission,
@@ -201,6 +128,24 @@ const compose = (shape: Shape): string => {
         : ''
     }`
 }
+
+/** On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made. */
+const newStreams = (dependent: boolean): string => `
+    new_stream as (
+      insert into streams as s (org_id, type, name)
+      select distinct org_id, type, name
+      from request${where(['stream_id is null', dependent && ACCEPTED])}
+      order by org_id, type, name
+      on conflict on constraint streams_identity do update
+      set name = excluded.name
+      returning s.id, s.org_id, s.type, s.name
+    ),
+    new_streams as materialized (
+      select jsonb_object_agg(${STREAM_IDENTITY}, id) as ids
+      from new_stream
+    ),`
+
+const STREAM_ID = `coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id`
 
 const RANK = `rank_base + rank_slope * ln(predicted_ms)`
 const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
@@ -249,10 +194,17 @@ const texts = new Map<string, { name: string; text: string }>()
 
 /** What no job of a submission needs is left out of the text. */
 export const submissionText = (shape: Shape): { name: string; text: string } => {
-  const { dependent, delayed, alike } = shape
-  const parts = ['submit', dependent && 'dependent', delayed && 'delayed', alike && 'alike', 'jobs']
+  const { dependent, delayed, alike, known } = shape
+  const parts = [
+    'submit',
+    known && 'known',
+    dependent && 'dependent',
+    delayed && 'delayed',
+    alike && 'alike',
+    'jobs',
+  ]
   const name = parts.filter(Boolean).join('-')
-  const known = texts.get(name) ?? { name, text: compose(shape) }
-  texts.set(name, known)
-  return known
+  const made = texts.get(name) ?? { name, text: compose(shape) }
+  texts.set(name, made)
+  return made
 }

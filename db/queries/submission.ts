@@ -76,8 +76,13 @@ type AnswerRow =
  *
  * Jobs that are submitted together are mostly alike but for their ids and payloads. So what they have in common is
  * sent, looked up and answered once, as a kind; `readSubmitted` puts the answer together.
+ *
+ * `known`: their stream exists. If it does not after all, jobs of one kind are neither stored nor answered.
  */
-export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
+export const submitJobs = (
+  submissions: readonly Submission[],
+  options: { known?: boolean } = {},
+): Query<AnswerRow> => {
   const { kinds, jobs, edges } = toKinds(submissions)
   const dependent = edges.length > 0
   const delayed = jobs.some(({ job }) => job.run_at !== null)
@@ -99,7 +104,8 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
       arrayOf(edges.map(({ inside }) => inside)),
     )
   }
-  return { ...submissionText({ dependent, delayed, alike }), values }
+  const known = alike && options.known === true
+  return { ...submissionText({ dependent, delayed, alike, known }), values }
 }
 
 /** The rows of each submission's jobs, in their order, and those of its refusal. */

@@ -41,6 +41,8 @@ type Entry = {
 
 const MAX_JOBS = 500
 const MAX_BYTES = 1024 * 1024
+/** Remembered as existing. */
+const MAX_STREAMS = 10_000
 
 /** The edge gives a statement 15 s. */
 const PATIENCE = { turnMs: 5_000, answerMs: 20_000 }
@@ -55,6 +57,7 @@ export const createSubmitter = (options: {
 }): Submitter => {
   const { run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
   const announcer = createAnnouncer((types) => run(notify(JOBS_READY, types)), onError)
+  const streams = new Set<string>()
   let waiting: Entry[] = []
   let busy = 0
 
@@ -99,8 +102,23 @@ export const createSubmitter = (options: {
     return group
   }
 
-  const send = async (submissions: Submission[]): Promise<SubmissionRow[]> =>
-    readSubmitted(submissions, await run(submitJobs(submissions)))
+  /** A lone job of a stream that was seen before is sent without what it takes to make one. */
+  const send = async (submissions: Submission[]): Promise<SubmissionRow[]> => {
+    const stream = streamOfLoneJob(submissions)
+    if (stream !== undefined && streams.has(stream)) {
+      const rows = readSubmitted(submissions, await run(submitJobs(submissions, { known: true })))
+      if (rows.length > 0) return rows
+      streams.delete(stream)
+    }
+    const rows = readSubmitted(submissions, await run(submitJobs(submissions)))
+    if (stream !== undefined && rows.some(({ id }) => id !== null)) remember(stream)
+    return rows
+  }
+
+  const remember = (stream: string): void => {
+    if (streams.size === MAX_STREAMS) streams.clear()
+    streams.add(stream)
+  }
 
   /** What Postgres refuses is halved until the one that it refuses stands alone: it takes no other with it. */
   const commit = async (group: readonly Entry[], hold: Hold): Promise<void> => {
@@ -146,6 +164,12 @@ export const createSubmitter = (options: {
  */
 const othersMayJoin = async (): Promise<void> => {
   for (let round = 0; round < 64; round++) await undefined
+}
+
+const streamOfLoneJob = ([only, ...others]: readonly Submission[]): string | undefined => {
+  const [job, ...rest] = only?.jobs ?? []
+  if (!only || !job || others.length > 0 || rest.length > 0) return undefined
+  return `${only.orgId} ${job.type} ${job.name}`
 }
 
 const newEntry = (submission: Submission): Entry => {

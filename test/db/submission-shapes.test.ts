@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { type NewJob, type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
+import { type NewJob, readSubmitted, type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   clearJobs,
@@ -53,6 +53,7 @@ const SHAPES: { name: string; jobs: NewJob[]; states: string[] }[] = [
 for (const { name, jobs, states } of SHAPES) {
   test(`${name} stores each job once, in the order given`, async () => {
     const submissions = [{ ...tenant, jobs }]
+    assert.equal(submitJobs(submissions, { known: true }).name.replace('known-', ''), name)
     assert.equal(submitJobs(submissions).name, name)
     const rows = (await submitAll(database.run, submissions)) as SubmittedJob[]
     assert.deepEqual(
@@ -81,6 +82,30 @@ for (const { name, jobs, states } of SHAPES) {
       ready.map(({ job_id }) => job_id),
       expected,
     )
+  })
+}
+
+for (const run_at of [null, LATER]) {
+  test(`a job whose stream is said to be known is stored if it is${run_at ? ', also a delayed one' : ''}`, async () => {
+    const submit = async (job: NewJob, known: boolean) => {
+      const submissions = [{ ...tenant, jobs: [job] }]
+      return readSubmitted(submissions, await database.run(submitJobs(submissions, { known })))
+    }
+    const [first, second] = [newJob({ run_at }), newJob({ run_at })]
+    assert.deepEqual(await submit(first, true), [])
+    assert.deepEqual(await database.sql('select from jobs'), [])
+    const [made] = await submit(first, false)
+    const [again] = await submit(second, true)
+    assert.ok(made?.id === first.id && again?.id === second.id)
+    assert.deepEqual(
+      { ...again, id: null, created_at: null, announced: null },
+      { ...made, id: null, created_at: null, announced: null },
+    )
+    const { eventsOf, statuses } = watchJobs(database.sql)
+    assert.deepEqual(await eventsOf(second.id), await eventsOf(first.id))
+    const status = run_at ? 'pending' : 'ready'
+    assert.deepEqual(await statuses([first.id, second.id]), [status, status])
+    assert.deepEqual(await database.sql('select count(*)::int from streams'), [{ count: 1 }])
   })
 }
 

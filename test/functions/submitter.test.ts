@@ -182,3 +182,36 @@ test('workers are told of types that became ready, once for many', async () => {
   assert.ok(!heard.includes('later'))
   await listener.end()
 })
+
+test('a lone job of a stream seen before is sent as such, and stored even if the stream is gone', async () => {
+  const names: string[] = []
+  const run: Run = (query) => {
+    if (isSubmission(query)) names.push(query.name)
+    return database.run(query)
+  }
+  const { submit } = createSubmitter({ run })
+  const jobs = [1, 2, 3].map(() => newJob({ name: 'repeated' }))
+  const submitNth = async (n: number) => {
+    const [row] = await submit(submission(jobs[n] ?? newJob()))
+    assert.equal(row?.id, jobs[n]?.id)
+  }
+  await submitNth(0)
+  await submitNth(1)
+  await database.sql(`delete from streams where name = 'repeated'`)
+  await submitNth(2)
+  assert.deepEqual(names, [
+    'submit-alike-jobs',
+    'submit-known-alike-jobs',
+    'submit-known-alike-jobs',
+    'submit-alike-jobs',
+  ])
+  assert.ok((await Promise.all(jobs.map(isStored))).every(Boolean))
+})
+
+test('who is not a member is refused, whatever is known of the stream', async () => {
+  const { submit } = createSubmitter({ run: database.run })
+  const job = () => newJob({ name: 'guarded' })
+  assert.equal((await submit(submission(job()))).length, 1)
+  const stranger = { ...submission(job()), userId: crypto.randomUUID() }
+  assert.deepEqual(await submit(stranger), [])
+})
