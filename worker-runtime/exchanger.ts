@@ -83,8 +83,7 @@ export const createExchanger = (options: {
       return IDLE_POLL_MS
     }
     try {
-      if (group.length > 0) await options.beforeEnds().catch(blameNoOutcome)
-      const ended = await options.decide(group)
+      const ended = group.length > 0 ? await end(group) : []
       const sentAtMs = performance.now()
       const closed = jobs.leasesClosedBy(group)
       const leaseJobs = doubtful ? null : jobs.leaseJobsOf(group)
@@ -93,6 +92,11 @@ export const createExchanger = (options: {
     } catch (error) {
       return putBack(group, error as Error)
     }
+  }
+
+  const end = async (group: readonly HeldJob[]): Promise<EndedAttempt[]> => {
+    await options.beforeEnds().catch(blameNoOutcome)
+    return options.decide(group)
   }
 
   const send = (exchange: {

@@ -16,11 +16,11 @@ export const answer = ({ order, sized, ends }: ExchangeShape): string => {
         'token', (select token from leased)::text,
         'jobs', (${JOBS}),
         'job_ids', case when ${differing} then job_ids end,${sized ? SIZES : ''}
-        'attempts', ${shortened('attempts', 'some_repeated')},
-        'lanes', ${shortened('lanes', 'of_several_lanes')},
+        'attempts', ${shortened('attempts', 'some_special')},
+        'lanes', ${shortened('lanes', 'of_several_lanes or some_special')},
         'keys', case when ${differing} then keys else array[lowest_key] end,
         'stream_ids', ${shortened('stream_ids', 'of_several_streams')},
-        'started', ${shortened('started_ats', 'some_suspect')},
+        'started', ${shortened('started_ats', 'some_special')},
         'predicted_ms', predicted_ms,
         'streams', (
           select json_object_agg(id, json_build_array(org_id, type, name))
@@ -44,7 +44,7 @@ export const answer = ({ order, sized, ends }: ExchangeShape): string => {
     from summary`
 }
 
-const DIFFERING = 'of_several_streams or of_several_lanes or some_repeated or some_suspect'
+const DIFFERING = 'of_several_streams or of_several_lanes or some_special'
 
 const shortened = (list: string, differs: string): string =>
   `case when ${differs} then ${list} else ${list}[1:1] end`

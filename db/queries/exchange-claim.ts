@@ -136,7 +136,7 @@ const TOKEN = `(extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | ne
  * snapshot and the lock is not found there; it stays ready.
  *
  * One pass over the claimed jobs makes every list that the lease and the answer need, and tells which of them say the
- * same of each job.
+ * same of each job. Special is what was tried before, may have killed its worker, or is urgent.
  */
 export const leaseClaimed = ({ sized }: ExchangeShape): string => `
     taken as (
@@ -147,7 +147,6 @@ export const leaseClaimed = ({ sized }: ExchangeShape): string => `
     ),
     summary as materialized (
       select
-        count(*) as jobs,
         array_agg(job_id) as job_ids,
         array_agg(org_id) as org_ids,
         array_agg(stream_id) as stream_ids,
@@ -158,9 +157,8 @@ export const leaseClaimed = ({ sized }: ExchangeShape): string => `
         array_agg(case when :starts! or suspect then now() end) as started_ats,${sized ? SIZES : ''}
         sum(predicted_ms) as predicted_ms,
         min(stream_id) < max(stream_id) as of_several_streams,
-        min(lane) < max(lane) or bool_or(start_by <= now()) is true as of_several_lanes,
-        max(attempts) > 0 as some_repeated,
-        bool_or(suspect) as some_suspect
+        min(lane) < max(lane) as of_several_lanes,
+        bool_or(attempts > 0 or suspect or (start_by <= now()) is true) as some_special
       from taken
     ),
     leased as (
@@ -168,14 +166,14 @@ export const leaseClaimed = ({ sized }: ExchangeShape): string => `
       select
         ${TOKEN}, :worker_id!, now() + :lease_seconds! * interval '1 second', job_ids, org_ids, attempts, started_ats
       from summary
-      where jobs > 0
+      where job_ids is not null
       returning token
     ),
     start_event as (
       insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
       select org_id, array_agg(job_id), '{running}', array_agg(attempts + 1), '{}', '{}'
       from taken
-      where (select :starts! or some_suspect from summary)
+      where (select :starts! or some_special from summary)
         and (:starts! or suspect)
       group by org_id
     )`
