@@ -53,3 +53,5 @@ export const BLOCKED = `
 export const IS_BLOCKED = `id in (select child_id from obstacle)`
 
 export const BLOCKED_IDS = `case when number = (select min(number) from kind) then array(select child_id from obstacle) end`
+
+export const NO_REFUSAL = `null::uuid as child_id, null::uuid as parent_id, null as refusal`

@@ -1,5 +1,12 @@
 import { JOBS_READY } from '../channels.ts'
-import { ACCEPTED, BLOCKED, BLOCKED_IDS, DEPENDENCIES, IS_BLOCKED } from './submission-dependencies.ts'
+import {
+  ACCEPTED,
+  BLOCKED,
+  BLOCKED_IDS,
+  DEPENDENCIES,
+  IS_BLOCKED,
+  NO_REFUSAL,
+} from './submission-dependencies.ts'
 
 const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
 
@@ -59,24 +66,22 @@ type Shape = {
   delayed: boolean
   /** There is only one kind. */
   alike: boolean
-  /** Its stream exists; should it not, nothing is stored and nothing answered. */
-  known: boolean
 }
 
 const compose = (shape: Shape): string => {
-  const { dependent, delayed, alike, known } = shape
+  const { dependent, delayed, alike } = shape
   const atRisk = `start_by < ${delayed ? 'greatest(now(), run_at)' : 'now()'}`
   return `
-    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${known ? '' : newStreams(dependent)}
+    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${newStreams(dependent)}
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
         rank_slope, source,
-        ${known ? 'stream_id' : STREAM_ID},
+        ${STREAM_ID},
         exp(log) as predicted_ms,
         exp(log + $6::double precision * spread) as predicted_p90_ms
-      from request${where([dependent && ACCEPTED, known && 'stream_id is not null'])}
+      from request${where([dependent && ACCEPTED])}
     ),
     job as (
       insert into jobs (
@@ -117,8 +122,7 @@ const compose = (shape: Shape): string => {
       predicted_ms, predicted_p90_ms, source as prediction_source, null::integer as model_version, ${RANK} as rank,
       coalesce(${START_BY} < greatest(now(), run_at), false) as deadline_at_risk,
       ${ANNOUNCED} as announced,
-      ${dependent ? BLOCKED_IDS : 'null::uuid[]'} as blocked,
-      null::uuid as child_id, null::uuid as parent_id, null as refusal
+      ${dependent ? `${BLOCKED_IDS} as blocked, ${NO_REFUSAL}` : 'null::uuid[] as blocked'}
     from kind${
       dependent
         ? `
@@ -147,8 +151,8 @@ const newStreams = (dependent: boolean): string => `
 
 const STREAM_ID = `coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id`
 
-const RANK = `rank_base + rank_slope * ln(predicted_ms)`
-const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
+export const RANK = `rank_base + rank_slope * ln(predicted_ms)`
+export const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
 
 /** A join may have mixed them up. Ids are made in the order of the jobs. */
 const IN_ORDER = `
@@ -163,7 +167,7 @@ const isReady = ({ dependent, delayed }: Shape) => [
  * If nothing has happened for a moment, workers are told within the transaction, which spares a lone job a round trip;
  * at any other time that would hold up others (`db/channels.ts`). Postgres sends what is said twice only once.
  */
-const ANNOUNCED = `case
+export const ANNOUNCED = `case
         when run_at > now() then false
         when (select at from job_event_groups order by id desc limit 1) > now() - interval '5 milliseconds' then false
         else pg_notify('${JOBS_READY}', type) is not null
@@ -194,15 +198,8 @@ const texts = new Map<string, { name: string; text: string }>()
 
 /** What no job of a submission needs is left out of the text. */
 export const submissionText = (shape: Shape): { name: string; text: string } => {
-  const { dependent, delayed, alike, known } = shape
-  const parts = [
-    'submit',
-    known && 'known',
-    dependent && 'dependent',
-    delayed && 'delayed',
-    alike && 'alike',
-    'jobs',
-  ]
+  const { dependent, delayed, alike } = shape
+  const parts = ['submit', dependent && 'dependent', delayed && 'delayed', alike && 'alike', 'jobs']
   const name = parts.filter(Boolean).join('-')
   const made = texts.get(name) ?? { name, text: compose(shape) }
   texts.set(name, made)

@@ -64,7 +64,7 @@ export type SubmissionRow = SubmittedJob | RefusedSubmission
  * What the statement answers: a row for each kind of job, and one for each dependency that it refuses. The first row
  * has the blocked jobs of all kinds: with them in each, a thousand kinds would answer a million ids.
  */
-type AnswerRow =
+export type AnswerRow =
   | (Omit<SubmittedJob, 'id'> & { kind: number; blocked: string[] | null })
   | (Omit<RefusedSubmission, 'id'> & { kind: null })
 
@@ -76,13 +76,8 @@ type AnswerRow =
  *
  * Jobs that are submitted together are mostly alike but for their ids and payloads. So what they have in common is
  * sent, looked up and answered once, as a kind; `readSubmitted` puts the answer together.
- *
- * `known`: their stream exists. If it does not after all, jobs of one kind are neither stored nor answered.
  */
-export const submitJobs = (
-  submissions: readonly Submission[],
-  options: { known?: boolean } = {},
-): Query<AnswerRow> => {
+export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
   const { kinds, jobs, edges } = toKinds(submissions)
   const dependent = edges.length > 0
   const delayed = jobs.some(({ job }) => job.run_at !== null)
@@ -104,8 +99,7 @@ export const submitJobs = (
       arrayOf(edges.map(({ inside }) => inside)),
     )
   }
-  const known = alike && options.known === true
-  return { ...submissionText({ dependent, delayed, alike, known }), values }
+  return { ...submissionText({ dependent, delayed, alike }), values }
 }
 
 /** The rows of each submission's jobs, in their order, and those of its refusal. */

@@ -11,6 +11,7 @@
  * does. Should the runtime end one all the same, the others lose patience and help themselves.
  */
 import { JOBS_READY } from '../../db/channels.ts'
+import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import {
   findSubmitted,
@@ -102,16 +103,16 @@ export const createSubmitter = (options: {
     return group
   }
 
-  /** A lone job of a stream that was seen before is sent without what it takes to make one. */
+  /** A lone job of a stream that was seen before goes the short way. */
   const send = async (submissions: Submission[]): Promise<SubmissionRow[]> => {
-    const stream = streamOfLoneJob(submissions)
-    if (stream !== undefined && streams.has(stream)) {
-      const rows = readSubmitted(submissions, await run(submitJobs(submissions, { known: true })))
+    const lone = findLoneJob(submissions)
+    if (lone && streams.has(lone.stream)) {
+      const rows = readSubmitted(submissions, await run(submitLoneJob(lone.orgId, lone.userId, lone.job)))
       if (rows.length > 0) return rows
-      streams.delete(stream)
+      streams.delete(lone.stream)
     }
     const rows = readSubmitted(submissions, await run(submitJobs(submissions)))
-    if (stream !== undefined && rows.some(({ id }) => id !== null)) remember(stream)
+    if (lone && rows.some(({ id }) => id !== null)) remember(lone.stream)
     return rows
   }
 
@@ -166,10 +167,13 @@ const othersMayJoin = async (): Promise<void> => {
   for (let round = 0; round < 64; round++) await undefined
 }
 
-const streamOfLoneJob = ([only, ...others]: readonly Submission[]): string | undefined => {
-  const [job, ...rest] = only?.jobs ?? []
-  if (!only || !job || others.length > 0 || rest.length > 0) return undefined
-  return `${only.orgId} ${job.type} ${job.name}`
+const findLoneJob = (submissions: readonly Submission[]) => {
+  const [only] = submissions
+  const [job] = only?.jobs ?? []
+  if (!only || !job || submissions.length > 1 || only.jobs.length > 1 || job.depends_on.length > 0)
+    return undefined
+  const { orgId, userId } = only
+  return { orgId, userId, job, stream: `${orgId} ${job.type} ${job.name}` }
 }
 
 const newEntry = (submission: Submission): Entry => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { type NewJob, readSubmitted, type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -53,7 +54,6 @@ const SHAPES: { name: string; jobs: NewJob[]; states: string[] }[] = [
 for (const { name, jobs, states } of SHAPES) {
   test(`${name} stores each job once, in the order given`, async () => {
     const submissions = [{ ...tenant, jobs }]
-    assert.equal(submitJobs(submissions, { known: true }).name.replace('known-', ''), name)
     assert.equal(submitJobs(submissions).name, name)
     const rows = (await submitAll(database.run, submissions)) as SubmittedJob[]
     assert.deepEqual(
@@ -85,29 +85,47 @@ for (const { name, jobs, states } of SHAPES) {
   })
 }
 
-for (const run_at of [null, LATER]) {
-  test(`a job whose stream is said to be known is stored if it is${run_at ? ', also a delayed one' : ''}`, async () => {
-    const submit = async (job: NewJob, known: boolean) => {
-      const submissions = [{ ...tenant, jobs: [job] }]
-      return readSubmitted(submissions, await database.run(submitJobs(submissions, { known })))
-    }
-    const [first, second] = [newJob({ run_at }), newJob({ run_at })]
-    assert.deepEqual(await submit(first, true), [])
+const SPECIAL = { tags: ['a,b', 'c'], timeout_seconds: 9, priority: 'high', payload: { n: 1 } } as const
+const LONE: Partial<NewJob>[] = [
+  {},
+  { run_at: LATER },
+  { deadline: '2020-01-01T00:00:00Z' },
+  { ...SPECIAL, tags: [...SPECIAL.tags] },
+]
+
+for (const overrides of LONE) {
+  const what = Object.keys(overrides).join(', ') || 'nothing special'
+  test(`a lone job of a stream that exists becomes what it would be among many: ${what}`, async () => {
+    const submitAlone = async (job: NewJob) =>
+      readSubmitted(
+        [{ ...tenant, jobs: [job] }],
+        await database.run(submitLoneJob(tenant.orgId, tenant.userId, job)),
+      )
+    const [one, other] = [newJob(overrides), newJob(overrides)]
+    assert.deepEqual(await submitAlone(one), [], 'the stream does not exist yet')
     assert.deepEqual(await database.sql('select from jobs'), [])
-    const [made] = await submit(first, false)
-    const [again] = await submit(second, true)
-    assert.ok(made?.id === first.id && again?.id === second.id)
-    assert.deepEqual(
-      { ...again, id: null, created_at: null, announced: null },
-      { ...made, id: null, created_at: null, announced: null },
+    const [among] = await submitAll(database.run, [{ ...tenant, jobs: [one] }])
+    const [alone] = await submitAlone(other)
+    assert.ok(among?.id === one.id && alone?.id === other.id)
+    const its = { id: null, created_at: null, announced: null }
+    assert.deepEqual({ ...alone, ...its }, { ...among, ...its })
+    const { eventsOf, look } = watchJobs(database.sql)
+    assert.deepEqual(await eventsOf(other.id), await eventsOf(one.id))
+    assert.deepEqual({ ...(await look(other.id)), ...its }, { ...(await look(one.id)), ...its })
+    const queued = await database.sql(
+      `select lane, attempts, cpu_units, memory_mb, predicted_ms, start_by, suspect from ready_jobs
+      union all select null, attempts, null, null, null, wake_at, null from waiting_jobs`,
     )
-    const { eventsOf, statuses } = watchJobs(database.sql)
-    assert.deepEqual(await eventsOf(second.id), await eventsOf(first.id))
-    const status = run_at ? 'pending' : 'ready'
-    assert.deepEqual(await statuses([first.id, second.id]), [status, status])
-    assert.deepEqual(await database.sql('select count(*)::int from streams'), [{ count: 1 }])
+    assert.equal(queued.length, 2)
+    assert.deepEqual(queued[0], queued[1])
   })
 }
+
+test('a lone job of someone who is not a member is neither stored nor answered', async () => {
+  await submitAll(database.run, [{ ...tenant, jobs: [newJob()] }])
+  assert.deepEqual(await database.run(submitLoneJob(tenant.orgId, crypto.randomUUID(), newJob())), [])
+  assert.equal((await database.sql('select from jobs')).length, 1)
+})
 
 test('jobs that miss their deadline are named in the events, the others are not', async () => {
   const late = newJob({ deadline: '2020-01-01T00:00:00Z' })
@@ -132,6 +150,9 @@ for (const [field, value] of Object.entries({
 })) {
   test(`the database refuses a job with a wrong ${field}, whatever let it through`, async () => {
     const wrong = { ...newJob(), [field]: value } as NewJob
+    if (field !== 'name') await submitAll(database.run, [{ ...tenant, jobs: [newJob()] }])
+    await assert.rejects(database.run(submitLoneJob(tenant.orgId, tenant.userId, wrong)), { code: '23514' })
+    await clearJobs(database.sql)
     await assert.rejects(submitAll(database.run, [{ ...tenant, jobs: [newJob(), wrong] }]), { code: '23514' })
     assert.deepEqual(await database.sql('select from jobs'), [])
   })

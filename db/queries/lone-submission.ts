@@ -1,0 +1,106 @@
+import type { Query } from '../query.ts'
+import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
+import type { AnswerRow, NewJob } from './submission.ts'
+import { ANNOUNCED, RANK, START_BY } from './submission-text.ts'
+
+/**
+ * Commits one job of a stream that exists, and without dependencies: what most submissions to a quiet system are. It
+ * does the same as `submitJobs` without what it takes for many. If the stream does not exist after all, or the user is
+ * not a member, nothing is stored and nothing answered.
+ */
+export const submitLoneJob = (orgId: string, userId: string, job: NewJob): Query<AnswerRow> => ({
+  ...(job.run_at === null ? READY : DELAYED),
+  values: [
+    orgId,
+    userId,
+    job.id,
+    job.type,
+    job.name,
+    JSON.stringify(job.payload),
+    job.priority,
+    job.tags,
+    job.timeout_seconds,
+    job.max_attempts,
+    job.initial_delay_seconds,
+    job.backoff_multiplier,
+    job.cpu_units,
+    job.memory_mb,
+    job.deadline,
+    job.on_parent_failure,
+    job.rank_base,
+    job.rank_slope,
+    DEFAULT_ESTIMATE.meanLog,
+    DEFAULT_ESTIMATE.deviationLog,
+    P90_DEVIATIONS,
+    job.run_at,
+  ],
+})
+
+/** The stream and the estimate to go by, if the user is a member. */
+const STREAM = `
+        select
+          s.id as stream_id,
+          coalesce(s.mean_log, t.mean_log, $19::double precision) as log,
+          coalesce(s.deviation_log, t.deviation_log, $20::double precision) as spread,
+          case when s.mean_log is not null then 'stream' when t.type = s.type then 'type' else 'default' end as source
+        from streams s
+        left join lateral (
+          select type, mean_log, deviation_log
+          from type_estimates
+          where type = any (array[s.type, ''])
+            and s.mean_log is null
+          order by type desc
+          limit 1
+        ) t on true
+        where s.org_id = $1::uuid
+          and s.type = $4::text
+          and s.name = $5::job_name
+          and exists (select from memberships where org_id = $1::uuid and user_id = $2::uuid)`
+
+const loneText = (delayed: boolean): string => `
+    with job as (
+      insert into jobs (
+        org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
+        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
+        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
+      )
+      select
+        $1::uuid, $3::uuid, $2::uuid, stream_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
+        $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,
+        $14::unsigned_integer, $22::timestamptz, $15::timestamptz, $16::parent_failure_rule, exp(log),
+        exp(log + $21::double precision * spread), source, $17::double precision, $18::real
+      from (${STREAM}
+      ) stream
+      returning
+        org_id, id, stream_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
+        created_at, ${RANK} as rank, ${START_BY} as start_by,
+        (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
+    ),${delayed ? PENDING : ''}
+    ready as (
+      insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+      select org_id, id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
+      from job${delayed ? "\n      where status = 'ready'" : ''}
+    ),
+    event as (
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select org_id, array[id], array[status], '{0}', case when ${AT_RISK} then '{deadline_at_risk}' else '{}' end::text[], '{}'
+      from job
+    )
+    select
+      1 as kind, 1 as submission, status, created_at, predicted_ms, predicted_p90_ms, prediction_source,
+      null::integer as model_version, rank, coalesce(${AT_RISK}, false) as deadline_at_risk, ${ANNOUNCED} as announced,
+      null::uuid[] as blocked
+    from job`
+
+const AT_RISK = `start_by < greatest(now(), run_at)`
+
+const PENDING = `
+    pending as (
+      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
+      select id, org_id, status, 0, run_at
+      from job
+      where status = 'pending'
+    ),`
+
+const READY = { name: 'submit-lone-job', text: loneText(false) }
+const DELAYED = { name: 'submit-lone-delayed-job', text: loneText(true) }
