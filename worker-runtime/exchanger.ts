@@ -5,6 +5,7 @@ import {
   type ExchangeRow,
   readExchange,
 } from '../db/queries/exchange-news.ts'
+import { claimLoneJob, readLoneJob } from '../db/queries/lone-claim.ts'
 import type { Run } from '../db/query.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
 import { isDuplicate, isRefused } from './database.ts'
@@ -83,6 +84,10 @@ export const createExchanger = (options: {
       return IDLE_POLL_MS
     }
     try {
+      if (started.length === 0 && mayClaimLone(group, claim)) {
+        const delayMs = await claimLone(claim)
+        if (delayMs !== undefined) return delayMs
+      }
       const ended = group.length > 0 ? await end(group) : []
       const sentAtMs = performance.now()
       const closed = jobs.leasesClosedBy(group)
@@ -92,6 +97,21 @@ export const createExchanger = (options: {
     } catch (error) {
       return putBack(group, error as Error)
     }
+  }
+
+  const mayClaimLone = (group: readonly HeldJob[], { limit, sized, gated }: Claim): boolean =>
+    group.length === 0 && limit > 0 && sized === null && !gated && jobs.held().length === 0
+
+  /** For a worker without any: a lone job starts sooner by a short statement, and others follow by the long one. */
+  const claimLone = async (claim: Claim): Promise<number | undefined> => {
+    const { workerId } = options
+    const sentAtMs = performance.now()
+    const [row] = await options.runRelaxed(claimLoneJob({ ...claim, workerId, leaseSeconds: LEASE_SECONDS }))
+    if (!row) return undefined
+    const claimed = [readLoneJob(row)]
+    jobs.accept(claimed, sentAtMs)
+    options.onExchanged({ claim, claimed, news: { ...NO_NEWS, predicted_ms: row.predicted_ms } })
+    return row.more && !stopping ? 0 : IDLE_POLL_MS
   }
 
   const end = async (group: readonly HeldJob[]): Promise<EndedAttempt[]> => {
@@ -210,6 +230,7 @@ export const createExchanger = (options: {
     for (const order of ['rank', 'age'] as const) {
       await Promise.all([plan(options.runRelaxed, order, []), plan(options.runDurable, order, [NOBODYS])])
       await plan(options.runDurable, order, [{ ...NOBODYS, resultJson: 'true' }])
+      await options.runRelaxed(claimLoneJob({ workerId, leaseSeconds: 0, types: [], order }))
     }
   }
 
@@ -247,6 +268,8 @@ export const createExchanger = (options: {
     },
   }
 }
+
+const NO_NEWS = { floors: {}, big_waiting: false, paused: false }
 
 const NIL = '00000000-0000-0000-0000-000000000000'
 const NOBODYS: Extract<EndedAttempt, { state: 'completed' }> = {

@@ -17,6 +17,7 @@ import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
 import { getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
+import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
 import { lookOut } from '../../db/queries/outlook.ts'
@@ -157,6 +158,9 @@ const playExecution = async ({ play }: Stage): Promise<void> => {
   })
   await play(releaseJobs([third], TEXT))
   await play(getRetryPolicies(claimed))
+  for (const order of ['rank', 'age'] as const) {
+    await play(claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: ['nothing'], order }))
+  }
   await playEveryExchange(play)
 }
 

@@ -1,0 +1,81 @@
+import type { Query } from '../query.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
+import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import { TOKEN } from './exchange-claim.ts'
+import type { ClaimedJob } from './exchange-news.ts'
+import { BIG } from './reservations.ts'
+
+export type LoneClaim = {
+  workerId: string
+  leaseSeconds: number
+  types: readonly string[]
+  order: 'rank' | 'age'
+}
+
+export type LoneRow = Omit<ClaimedJob, 'started' | 'cpu_units' | 'memory_mb'> & {
+  predicted_ms: number
+  /** There are others: worth a claim of many. */
+  more: boolean
+}
+
+/**
+ * Claims the next job for a worker that has none: what an exchange would do first, without what it takes for many. It
+ * takes nothing while anything out of the ordinary waits (a pause, a deadline, a big job): that is for an exchange.
+ */
+export const claimLoneJob = ({ workerId, leaseSeconds, types, order }: LoneClaim): Query<LoneRow> => ({
+  ...TEXTS[order],
+  values: [workerId, leaseSeconds, types],
+})
+
+export const readLoneJob = ({ predicted_ms: _, more: __, ...job }: LoneRow): ClaimedJob => ({
+  ...job,
+  started: true,
+  ...DEFAULT_RESOURCES,
+})
+
+const ORDINARY = `
+        and not (select exists (select from pauses))
+        and not (select exists (select from ready_jobs where start_by is not null and lane < ${FIRST_PARKED_LANE}))
+        and not (select exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE}))`
+
+const loneText = (order: string): string => `
+    with chosen as materialized (
+      select c.ctid as place
+      from ready_jobs c
+      where c.lane < ${FIRST_PARKED_LANE}
+        and c.type = any ($3::text[])${ORDINARY}
+      order by ${order}
+      limit 1
+      for update of c skip locked
+    ),
+    taken as (
+      delete from ready_jobs
+      where ctid = any (array(select place from chosen))
+      returning job_id, org_id, stream_id, type, attempts + 1 as attempt, predicted_ms
+    ),
+    leased as (
+      insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
+      select
+        ${TOKEN}, $1::text, now() + $2::integer * interval '1 second', array[job_id], array[org_id], array[attempt],
+        array[now()]
+      from taken
+      returning token
+    ),
+    event as (
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select org_id, array[job_id], '{running}', array[attempt], '{}', '{}'
+      from taken
+    )
+    select
+      t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds,
+      (select token from leased)::text as token, t.attempt, p.checkpoint, t.predicted_ms,
+      (select count(*) from (select from ready_jobs where lane < ${FIRST_PARKED_LANE} limit 2) queued) > 1 as more
+    from taken t
+    join streams s on s.id = t.stream_id
+    join jobs j on j.org_id = t.org_id and j.id = t.job_id
+    left join job_progress p on p.job_id = t.job_id`
+
+const TEXTS = {
+  rank: { name: 'claim-lone-job-rank', text: loneText('c.lane, c.key') },
+  age: { name: 'claim-lone-job-age', text: loneText('c.key') },
+}
