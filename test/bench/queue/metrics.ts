@@ -21,6 +21,8 @@ export const METRICS = [
   more('long_queue', 'the same with a long queue'),
   more('huge_queue', 'the same with a very long queue'),
   more('huge_finished', 'the same with as many finished'),
+  more('huge_share', 'very long queue / short one beside it', '×'),
+  more('finished_share', 'as many finished / none beside it', '×'),
   more('snapshot', 'old snapshot: last fifth / first fifth', '×'),
   less('server_cpu', 'CPU of the server', 'µs/job'),
   less('node_cpu', 'CPU of the workers', 'µs/job'),
