@@ -25,7 +25,7 @@ export const FULL: Sizes = {
   huge: 1_000_000,
   oneByOne: 500,
   concurrent: 3_000,
-  pickups: 200,
+  pickups: 80,
   httpRequests: 3_000,
 }
 
