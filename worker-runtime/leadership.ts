@@ -65,6 +65,8 @@ export const createLeadership = (options: {
     if (lock?.locked) {
       const [begun] = await ask(session, beginTerm(options.workerId))
       term = begun?.term
+      // All that this session writes from now on is that it is alive, and a moment later it does so again.
+      await session.query(`set synchronous_commit = off`)
       options.logger.info('leads', { worker_id: options.workerId, term })
       return
     }

@@ -61,6 +61,7 @@ export const createWorker = (options: {
   const database = connect(MAX_CONNECTIONS)
   const durable = connect(1, PINNED_PLAN)
   const relaxed = connect(1, { ...PINNED_PLAN, ...RELAXED_COMMIT })
+  const upkeep = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
   const { run } = database
 
   const egress = createGuardedFetch({ allow: config.SMARTQUEUE_HTTP_ALLOW })
@@ -124,7 +125,7 @@ export const createWorker = (options: {
     onError: failed('work sharing'),
   })
   const leaseKeeper = createLeaseKeeper({
-    run,
+    run: upkeep.run,
     held: () =>
       jobs.held().map(({ job: { job_id, token }, claimedAtMs }) => ({ job_id, token, claimedAtMs })),
     onLost: jobs.lose,
@@ -145,7 +146,7 @@ export const createWorker = (options: {
     onError: failed('listener'),
   })
   const heartbeat = createHeartbeat({
-    run,
+    run: upkeep.run,
     workerId: id,
     hostname: hostname(),
     types,
@@ -164,7 +165,7 @@ export const createWorker = (options: {
       logger,
       onError: failed('leader election'),
     }),
-    duties: createDuties({ run, logger, retentionDays: config.SMARTQUEUE_RETENTION_DAYS }),
+    duties: createDuties({ run: upkeep.run, logger, retentionDays: config.SMARTQUEUE_RETENTION_DAYS }),
     onError: (duty, error) => failed(duty)(error),
   })
 
@@ -201,7 +202,8 @@ export const createWorker = (options: {
     if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
     await leaseKeeper.stop()
     await heartbeat.stop()
-    await Promise.all([egress.close(), database.close(), durable.close(), relaxed.close()])
+    const connections = [database, durable, relaxed, upkeep]
+    await Promise.all([egress, ...connections].map((part) => part.close()))
     logger.info('worker stopped', { worker_id: id })
   }
 

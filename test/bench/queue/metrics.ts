@@ -1,3 +1,5 @@
+import { percentile } from '../report.ts'
+
 /** What is measured of each contender: the rows of the first table. */
 export type Metric = {
   readonly key: string
@@ -6,8 +8,10 @@ export type Metric = {
   readonly better: 'more' | 'less'
 }
 
-const more = (key: string, title: string, unit = 'jobs/s') => ({ key, title, unit, better: 'more' }) as const
-const less = (key: string, title: string, unit: string) => ({ key, title, unit, better: 'less' }) as const
+const more = <Key extends string>(key: Key, title: string, unit = 'jobs/s') =>
+  ({ key, title, unit, better: 'more' }) as const
+const less = <Key extends string>(key: Key, title: string, unit: string) =>
+  ({ key, title, unit, better: 'less' }) as const
 
 export const METRICS = [
   more('drain_1', 'drain, 1 worker'),
@@ -33,6 +37,31 @@ export type MetricKey = (typeof METRICS)[number]['key']
 
 /** Of one contender; what does not apply to it is missing. */
 export type Measurements = Partial<Record<MetricKey, number>>
+
+/** What one step has measured. Pickups are times, of which a round makes percentiles. */
+export type Sample = Omit<Measurements, 'pickup_p50' | 'pickup_p99'> & { pickup?: number[] }
+
+/** A round: of what was measured several times the median, of pickups the percentiles of all of them. */
+export const summarise = (samples: readonly Sample[]): Measurements => {
+  const pickups = samples.flatMap(({ pickup }) => pickup ?? [])
+  return {
+    ...medianOf(samples.map(({ pickup, ...measured }) => measured)),
+    ...(pickups.length > 0 && {
+      pickup_p50: percentile(pickups, 0.5),
+      pickup_p99: percentile(pickups, 0.99),
+    }),
+  }
+}
+
+export const medianOf = (all: readonly Measurements[]): Measurements => {
+  const keys = new Set(all.flatMap((one) => Object.keys(one) as MetricKey[]))
+  const median = (key: MetricKey): number =>
+    percentile(
+      all.flatMap((one) => one[key] ?? []),
+      0.5,
+    )
+  return Object.fromEntries([...keys].map((key) => [key, median(key)]))
+}
 
 /** Of each contender, by its key. */
 export type Standings = Readonly<Record<string, Measurements>>

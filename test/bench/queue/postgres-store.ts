@@ -11,7 +11,12 @@ import { treeCpuMs } from './process-cpu.ts'
  * The same for everyone: fsync and synchronous_commit are on, as they are by default. The rest is what any
  * tuning guide sets first, so that neither the buffer cache nor a checkpoint in the middle is what is measured.
  */
-const SETTINGS = { shared_buffers: '512MB', max_wal_size: '8GB', checkpoint_timeout: '30min' }
+const SETTINGS = {
+  shared_buffers: '512MB',
+  min_wal_size: '2GB',
+  max_wal_size: '8GB',
+  checkpoint_timeout: '30min',
+}
 
 const UNUSED_MS = 5_000
 const SESSIONS = `select 1 from pg_stat_activity where datname = $1 and backend_type = 'client backend'`

@@ -1,9 +1,8 @@
-import { percentile } from '../report.ts'
 import type { Arena } from './arena.ts'
 import type { Contender } from './contender.ts'
-import type { Measurements, MetricKey, Standings } from './metrics.ts'
+import { type Measurements, medianOf, type Sample, type Standings, summarise } from './metrics.ts'
 import type { Sizes } from './sizes.ts'
-import { createSteps, pickupOf, type Step } from './steps.ts'
+import { createSteps, type Step } from './steps.ts'
 
 export type Rounds = { medians: Standings; rounds: Record<string, Measurements[]> }
 
@@ -17,39 +16,20 @@ export const runRounds = async (
   options: { sizes: Sizes; say: (line: string) => void },
 ): Promise<Rounds> => {
   const { sizes, say } = options
-  const pickups = new Map<string, number[]>()
-  const rounds: Record<string, Measurements[]> = Object.fromEntries(
-    contenders.map(({ key }) => [key, Array.from({ length: sizes.rounds }, () => ({}))]),
-  )
+  const rounds: Record<string, Measurements[]> = Object.fromEntries(contenders.map(({ key }) => [key, []]))
   for (let round = 0; round < sizes.rounds; round++) {
-    for (const step of createSteps(arena, sizes, pickups)) {
+    const samples = new Map<Contender, Sample[]>(contenders.map((contender) => [contender, []]))
+    for (const step of createSteps(arena, sizes)) {
       for (const contender of contenders) {
-        const measured = await step.run(contender)
-        Object.assign(rounds[contender.key]?.[round] ?? {}, measured)
-        if (Object.keys(measured).length > 0) say(progressLine(step, round, contender, measured))
+        const sample = await step.run(contender)
+        samples.get(contender)?.push(sample)
+        if (Object.keys(sample).length > 0) say(progressLine(step, round, contender, summarise([sample])))
       }
     }
+    for (const [{ key }, ofRound] of samples) rounds[key]?.push(summarise(ofRound))
   }
-  const medians = Object.fromEntries(
-    contenders.map(({ key }) => [
-      key,
-      { ...medianOf(rounds[key] ?? []), ...pickupOf(pickups.get(key) ?? []) },
-    ]),
-  )
+  const medians = Object.fromEntries(contenders.map(({ key }) => [key, medianOf(rounds[key] ?? [])]))
   return { medians, rounds }
-}
-
-const medianOf = (rounds: readonly Measurements[]): Measurements => {
-  const keys = new Set(rounds.flatMap((round) => Object.keys(round) as MetricKey[]))
-  return Object.fromEntries(
-    [...keys].map((key) => [
-      key,
-      percentile(
-        rounds.flatMap((round) => round[key] ?? []),
-        0.5,
-      ),
-    ]),
-  )
 }
 
 const progressLine = (step: Step, round: number, { name }: Contender, measured: Measurements): string => {

@@ -9,8 +9,10 @@ export type Sizes = {
   snapshotCapMs: number
   /** A very long queue, and as many finished jobs. */
   huge: number
+  /** Each three times a round. */
   oneByOne: number
   concurrent: number
+  inBatches: number
   pickups: number
   httpRequests: number
 }
@@ -23,9 +25,10 @@ export const FULL: Sizes = {
   long: 200_000,
   snapshotCapMs: 12_000,
   huge: 1_000_000,
-  oneByOne: 500,
-  concurrent: 3_000,
-  pickups: 80,
+  oneByOne: 200,
+  concurrent: 2_000,
+  inBatches: 60_000,
+  pickups: 200,
   httpRequests: 3_000,
 }
 
@@ -39,6 +42,7 @@ export const QUICK: Sizes = {
   huge: 10_000,
   oneByOne: 50,
   concurrent: 200,
+  inBatches: 2_000,
   pickups: 20,
   httpRequests: 100,
 }

@@ -1,18 +1,16 @@
 import pg from 'pg'
-import { percentile } from '../report.ts'
 import type { Arena } from './arena.ts'
 import type { Contender } from './contender.ts'
 import { type Drain, drain } from './drain.ts'
 import { measureEnqueue } from './enqueue.ts'
-import { type Measurements, SUBJECT } from './metrics.ts'
+import { type Sample, SUBJECT } from './metrics.ts'
 import { pickupTimes } from './pickup.ts'
 import type { Sizes } from './sizes.ts'
 
-/** A step of a round: what it adds to the measurements, or nothing if it does not apply to the contender. */
-export type Step = { name: string; run: (contender: Contender) => Promise<Measurements> }
+/** A step of a round: what it adds to the round's samples, or nothing if it does not apply to the contender. */
+export type Step = { name: string; run: (contender: Contender) => Promise<Sample> }
 
-/** The times of pickups are also collected, by contender: the p99 of all rounds together says more than a median of three. */
-export const createSteps = (arena: Arena, sizes: Sizes, pickups: Map<string, number[]>): Step[] => {
+export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
   const ofShare = (contender: Contender, jobs: number): number => Math.round(jobs * contender.share)
 
   const drainPlain = (contender: Contender, workers: number): Promise<Drain> => {
@@ -48,28 +46,23 @@ export const createSteps = (arena: Arena, sizes: Sizes, pickups: Map<string, num
   const plainBefore = async (contender: Contender): Promise<number | undefined> =>
     contender.key === SUBJECT ? (await drainPlain(contender, 4)).steadyPerSecond : undefined
 
-  /** Several times a round: a disk that is busy for a second must not decide who has the better 99th percentile. */
-  const pickup: Step = {
-    name: 'pickup',
-    run: async (contender) => {
-      const times = await pickupTimes(arena, contender, sizes.pickups)
-      pickups.set(contender.key, [...(pickups.get(contender.key) ?? []), ...times])
-      return pickupOf(times)
+  /** What waits for the disk is done three times a round: one that is busy for a second must not decide. */
+  const waitingForDisk: Step[] = [
+    {
+      name: 'pickup',
+      run: async (contender) => ({ pickup: await pickupTimes(arena, contender, sizes.pickups) }),
     },
-  }
+    { name: 'enqueue', run: (contender) => measureEnqueue(arena, contender, sizes) },
+  ]
 
   return [
-    pickup,
-    {
-      name: 'enqueue',
-      run: (contender) => measureEnqueue(arena, contender, { ...sizes, inBatches: sizes.drain / 2 }),
-    },
+    ...waitingForDisk,
     {
       name: 'drain, 1 worker',
       run: async (contender) => ({ drain_1: (await drainPlain(contender, 1)).jobsPerSecond }),
     },
     { name: 'drain, 4 workers', run: async (contender) => withCosts(await drainPlain(contender, 4)) },
-    pickup,
+    ...waitingForDisk,
     {
       name: 'drain of a long queue',
       run: async (contender) => ({ long_queue: (await drainStart(contender, sizes.long)).steadyPerSecond }),
@@ -98,20 +91,17 @@ export const createSteps = (arena: Arena, sizes: Sizes, pickups: Map<string, num
         return { huge_queue: steadyPerSecond, huge_share: steadyPerSecond / plain }
       },
     },
-    pickup,
+    ...waitingForDisk,
   ]
 }
 
-const withCosts = ({ jobsPerSecond, steadyPerSecond, perJob }: Drain): Measurements => ({
+const withCosts = ({ jobsPerSecond, steadyPerSecond, perJob }: Drain): Sample => ({
   drain_4: jobsPerSecond,
   steady_4: steadyPerSecond,
   ...(perJob.serverCpuMicros !== undefined && { server_cpu: perJob.serverCpuMicros }),
   ...(perJob.nodeCpuMicros !== undefined && { node_cpu: perJob.nodeCpuMicros }),
   ...(perJob.walBytes !== undefined && { wal_bytes: perJob.walBytes }),
 })
-
-export const pickupOf = (times: readonly number[]): Measurements =>
-  times.length === 0 ? {} : { pickup_p50: percentile(times, 0.5), pickup_p99: percentile(times, 0.99) }
 
 /** A session that sees the database as it is now, as a long report or a forgotten psql does: nothing is cleaned up. */
 const withOldSnapshot = async <T>(url: string, work: () => Promise<T>): Promise<T> => {
