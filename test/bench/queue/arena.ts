@@ -7,6 +7,8 @@ export type Arena = {
   withEmpty<T>(contender: Contender, measure: (url: string) => Promise<T>): Promise<T>
   /** The same with jobs queued: a copy of a database that was loaded once. */
   withLoaded<T>(contender: Contender, load: Load, measure: (url: string) => Promise<T>): Promise<T>
+  /** Queues that many more. */
+  load(contender: Contender, url: string, queued: number): Promise<void>
 }
 
 export type Load = { queued: number; finished?: number }
@@ -31,9 +33,13 @@ export const createArena = (stores: Partial<Record<Contender['store'], Store>>):
   const createLoaded = async (contender: Contender, load: Load): Promise<string> => {
     const url = await create(contender)
     if (load.finished) await contender.seedFinished?.(url, load.finished)
-    await withQueue(contender, { url, connections: 1 }, (queue) => addInBatches(queue, load.queued))
-    await storeOf(contender).settle(url)
+    await addQueued(contender, url, load.queued)
     return url
+  }
+
+  const addQueued = async (contender: Contender, url: string, queued: number): Promise<void> => {
+    await withQueue(contender, { url, connections: 1 }, (queue) => addInBatches(queue, queued))
+    await storeOf(contender).settle(url)
   }
 
   const copyLoaded = async (contender: Contender, load: Load): Promise<string> => {
@@ -58,6 +64,7 @@ export const createArena = (stores: Partial<Record<Contender['store'], Store>>):
   return {
     storeOf,
     withEmpty: async (contender, measure) => dropAfter(contender, await create(contender), measure),
+    load: addQueued,
     withLoaded: async (contender, load, measure) =>
       dropAfter(contender, await copyLoaded(contender, load), measure),
   }

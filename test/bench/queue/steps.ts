@@ -1,5 +1,6 @@
 import pg from 'pg'
-import type { Arena } from './arena.ts'
+import { percentile } from '../report.ts'
+import type { Arena, Load } from './arena.ts'
 import type { Contender } from './contender.ts'
 import { type Drain, drain } from './drain.ts'
 import { measureEnqueue } from './enqueue.ts'
@@ -13,22 +14,18 @@ export type Step = { name: string; run: (contender: Contender) => Promise<Sample
 export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
   const ofShare = (contender: Contender, jobs: number): number => Math.round(jobs * contender.share)
 
-  const drainPlain = (contender: Contender, workers: number): Promise<Drain> => {
-    const jobs = ofShare(contender, sizes.drain)
-    return arena.withLoaded(contender, { queued: jobs }, (url) =>
-      drain(arena, contender, { url, workers, jobs }),
-    )
-  }
-
-  const drainStart = (contender: Contender, queued: number): Promise<Drain> =>
-    arena.withLoaded(contender, { queued }, (url) =>
+  const drainLoaded = (contender: Contender, load: Load, workers = 4): Promise<Drain> =>
+    arena.withLoaded(contender, load, (url) =>
       drain(arena, contender, {
         url,
-        workers: 4,
-        jobs: queued,
-        measured: ofShare(contender, sizes.measured),
+        workers,
+        jobs: load.queued,
+        measured: Math.min(load.queued, ofShare(contender, sizes.drain)),
       }),
     )
+
+  const drainPlain = (contender: Contender, workers: number): Promise<Drain> =>
+    drainLoaded(contender, { queued: ofShare(contender, sizes.drain) }, workers)
 
   const drainUnderSnapshot = (contender: Contender): Promise<Drain> =>
     arena.withLoaded(contender, { queued: sizes.long }, (url) =>
@@ -37,14 +34,21 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
       ),
     )
 
-  const drainBesideFinished = (contender: Contender): Promise<Drain> =>
-    arena.withLoaded(contender, { queued: sizes.drain, finished: sizes.huge }, (url) =>
-      drain(arena, contender, { url, workers: 4, jobs: sizes.drain }),
-    )
-
-  /** What two drains of ours are compared by is measured side by side: between rounds a machine may change its speed. */
-  const plainBefore = async (contender: Contender): Promise<number | undefined> =>
-    contender.key === SUBJECT ? (await drainPlain(contender, 4)).steadyPerSecond : undefined
+  /** What two drains are compared by is measured in turns, several of each: a machine changes its speed in seconds. */
+  const drainInTurns = (contender: Contender, load: Load): Promise<{ rate: number; share: number }> =>
+    arena.withLoaded(contender, load, async (url) => {
+      const rates: number[] = []
+      const shares: number[] = []
+      for (let turn = 0; turn < sizes.turns; turn++) {
+        if (turn > 0) await arena.load(contender, url, sizes.drain)
+        const plain = await drainPlain(contender, 4)
+        const options = { url, workers: 4, jobs: load.queued, measured: sizes.drain }
+        const { steadyPerSecond } = await drain(arena, contender, options)
+        rates.push(steadyPerSecond)
+        shares.push(steadyPerSecond / plain.steadyPerSecond)
+      }
+      return { rate: percentile(rates, 0.5), share: percentile(shares, 0.5) }
+    })
 
   /** What waits for the disk is done three times a round: one that is busy for a second must not decide. */
   const waitingForDisk: Step[] = [
@@ -65,7 +69,9 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
     ...waitingForDisk,
     {
       name: 'drain of a long queue',
-      run: async (contender) => ({ long_queue: (await drainStart(contender, sizes.long)).steadyPerSecond }),
+      run: async (contender) => ({
+        long_queue: (await drainLoaded(contender, { queued: sizes.long })).steadyPerSecond,
+      }),
     },
     {
       name: 'drain under an old snapshot',
@@ -75,20 +81,23 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
     {
       name: 'drain beside finished jobs',
       run: async (contender) => {
+        const load = { queued: sizes.drain, finished: sizes.huge }
+        if (contender.key === SUBJECT) {
+          const { rate, share } = await drainInTurns(contender, load)
+          return { huge_finished: rate, finished_share: share }
+        }
         if (!contender.seedFinished) return {}
-        const plain = await plainBefore(contender)
-        const { steadyPerSecond } = await drainBesideFinished(contender)
-        return { huge_finished: steadyPerSecond, ...(plain && { finished_share: steadyPerSecond / plain }) }
+        const { steadyPerSecond } = await drainLoaded(contender, load)
+        return { huge_finished: steadyPerSecond }
       },
     },
     {
       name: 'drain of a very long queue',
       run: async (contender) => {
         // Of SmartQueue alone: it is its own promise, and filling the peers takes minutes each.
-        const plain = await plainBefore(contender)
-        if (!plain) return {}
-        const { steadyPerSecond } = await drainStart(contender, sizes.huge)
-        return { huge_queue: steadyPerSecond, huge_share: steadyPerSecond / plain }
+        if (contender.key !== SUBJECT) return {}
+        const { rate, share } = await drainInTurns(contender, { queued: sizes.huge })
+        return { huge_queue: rate, huge_share: share }
       },
     },
     ...waitingForDisk,
