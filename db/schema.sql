@@ -170,7 +170,7 @@ create table jobs (
 );
 comment on table jobs is 'What was submitted. Never changes.';
 
-create index jobs_by_stream on jobs (org_id, stream_id, id);
+create index jobs_by_stream on jobs (stream_id, id) with (deduplicate_items = off);
 comment on index jobs_by_stream is 'Serves list-jobs by type and by name.';
 
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
@@ -221,10 +221,11 @@ create table ready_jobs (
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
-create index ready_jobs_order on ready_jobs (lane, key);
+-- Keys are never equal: to look for equal entries whenever a page is full would be for nothing.
+create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
 comment on index ready_jobs_order is 'Serves exchange-jobs: lowest lane first, in order of arrival within it.';
 
-create index ready_jobs_age on ready_jobs (key) where lane < 5000;
+create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) where lane < 5000;
 comment on index ready_jobs_age is 'Serves exchange-jobs: the oldest first, whatever its lane.';
 
 create index ready_jobs_parked on ready_jobs (key) where lane >= 5000;

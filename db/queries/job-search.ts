@@ -90,12 +90,12 @@ const searchPlace = ({ table, state, few }: Place, conditions: Conditions, limit
 const JOIN_JOBS = `
       join jobs j on j.org_id = q.org_id and j.id = q.job_id`
 
-const ofOrganisation = ({ range, time }: Conditions): string[] => [
-  'j.org_id = $1::uuid',
-  'j.id < $2::uuid',
-  ...range('j.id'),
-  ...time,
-]
+const inTime = ({ range, time }: Conditions): string[] => ['j.id < $2::uuid', ...range('j.id'), ...time]
+
+const ofOrganisation = (conditions: Conditions): string[] => ['j.org_id = $1::uuid', ...inTime(conditions)]
+
+/** The stream is one of the organisation's: to ask for that again would only mislead the planner. */
+const ofStreamS = (conditions: Conditions): string => all([...inTime(conditions), 'j.stream_id = s.id'])
 
 /** 2 ms to look through, and enough to fill a page with what one job in a hundred is. */
 const WINDOW = 5000
@@ -139,20 +139,19 @@ const newestFirst = (window: string, recent: string, thorough: string): string =
  */
 const everyHit = (conditions: Conditions, isWanted = 'true'): string => {
   const { stream, traits } = conditions
-  const ofJob = all([...ofOrganisation(conditions), ...traits])
+  const ofJob = all([...stream('j'), ...ofOrganisation(conditions), ...traits])
   const ofStream = `streams s
         cross join lateral (
           select j.id
           from jobs j
-          where ${ofJob}
-            and j.stream_id = s.id
+          where ${ofStreamS(conditions)}
           offset 0
         ) j
         where ${all(['s.org_id = $1::uuid', ...stream('s')])}`
   return `
       with hit as materialized (
         select j.id
-        from ${traits.length === 0 ? ofStream : `jobs j where ${all([...stream('j'), ofJob])}`}
+        from ${traits.length === 0 ? ofStream : `jobs j where ${ofJob}`}
       )
       select id
       from (select id from hit order by id desc) hit
@@ -166,7 +165,7 @@ const everyHit = (conditions: Conditions, isWanted = 'true'): string => {
  * on the page cost one look at the index each.
  */
 const searchStreams = (conditions: Conditions): string => {
-  const ofStream = all([...ofOrganisation(conditions), 'j.stream_id = s.id'])
+  const ofStream = ofStreamS(conditions)
   return `
       with stream as materialized (
         select s.id

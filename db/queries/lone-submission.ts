@@ -1,7 +1,8 @@
 import type { Query } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { AnswerRow, NewJob } from './submission.ts'
-import { ANNOUNCED, RANK, START_BY } from './submission-text.ts'
+import { RANK, START_BY } from './submission-terms.ts'
+import { ANNOUNCED } from './submission-text.ts'
 
 /**
  * Commits one job of a stream that exists, and without dependencies: what most submissions to a quiet system are. It
