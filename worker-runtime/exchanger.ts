@@ -8,10 +8,11 @@ import {
 import { claimLoneJob, readLoneJob } from '../db/queries/lone-claim.ts'
 import type { Run } from '../db/query.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
-import { isDuplicate, isRefused } from './database.ts'
-import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
+import { isRefused } from './database.ts'
+import type { HeldJob, HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
-import type { Logger } from './logger.ts'
+import type { OutcomeQueue } from './outcome-queue.ts'
+import { planExchanges } from './plan-exchanges.ts'
 import { createPoller } from './poller.ts'
 
 export type Exchanger = {
@@ -33,11 +34,12 @@ export type Exchanger = {
 /** What one exchange asked for and got. */
 export type Exchanged = { claim: Claim; claimed: readonly ClaimedJob[]; news: ExchangeNews }
 
+type Exchange = { group: HeldJob[]; ended: EndedAttempt[]; started: HeldJob[]; claim: Claim }
+
 /** Covers notifications that got lost. */
 const IDLE_POLL_MS = 5_000
 /** A job that runs shorter than this is announced and ended by the same statement. */
 const ANNOUNCE_MS = 100
-const MAX_GROUP = 1_000
 
 /**
  * The conversation with the database: outcomes go there and jobs come back, in one statement, and one at a time. An
@@ -53,31 +55,24 @@ export const createExchanger = (options: {
   runRelaxed: Run
   jobs: HeldJobs
   planner: ClaimPlanner
+  outcomes: OutcomeQueue
   /** What becomes of the jobs of a group, one end for each. */
   decide: (group: readonly HeldJob[]) => Promise<EndedAttempt[]>
   /** Stores what must be stored while the leases are held. */
   beforeEnds: () => Promise<void>
   onExchanged: (exchange: Exchanged) => void
-  onRecorded: (job: ClaimedJob, ended: EndedAttempt | undefined) => void
-  logger: Logger
   onError: (error: Error) => void
 }): Exchanger => {
-  const { jobs, planner, logger } = options
-  let ends: HeldJob[] = []
-  /** Outcomes of a group that Postgres refused: sent one by one, to find the one it objects to. */
-  const suspects: HeldJob[] = []
-  /** The last group was not recorded, because jobs have left its leases: each outcome is checked. */
-  let doubtful = false
+  const { workerId, runDurable, runRelaxed, jobs, planner, outcomes } = options
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
   let allRecorded = (): void => {}
 
   const step = async (): Promise<number> => {
-    const group = (suspects.length > 0 ? suspects.splice(0, 1) : ends.splice(0, MAX_GROUP)).filter(jobs.holds)
+    const group = outcomes.take()
     // Outcomes that found no place in the group go before more jobs do.
-    const behind = suspects.length > 0 || ends.length > 0
-    const claim = planner.plan({ stopping: stopping || behind, recording: group.length > 0 })
+    const claim = planner.plan({ stopping: stopping || !outcomes.isEmpty(), recording: group.length > 0 })
     const started = jobs.unannounced()
     if (group.length === 0 && started.length === 0 && claim.limit === 0) {
       tellIfRecorded()
@@ -90,12 +85,11 @@ export const createExchanger = (options: {
       }
       const ended = group.length > 0 ? await end(group) : []
       const sentAtMs = performance.now()
-      const closed = jobs.leasesClosedBy(group)
-      const leaseJobs = doubtful ? null : jobs.leaseJobsOf(group)
-      const rows = await send({ ended, started, closed, leaseJobs, claim })
+      const rows = await send({ group, ended, started, claim })
       return apply({ group, ended, started, claim, rows, sentAtMs })
     } catch (error) {
-      return putBack(group, error as Error)
+      outcomes.putBack(group, error as Error)
+      return 0
     }
   }
 
@@ -104,9 +98,8 @@ export const createExchanger = (options: {
 
   /** For a worker without any: a lone job starts sooner by a short statement, and others follow by the long one. */
   const claimLone = async (claim: Claim): Promise<number | undefined> => {
-    const { workerId } = options
     const sentAtMs = performance.now()
-    const [row] = await options.runRelaxed(claimLoneJob({ ...claim, workerId, leaseSeconds: LEASE_SECONDS }))
+    const [row] = await runRelaxed(claimLoneJob({ ...claim, workerId, leaseSeconds: LEASE_SECONDS }))
     if (!row) return undefined
     const claimed = [readLoneJob(row)]
     jobs.accept(claimed, sentAtMs)
@@ -119,17 +112,20 @@ export const createExchanger = (options: {
     return options.decide(group)
   }
 
-  const send = (exchange: {
-    ended: EndedAttempt[]
-    started: HeldJob[]
-    closed: string[]
-    leaseJobs: number | null
-    claim: Claim
-  }): Promise<ExchangeRow[]> => {
-    const run = exchange.ended.length > 0 ? options.runDurable : options.runRelaxed
-    const { workerId } = options
-    const started = exchange.started.map(toStart)
-    return run(exchangeJobs({ ...exchange, workerId, leaseSeconds: LEASE_SECONDS, started }))
+  const send = ({ group, ended, started, claim }: Exchange): Promise<ExchangeRow[]> => {
+    const tokens = group.map(({ job }) => job.token)
+    const run = ended.length > 0 ? runDurable : runRelaxed
+    return run(
+      exchangeJobs({
+        workerId,
+        leaseSeconds: LEASE_SECONDS,
+        ended,
+        started: started.map(toStart),
+        closed: jobs.leases.closedBy(tokens),
+        leaseJobs: outcomes.isDoubtful() ? null : jobs.leases.jobsOf(tokens),
+        claim,
+      }),
+    )
   }
 
   /** What is refused then is no fault of these outcomes; what fails otherwise is tried again before them. */
@@ -138,74 +134,19 @@ export const createExchanger = (options: {
     options.onError(error)
   }
 
-  const apply = (answer: {
-    group: HeldJob[]
-    ended: EndedAttempt[]
-    started: HeldJob[]
-    claim: Claim
-    rows: ExchangeRow[]
-    sentAtMs: number
-  }): number => {
+  const apply = (answer: Exchange & { rows: ExchangeRow[]; sentAtMs: number }): number => {
     const { group, ended, claim } = answer
     const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
-    doubtful = news.recorded === false
-    if (doubtful) ends = [...group, ...ends]
-    else letGo(group, ended, new Set(news.lost ?? []))
+    outcomes.settle(group, ended, news)
     jobs.accept(claimed, answer.sentAtMs)
     options.onExchanged({ claim, claimed, news })
     tellIfRecorded()
-    return ends.length > 0 || suspects.length > 0 || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
-  }
-
-  const letGo = (group: HeldJob[], ended: EndedAttempt[], lost: ReadonlySet<string>): void => {
-    for (const [n, held] of group.entries()) {
-      jobs.letGo(held)
-      if (lost.has(held.job.job_id)) logger.warn('lease lost, outcome dropped', describe(held.job))
-      else options.onRecorded(held.job, ended[n])
-    }
+    return !outcomes.isEmpty() || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
   }
 
   const tellIfRecorded = (): void => {
-    if (stopping && ends.length === 0 && suspects.length === 0) allRecorded()
-  }
-
-  /** Until it is stored, or until the lease has run out and the job is someone else's anyway. */
-  const putBack = (group: HeldJob[], error: Error): number => {
-    if (isRefused(error) && group.length > 0) {
-      // The answer to the first try got lost, and now it is found to be recorded.
-      const [only] = group
-      if (only && group.length === 1 && isDuplicate(error)) {
-        jobs.letGo(only)
-        return 0
-      }
-      options.onError(error)
-      suspects.push(...group.flatMap((held) => (group.length > 1 ? [held] : withoutResult(held))))
-      return 0
-    }
-    const deadline = performance.now() - LEASE_SECONDS * 1000
-    const [late, rest] = [
-      group.filter((held) => endedAtMs(held) < deadline),
-      group.filter((held) => endedAtMs(held) >= deadline),
-    ]
-    for (const held of late) {
-      logger.error('the outcome could not be stored in time', describe(held.job))
-      jobs.abandon(held)
-    }
-    ends = [...rest, ...ends]
-    throw error
-  }
-
-  /** The result is what Postgres objects to: the job fails for it. Without one there is nothing left to leave out. */
-  const withoutResult = (held: HeldJob): HeldJob[] => {
-    if (held.outcome?.kind !== 'done') {
-      logger.error('the outcome cannot be stored', describe(held.job))
-      jobs.abandon(held)
-      return []
-    }
-    const message = 'The result of the handler cannot be stored as JSON.'
-    held.outcome = { kind: 'failed', error: { code: 'unstorable_result', message }, permanent: true }
-    return [held]
+    if (stopping && outcomes.isEmpty()) allRecorded()
   }
 
   const poller = createPoller({ step, onError: options.onError })
@@ -220,18 +161,9 @@ export const createExchanger = (options: {
     })
   }
 
-  /** The texts that an ordinary day needs. Nobody holds the lease that the outcomes name: nothing is stored. */
-  const prepare = async (): Promise<void> => {
-    const { workerId } = options
-    const nothing = { workerId, leaseSeconds: 0, ended: [], started: [], closed: [], leaseJobs: 1 }
+  const prepare = (): Promise<void> => {
     const claim = planner.plan({ stopping: true, recording: false })
-    const plan = (run: Run, order: Claim['order'], ended: EndedAttempt[]) =>
-      run(exchangeJobs({ ...nothing, ended, claim: { ...claim, order } }))
-    for (const order of ['rank', 'age'] as const) {
-      await Promise.all([plan(options.runRelaxed, order, []), plan(options.runDurable, order, [NOBODYS])])
-      await plan(options.runDurable, order, [{ ...NOBODYS, resultJson: 'true' }])
-      await options.runRelaxed(claimLoneJob({ workerId, leaseSeconds: 0, types: [], order }))
-    }
+    return planExchanges({ workerId, runDurable, runRelaxed, claim })
   }
 
   return {
@@ -239,7 +171,7 @@ export const createExchanger = (options: {
     start: poller.start,
     wake,
     record: (held) => {
-      ends.push(held)
+      outcomes.add(held)
       wake()
     },
     announceSoon: () => {
@@ -271,25 +203,10 @@ export const createExchanger = (options: {
 
 const NO_NEWS = { floors: {}, big_waiting: false, paused: false }
 
-const NIL = '00000000-0000-0000-0000-000000000000'
-const NOBODYS: Extract<EndedAttempt, { state: 'completed' }> = {
-  job_id: NIL,
-  org_id: NIL,
-  token: '0',
-  stream_id: '0',
-  attempt: 1,
-  ranMs: 0,
-  announced: true,
-  state: 'completed',
-  resultJson: null,
-}
-
 const toStart = ({ job, startedAtMs = 0 }: HeldJob) => ({
   job_id: job.job_id,
   token: job.token,
   ranMs: performance.now() - startedAtMs,
 })
-
-const endedAtMs = ({ startedAtMs = 0, ranMs }: HeldJob): number => startedAtMs + ranMs
 
 const giveUp = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref())

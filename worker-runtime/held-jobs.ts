@@ -4,6 +4,7 @@ import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import type { Capacity } from './capacity.ts'
 import { type Execution, type ExecutionTools, startExecution } from './executor.ts'
 import type { JobHandler } from './handler-api.ts'
+import { createLeaseBook, type Departure, type LeaseBook } from './lease-book.ts'
 import type { Logger } from './logger.ts'
 import { type EndedOutcome, ExecutionAborted, type Outcome } from './outcome.ts'
 import { createWaitingLine } from './waiting-line.ts'
@@ -32,10 +33,7 @@ export type HeldJobs = {
   unannounced(): HeldJob[]
   /** Still this very lease, and not a later one of the same job. */
   holds(held: HeldJob): boolean
-  /** Leases that name no other jobs but these and completed ones. */
-  leasesClosedBy(group: readonly HeldJob[]): string[]
-  /** How many jobs the leases of these were made with; null if some of them left otherwise than by completing. */
-  leaseJobsOf(group: readonly HeldJob[]): number | null
+  readonly leases: Pick<LeaseBook, 'closedBy' | 'jobsOf'>
   /** The outcome is stored. */
   letGo(held: HeldJob): void
   /** The job is no longer ours, although the database may not know it: its lease must live on until it does. */
@@ -47,16 +45,6 @@ export type HeldJobs = {
   startWaiting(): void
   /** Lets jobs finish for `seconds`, then stops them. Answers those to give back. */
   drain(seconds: number): Promise<ClaimedJob[]>
-}
-
-type Lease = {
-  /** How many jobs it was made with, and how many of them are held. */
-  readonly jobs: number
-  held: number
-  /** The outcomes of all that are not held any more are stored. */
-  whole: boolean
-  /** And all of them have completed. */
-  intact: boolean
 }
 
 export const createHeldJobs = (options: {
@@ -73,7 +61,7 @@ export const createHeldJobs = (options: {
 }): HeldJobs => {
   const { capacity, logger } = options
   const held = new Map<string, HeldJob>()
-  const leases = new Map<string, Lease>()
+  const leases = createLeaseBook()
   const waiting = createWaitingLine<HeldJob>()
   const unfinished: ClaimedJob[] = []
   let inExecution = 0
@@ -100,7 +88,7 @@ export const createHeldJobs = (options: {
       waiting.add(entry)
     }
     const [first] = jobs
-    if (first) leases.set(first.token, { jobs: jobs.length, held: jobs.length, whole: true, intact: true })
+    if (first) leases.open(first.token, jobs.length)
     startWaiting()
   }
 
@@ -158,41 +146,16 @@ export const createHeldJobs = (options: {
     }
   }
 
-  const letGo = (entry: HeldJob): void => {
+  const leave = (entry: HeldJob, how: Departure): void => {
     const { job_id, token } = entry.job
     if (held.get(job_id) === entry) held.delete(job_id)
-    const lease = leases.get(token)
-    if (!lease) return
-    if (entry.outcome?.kind !== 'done') lease.intact = false
-    if (--lease.held === 0) leases.delete(token)
+    leases.leave(token, how)
   }
 
-  /** Whoever closed its lease now would lose the job for good. It ends with the watchdog instead, if nobody is left. */
-  const abandon = (entry: HeldJob): void => {
-    const lease = leases.get(entry.job.token)
-    if (lease) lease.whole = false
-    letGo(entry)
-  }
+  const letGo = (entry: HeldJob): void =>
+    leave(entry, entry.outcome?.kind === 'done' ? 'completed' : 'ended otherwise')
 
-  const leasesClosedBy = (group: readonly HeldJob[]): string[] => {
-    const ending = new Map<string, number>()
-    for (const { job } of group) ending.set(job.token, (ending.get(job.token) ?? 0) + 1)
-    const isClosed = ([token, count]: [string, number]): boolean => {
-      const lease = leases.get(token)
-      return lease?.whole === true && lease.held === count
-    }
-    return [...ending].filter(isClosed).map(([token]) => token)
-  }
-
-  const leaseJobsOf = (group: readonly HeldJob[]): number | null => {
-    let jobs = 0
-    for (const token of new Set(group.map(({ job }) => job.token))) {
-      const lease = leases.get(token)
-      if (!lease?.whole || !lease.intact) return null
-      jobs += lease.jobs
-    }
-    return jobs
-  }
+  const abandon = (entry: HeldJob): void => leave(entry, 'abandoned')
 
   const lose = (key: LeaseKey, why: 'lease_lost' | 'cancelled'): void => {
     const entry = held.get(key.job_id)
@@ -232,8 +195,7 @@ export const createHeldJobs = (options: {
     unstarted: waiting.length,
     held: () => [...held.values()],
     accept,
-    leasesClosedBy,
-    leaseJobsOf,
+    leases,
     holds: (entry) => held.get(entry.job.job_id) === entry,
     unannounced: () => {
       const found: HeldJob[] = []

@@ -20,6 +20,7 @@ import { createLeaseKeeper } from './lease-keeper.ts'
 import { createListener } from './listener.ts'
 import { createLogWriter } from './log-writer.ts'
 import type { Logger } from './logger.ts'
+import { createOutcomeQueue } from './outcome-queue.ts'
 import { describePayload } from './payload-schema.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { requireCurrentSchema } from './require-current-schema.ts'
@@ -94,12 +95,22 @@ export const createWorker = (options: {
     jobs: () => jobs,
     now: () => performance.now(),
   })
+  const outcomes = createOutcomeQueue({
+    jobs,
+    logger,
+    onRecorded: (job, ended) => {
+      processed++
+      logRecorded(logger, job, ended)
+    },
+    onError: failed('exchange'),
+  })
   const exchanger = createExchanger({
     workerId: id,
     runDurable: durable.run,
     runRelaxed: relaxed.run,
     jobs,
     planner,
+    outcomes,
     beforeEnds: async () => {
       await Promise.all([logs.flush(), progress.flush()])
     },
@@ -107,12 +118,7 @@ export const createWorker = (options: {
       planner.observe(exchanged)
       sharing.observe(exchanged)
     },
-    onRecorded: (job, ended) => {
-      processed++
-      logRecorded(logger, job, ended)
-    },
     decide: decideEnds({ run: relaxed.run, random: Math.random }),
-    logger,
     onError: failed('exchange'),
   })
   const sharing = createWorkSharing({

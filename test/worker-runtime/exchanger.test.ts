@@ -11,6 +11,7 @@ import { createExchanger, type Exchanger } from '../../worker-runtime/exchanger.
 import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createHeldJobs, type HeldJobs } from '../../worker-runtime/held-jobs.ts'
 import { createLogWriter } from '../../worker-runtime/log-writer.ts'
+import { createOutcomeQueue } from '../../worker-runtime/outcome-queue.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   clearJobs,
@@ -102,10 +103,9 @@ const setUp = (
     runRelaxed: through('relaxed'),
     jobs: held,
     planner,
+    outcomes: createOutcomeQueue({ jobs: held, logger, onRecorded: () => {}, onError: () => {} }),
     beforeEnds: options.beforeEnds ?? logs.flush,
     onExchanged: planner.observe,
-    onRecorded: () => {},
-    logger,
     decide: decideEnds({ run: through('relaxed'), random: () => 0 }),
     onError: () => {},
   })

@@ -1,0 +1,64 @@
+type Lease = {
+  /** How many jobs it was made with, and how many of them are held. */
+  readonly jobs: number
+  held: number
+  /** The outcomes of all that are not held any more are stored. */
+  whole: boolean
+  /** And all of them have completed. */
+  intact: boolean
+}
+
+/** How a job left its lease: with its outcome stored, or for others to find. */
+export type Departure = 'completed' | 'ended otherwise' | 'abandoned'
+
+/** What a worker knows of the leases of its jobs, by their tokens. */
+export type LeaseBook = {
+  open(token: string, jobs: number): void
+  leave(token: string, how: Departure): void
+  /** Of jobs that are ending, a token for each: the leases that name no others but these and completed ones. */
+  closedBy(tokens: readonly string[]): string[]
+  /** How many jobs these leases were made with; null if some of them left otherwise than by completing. */
+  jobsOf(tokens: readonly string[]): number | null
+}
+
+export const createLeaseBook = (): LeaseBook => {
+  const leases = new Map<string, Lease>()
+
+  const leave = (token: string, how: Departure): void => {
+    const lease = leases.get(token)
+    if (!lease) return
+    // Whoever closed it now would lose the job for good. It ends with the watchdog instead, if nobody is left.
+    if (how === 'abandoned') lease.whole = false
+    if (how !== 'completed') lease.intact = false
+    if (--lease.held === 0) leases.delete(token)
+  }
+
+  const closedBy = (tokens: readonly string[]): string[] => {
+    const ending = new Map<string, number>()
+    for (const token of tokens) ending.set(token, (ending.get(token) ?? 0) + 1)
+    const isClosed = ([token, count]: [string, number]): boolean => {
+      const lease = leases.get(token)
+      return lease?.whole === true && lease.held === count
+    }
+    return [...ending].filter(isClosed).map(([token]) => token)
+  }
+
+  const jobsOf = (tokens: readonly string[]): number | null => {
+    let jobs = 0
+    for (const token of new Set(tokens)) {
+      const lease = leases.get(token)
+      if (!lease?.whole || !lease.intact) return null
+      jobs += lease.jobs
+    }
+    return jobs
+  }
+
+  return {
+    open: (token, jobs) => {
+      leases.set(token, { jobs, held: jobs, whole: true, intact: true })
+    },
+    leave,
+    closedBy,
+    jobsOf,
+  }
+}

@@ -1,0 +1,101 @@
+import type { EndedAttempt } from '../db/queries/exchange.ts'
+import type { ClaimedJob, ExchangeNews } from '../db/queries/exchange-news.ts'
+import { isDuplicate, isRefused } from './database.ts'
+import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
+import { LEASE_SECONDS } from './lease-keeper.ts'
+import type { Logger } from './logger.ts'
+
+/** Outcomes on their way to the database, from the end of an attempt until it is stored. */
+export type OutcomeQueue = {
+  add(held: HeldJob): void
+  /** Those to send together. */
+  take(): HeldJob[]
+  isEmpty(): boolean
+  /** The last group was not recorded, because jobs have left its leases: each outcome must be checked. */
+  isDoubtful(): boolean
+  /** The database has answered. */
+  settle(group: readonly HeldJob[], ended: readonly EndedAttempt[], news: ExchangeNews): void
+  /** It has not, or refuses something of the group. Throws the error if it is none of the outcomes' fault. */
+  putBack(group: readonly HeldJob[], error: Error): void
+}
+
+const MAX_GROUP = 1_000
+
+export const createOutcomeQueue = (options: {
+  jobs: HeldJobs
+  logger: Logger
+  onRecorded: (job: ClaimedJob, ended: EndedAttempt | undefined) => void
+  onError: (error: Error) => void
+}): OutcomeQueue => {
+  const { jobs, logger } = options
+  let waiting: HeldJob[] = []
+  /** Outcomes of a group that Postgres refused: sent one by one, to find the one it objects to. */
+  const suspects: HeldJob[] = []
+  let doubtful = false
+
+  const settle: OutcomeQueue['settle'] = (group, ended, news) => {
+    doubtful = news.recorded === false
+    if (doubtful) {
+      waiting = [...group, ...waiting]
+      return
+    }
+    const lost = new Set(news.lost ?? [])
+    for (const [n, held] of group.entries()) {
+      jobs.letGo(held)
+      if (lost.has(held.job.job_id)) logger.warn('lease lost, outcome dropped', describe(held.job))
+      else options.onRecorded(held.job, ended[n])
+    }
+  }
+
+  const putBack: OutcomeQueue['putBack'] = (group, error) => {
+    if (isRefused(error) && group.length > 0) examine(group, error)
+    else {
+      waiting = [...group.filter(isInTime), ...waiting]
+      throw error
+    }
+  }
+
+  const examine = (group: readonly HeldJob[], error: Error): void => {
+    const [only] = group
+    if (only && group.length === 1 && isDuplicate(error)) {
+      // The answer to the first try got lost, and now it is found to be recorded.
+      jobs.letGo(only)
+      return
+    }
+    options.onError(error)
+    suspects.push(...group.flatMap((held) => (group.length > 1 ? [held] : withoutResult(held))))
+  }
+
+  /** Once the lease has run out the job is someone else's anyway. */
+  const isInTime = (held: HeldJob): boolean => {
+    const { startedAtMs = 0, ranMs } = held
+    if (startedAtMs + ranMs >= performance.now() - LEASE_SECONDS * 1000) return true
+    logger.error('the outcome could not be stored in time', describe(held.job))
+    jobs.abandon(held)
+    return false
+  }
+
+  /** The result is what Postgres objects to: the job fails for it. Without one there is nothing left to leave out. */
+  const withoutResult = (held: HeldJob): HeldJob[] => {
+    if (held.outcome?.kind !== 'done') {
+      logger.error('the outcome cannot be stored', describe(held.job))
+      jobs.abandon(held)
+      return []
+    }
+    const message = 'The result of the handler cannot be stored as JSON.'
+    held.outcome = { kind: 'failed', error: { code: 'unstorable_result', message }, permanent: true }
+    return [held]
+  }
+
+  return {
+    add: (held) => {
+      waiting.push(held)
+    },
+    take: () =>
+      (suspects.length > 0 ? suspects.splice(0, 1) : waiting.splice(0, MAX_GROUP)).filter(jobs.holds),
+    isEmpty: () => waiting.length === 0 && suspects.length === 0,
+    isDoubtful: () => doubtful,
+    settle,
+    putBack,
+  }
+}

@@ -1,0 +1,38 @@
+import { type Claim, type EndedAttempt, exchangeJobs } from '../db/queries/exchange.ts'
+import { claimLoneJob } from '../db/queries/lone-claim.ts'
+import type { Run } from '../db/query.ts'
+
+/**
+ * Has the statements planned that an ordinary day needs, which takes a while, before the first job waits for them.
+ * Nobody holds the lease that the outcomes name: nothing is stored.
+ */
+export const planExchanges = async (options: {
+  workerId: string
+  runDurable: Run
+  runRelaxed: Run
+  /** One that claims nothing. */
+  claim: Claim
+}): Promise<void> => {
+  const { workerId, runDurable, runRelaxed, claim } = options
+  const nothing = { workerId, leaseSeconds: 0, ended: [], started: [], closed: [], leaseJobs: 1 }
+  const plan = (run: Run, order: Claim['order'], ended: EndedAttempt[]) =>
+    run(exchangeJobs({ ...nothing, ended, claim: { ...claim, order } }))
+  for (const order of ['rank', 'age'] as const) {
+    await Promise.all([plan(runRelaxed, order, []), plan(runDurable, order, [NOBODYS])])
+    await plan(runDurable, order, [{ ...NOBODYS, resultJson: 'true' }])
+    await runRelaxed(claimLoneJob({ workerId, leaseSeconds: 0, types: [], order }))
+  }
+}
+
+const NIL = '00000000-0000-0000-0000-000000000000'
+const NOBODYS: Extract<EndedAttempt, { state: 'completed' }> = {
+  job_id: NIL,
+  org_id: NIL,
+  token: '0',
+  stream_id: '0',
+  attempt: 1,
+  ranMs: 0,
+  announced: true,
+  state: 'completed',
+  resultJson: null,
+}
