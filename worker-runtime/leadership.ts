@@ -21,8 +21,8 @@ const SILENT_MS = 1_200
  *
  * The lock is an advisory one of a session that this module owns alone. It is gone the moment the server sees that
  * session end. If the leader's host vanishes without closing its connection, or the process stands still, the server
- * sees nothing; so the leader confirms its term a few times a second, and a standby that finds it silent ends the
- * session and takes the lock. All times are the database's.
+ * sees nothing; so the leader confirms its term a few times a second, and a standby that finds its session silent ends
+ * that and takes the lock. All times are the database's.
  */
 export const createLeadership = (options: {
   url: string

@@ -27,15 +27,25 @@ export const beginTerm = (workerId: string): Query<{ term: string }> => ({
   values: [workerId],
 })
 
-/** The leader shows that it is alive. No row: someone else leads. */
+/**
+ * The leader shows that it is alive, to standbys by asking, whatever it asks: the server knows when a session last spoke.
+ * People are told every two seconds. To write that several times a second would be as many waits for the disk, each of
+ * which a submission could run into. No row: someone else leads.
+ */
 export const confirmTerm = (term: string): Query<{ term: string }> => ({
   name: 'confirm-term',
   text: `
-    update scheduler_leader
-    set last_seen = now()
+    with seen as (
+      update scheduler_leader
+      set last_seen = now()
+      where term = $1::bigint
+        and backend_pid = pg_backend_pid()
+        and last_seen < now() - interval '2 seconds'
+    )
+    select term
+    from scheduler_leader
     where term = $1::bigint
-      and backend_pid = pg_backend_pid()
-    returning term`,
+      and backend_pid = pg_backend_pid()`,
   values: [term],
 })
 
@@ -49,7 +59,8 @@ export const endSilentLeader = (silentMs: number): Query<{ worker_id: string }> 
   text: `
     select l.worker_id, pg_terminate_backend(l.backend_pid) as ended
     from scheduler_leader l
-    where l.last_seen < now() - $2::int * interval '1 millisecond'
+    join pg_stat_activity a on a.pid = l.backend_pid
+    where a.state_change < clock_timestamp() - $2::int * interval '1 millisecond'
       and exists (
         select
         from pg_locks k

@@ -117,16 +117,18 @@ test('when the leader stands still another leads within two seconds, and it cann
     return sessions.length > 0
   })
   frozen.freeze()
-  const lastSeen = await waitFor('silence', async () => {
-    const [row] = await database.sql<{ last_seen: Date; silent: boolean }>(
-      `select last_seen, last_seen < now() - interval '600 ms' as silent from scheduler_leader`,
+  const heard = await waitFor('silence', async () => {
+    const [row] = await database.sql<{ heard: Date; silent: boolean }>(
+      `select state_change as heard, state_change < now() - interval '600 ms' as silent
+       from scheduler_leader l
+       join pg_stat_activity a on a.pid = l.backend_pid`,
     )
-    return row?.silent && row.last_seen
+    return row?.silent && row.heard
   })
   await untilLeads(standby)
   const [took] = await database.sql<{ ms: number }>(
     'select extract(epoch from elected_at - $1::timestamptz)::float * 1000 as ms from scheduler_leader',
-    [lastSeen.toISOString()],
+    [heard.toISOString()],
   )
   t.diagnostic(`another leads ${Math.round(took?.ms ?? 0)} ms after the last sign of life`)
   assert.ok(took && took.ms < 3_000, `${took?.ms} ms`)
