@@ -4,6 +4,8 @@ import { sharedNowMs } from './clock.ts'
 import type { Contender } from './contender.ts'
 import { startWorkers } from './worker-processes.ts'
 
+/** After all that was written to set it up, a disk is slow for a while. */
+const REST_MS = 2_000
 const WARM_UP = 50
 const PAUSE_MS = 10
 const GIVE_UP_MS = 60_000
@@ -13,6 +15,7 @@ export const pickupTimes = (arena: Arena, contender: Contender, samples: number)
   arena.withEmpty(contender, async (url) => {
     await arena.storeOf(contender).settle(url)
     const workers = await startWorkers(contender, { url, count: 1, mode: 'pickup' })
+    await delay(REST_MS)
     try {
       return await withQueue(contender, { url, connections: 1 }, async (queue) => {
         const times: number[] = []

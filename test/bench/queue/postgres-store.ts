@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import pg from 'pg'
 import { startEmbeddedPostgres } from '../../../worker-runtime/local/embedded-postgres.ts'
 import type { Reaper } from '../../../worker-runtime/local/reaper-link.ts'
@@ -65,6 +67,8 @@ export const startPostgresStore = async (folder: string, reaper: Reaper): Promis
     settle: async (url) => {
       await run(url, 'vacuum (analyze)')
       await run(url, 'checkpoint')
+      // A new database leaves hundreds of files to write, at a time of the system's choosing.
+      await promisify(execFile)('sync')
     },
     usage: async () => {
       const { rows } = await run(postgres.url, `select pg_current_wal_lsn() - '0/0' as bytes`)

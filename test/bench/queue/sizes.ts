@@ -17,7 +17,7 @@ export type Sizes = {
   httpRequests: number
 }
 
-/** Twenty minutes on 2 cores. Shorter drains say more about how fast a library's code is compiled than runs. */
+/** Twenty-five minutes on 2 cores. Shorter drains say more about how fast a library's code is compiled than runs. */
 export const FULL: Sizes = {
   rounds: 3,
   drain: 160_000,

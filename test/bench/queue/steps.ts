@@ -50,23 +50,23 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
       return { rate: percentile(rates, 0.5), share: percentile(shares, 0.5) }
     })
 
-  /** What waits for the disk is done three times a round: one that is busy for a second must not decide. */
-  const waitingForDisk: Step[] = [
+  /** What is compared with peers is done three times a round: a machine that is busy for a second must not decide. */
+  const compared: Step[] = [
     {
       name: 'pickup',
       run: async (contender) => ({ pickup: await pickupTimes(arena, contender, sizes.pickups) }),
     },
     { name: 'enqueue', run: (contender) => measureEnqueue(arena, contender, sizes) },
+    { name: 'drain, 4 workers', run: async (contender) => withCosts(await drainPlain(contender, 4)) },
   ]
 
   return [
-    ...waitingForDisk,
+    ...compared,
     {
       name: 'drain, 1 worker',
       run: async (contender) => ({ drain_1: (await drainPlain(contender, 1)).jobsPerSecond }),
     },
-    { name: 'drain, 4 workers', run: async (contender) => withCosts(await drainPlain(contender, 4)) },
-    ...waitingForDisk,
+    ...compared,
     {
       name: 'drain of a long queue',
       run: async (contender) => ({
@@ -100,7 +100,7 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
         return { huge_queue: rate, huge_share: share }
       },
     },
-    ...waitingForDisk,
+    ...compared,
   ]
 }
 
