@@ -141,6 +141,19 @@ test('dead letters whose errors differ in numbers, ids and quoted values share a
   assert.equal(new Set([one, otherCode, otherText]).size, 3)
 })
 
+test('a status at the beginning of an error tells dead letters apart', async () => {
+  const messages = ['404 from "a" after 12 ms', '404 from "b" after 7 ms', '503 from "a" after 12 ms', '4040 retries']
+  const rows = await database.sql<{ fingerprint: string }>(
+    `select error_fingerprint(jsonb_build_object('code', 'http', 'message', m)) as fingerprint
+    from unnest($1::text[]) with ordinality as w (m, n)
+    order by n`,
+    [messages],
+  )
+  const [one, again, unavailable, noStatus] = rows.map(({ fingerprint }) => fingerprint)
+  assert.equal(again, one)
+  assert.equal(new Set([one, unavailable, noStatus]).size, 3)
+})
+
 test('a released job is ready again, at the end of its lane, and the try does not count', async () => {
   const [id, other] = await submit({}, {})
   const job = await claimOne()

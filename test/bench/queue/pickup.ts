@@ -7,28 +7,69 @@ import { startWorkers } from './worker-processes.ts'
 /** After all that was written to set it up, a disk is slow for a while. */
 const REST_MS = 2_000
 const WARM_UP = 50
+const TURN = 20
+/** Not counted at the beginning of a turn: what others did meanwhile has to leave the caches. */
+const TURN_WARM_UP = 5
 const PAUSE_MS = 10
 const GIVE_UP_MS = 60_000
 
-/** Milliseconds from just before a job is submitted until its handler starts in another process, on an idle queue. */
-export const pickupTimes = (arena: Arena, contender: Contender, samples: number): Promise<number[]> =>
+/**
+ * Milliseconds from just before a job is submitted until its handler starts in another process, on an idle queue. All
+ * contenders stand by with a worker and take turns: whatever slows the machine down for a while meets all of them.
+ */
+export const pickupTimes = (
+  arena: Arena,
+  contenders: readonly Contender[],
+  samples: number,
+): Promise<Map<Contender, number[]>> =>
+  withIdle(arena, contenders, async (idle) => {
+    await delay(REST_MS)
+    const times = new Map<Contender, number[]>(contenders.map((contender) => [contender, []]))
+    for (const { pickUp } of idle) await repeat(WARM_UP, pickUp)
+    for (let n = 0; n < samples; n += TURN) {
+      for (const { contender, pickUp } of idle) {
+        await repeat(TURN_WARM_UP, pickUp)
+        times.get(contender)?.push(...(await repeat(Math.min(TURN, samples - n), pickUp)))
+      }
+    }
+    return times
+  })
+
+const repeat = async (count: number, pickUp: () => Promise<number>): Promise<number[]> => {
+  const times: number[] = []
+  while (times.length < count) {
+    times.push(await pickUp())
+    // Long enough that the end of the job is stored and the worker idle again.
+    await delay(PAUSE_MS)
+  }
+  return times
+}
+
+type Idle = { contender: Contender; pickUp: () => Promise<number> }
+
+const withIdle = async <T>(
+  arena: Arena,
+  [first, ...others]: readonly Contender[],
+  use: (idle: Idle[]) => Promise<T>,
+): Promise<T> =>
+  first ? withIdleOne(arena, first, (one) => withIdle(arena, others, (idle) => use([one, ...idle]))) : use([])
+
+const withIdleOne = <T>(arena: Arena, contender: Contender, use: (idle: Idle) => Promise<T>): Promise<T> =>
   arena.withEmpty(contender, async (url) => {
     await arena.storeOf(contender).settle(url)
     const workers = await startWorkers(contender, { url, count: 1, mode: 'pickup' })
-    await delay(REST_MS)
     try {
-      return await withQueue(contender, { url, connections: 1 }, async (queue) => {
-        const times: number[] = []
-        while (times.length < WARM_UP + samples) {
-          const start = workers.nextStart()
-          const sentMs = sharedNowMs()
-          await queue.add()
-          times.push((await Promise.race([start, workers.failed, giveUp(contender)])) - sentMs)
-          // Long enough that the end of the job is stored and the worker idle again.
-          await delay(PAUSE_MS)
-        }
-        return times.slice(WARM_UP)
-      })
+      return await withQueue(contender, { url, connections: 1 }, (queue) =>
+        use({
+          contender,
+          pickUp: async () => {
+            const start = workers.nextStart()
+            const sentMs = sharedNowMs()
+            await queue.add()
+            return (await Promise.race([start, workers.failed, giveUp(contender)])) - sentMs
+          },
+        }),
+      )
     } finally {
       await workers.stop()
     }

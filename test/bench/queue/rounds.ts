@@ -20,8 +20,7 @@ export const runRounds = async (
   for (let round = 0; round < sizes.rounds; round++) {
     const samples = new Map<Contender, Sample[]>(contenders.map((contender) => [contender, []]))
     for (const step of createSteps(arena, sizes)) {
-      for (const contender of contenders) {
-        const sample = await step.run(contender)
+      for await (const [contender, sample] of step.run(contenders)) {
         samples.get(contender)?.push(sample)
         if (Object.keys(sample).length > 0) say(progressLine(step, round, contender, summarise([sample])))
       }

@@ -8,8 +8,19 @@ import { type Sample, SUBJECT } from './metrics.ts'
 import { pickupTimes } from './pickup.ts'
 import type { Sizes } from './sizes.ts'
 
-/** A step of a round: what it adds to the round's samples, or nothing if it does not apply to the contender. */
-export type Step = { name: string; run: (contender: Contender) => Promise<Sample> }
+/** A step of a round: what it adds to the samples of each contender, or nothing where it does not apply. */
+export type Step = {
+  name: string
+  run: (contenders: readonly Contender[]) => AsyncIterable<[Contender, Sample]>
+}
+
+/** One contender after the other. */
+const each = (name: string, measure: (contender: Contender) => Promise<Sample>): Step => ({
+  name,
+  run: async function* (contenders) {
+    for (const contender of contenders) yield [contender, await measure(contender)]
+  },
+})
 
 export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
   const ofShare = (contender: Contender, jobs: number): number => Math.round(jobs * contender.share)
@@ -54,52 +65,43 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
   const compared: Step[] = [
     {
       name: 'pickup',
-      run: async (contender) => ({ pickup: await pickupTimes(arena, contender, sizes.pickups) }),
+      run: async function* (contenders) {
+        const times = await pickupTimes(arena, contenders, sizes.pickups)
+        for (const [contender, pickup] of times) yield [contender, { pickup }]
+      },
     },
-    { name: 'enqueue', run: (contender) => measureEnqueue(arena, contender, sizes) },
-    { name: 'drain, 4 workers', run: async (contender) => withCosts(await drainPlain(contender, 4)) },
+    each('enqueue', (contender) => measureEnqueue(arena, contender, sizes)),
+    each('drain, 4 workers', async (contender) => withCosts(await drainPlain(contender, 4))),
   ]
 
   return [
     ...compared,
-    {
-      name: 'drain, 1 worker',
-      run: async (contender) => ({ drain_1: (await drainPlain(contender, 1)).jobsPerSecond }),
-    },
+    each('drain, 1 worker', async (contender) => ({
+      drain_1: (await drainPlain(contender, 1)).jobsPerSecond,
+    })),
     ...compared,
-    {
-      name: 'drain of a long queue',
-      run: async (contender) => ({
-        long_queue: (await drainLoaded(contender, { queued: sizes.long })).steadyPerSecond,
-      }),
-    },
-    {
-      name: 'drain under an old snapshot',
-      run: async (contender) =>
-        contender.store === 'postgres' ? { snapshot: (await drainUnderSnapshot(contender)).lastToFirst } : {},
-    },
-    {
-      name: 'drain beside finished jobs',
-      run: async (contender) => {
-        const load = { queued: sizes.drain, finished: sizes.huge }
-        if (contender.key === SUBJECT) {
-          const { rate, share } = await drainInTurns(contender, load)
-          return { huge_finished: rate, finished_share: share }
-        }
-        if (!contender.seedFinished) return {}
-        const { steadyPerSecond } = await drainLoaded(contender, load)
-        return { huge_finished: steadyPerSecond }
-      },
-    },
-    {
-      name: 'drain of a very long queue',
-      run: async (contender) => {
-        // Of SmartQueue alone: it is its own promise, and filling the peers takes minutes each.
-        if (contender.key !== SUBJECT) return {}
-        const { rate, share } = await drainInTurns(contender, { queued: sizes.huge })
-        return { huge_queue: rate, huge_share: share }
-      },
-    },
+    each('drain of a long queue', async (contender) => ({
+      long_queue: (await drainLoaded(contender, { queued: sizes.long })).steadyPerSecond,
+    })),
+    each('drain under an old snapshot', async (contender) =>
+      contender.store === 'postgres' ? { snapshot: (await drainUnderSnapshot(contender)).lastToFirst } : {},
+    ),
+    each('drain beside finished jobs', async (contender) => {
+      const load = { queued: sizes.drain, finished: sizes.huge }
+      if (contender.key === SUBJECT) {
+        const { rate, share } = await drainInTurns(contender, load)
+        return { huge_finished: rate, finished_share: share }
+      }
+      if (!contender.seedFinished) return {}
+      const { steadyPerSecond } = await drainLoaded(contender, load)
+      return { huge_finished: steadyPerSecond }
+    }),
+    each('drain of a very long queue', async (contender) => {
+      // Of SmartQueue alone: it is its own promise, and filling the peers takes minutes each.
+      if (contender.key !== SUBJECT) return {}
+      const { rate, share } = await drainInTurns(contender, { queued: sizes.huge })
+      return { huge_queue: rate, huge_share: share }
+    }),
     ...compared,
   ]
 }
