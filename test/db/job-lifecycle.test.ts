@@ -142,7 +142,12 @@ test('dead letters whose errors differ in numbers, ids and quoted values share a
 })
 
 test('a status at the beginning of an error tells dead letters apart', async () => {
-  const messages = ['404 from "a" after 12 ms', '404 from "b" after 7 ms', '503 from "a" after 12 ms', '4040 retries']
+  const messages = [
+    '404 from "a" after 12 ms',
+    '404 from "b" after 7 ms',
+    '503 from "a" after 12 ms',
+    '4040 retries',
+  ]
   const rows = await database.sql<{ fingerprint: string }>(
     `select error_fingerprint(jsonb_build_object('code', 'http', 'message', m)) as fingerprint
     from unnest($1::text[]) with ordinality as w (m, n)
