@@ -27,8 +27,8 @@ const SILENT_SECONDS = 10
 /** A big job that would be next waits this long for room before a worker keeps it free. */
 const RESERVE_AFTER_SECONDS = 5
 
-/** Duties that ask at about the same time share an answer. */
-const OUTLOOK_MS = 150
+/** Duties that ask at about the same time share an answer: the most frequent asks five times a second. */
+const OUTLOOK_MS = 190
 
 export const createDuties = (options: DutyOptions): Duty[] => {
   const look = createOutlook(options.run)

@@ -28,7 +28,7 @@ export const FULL: Sizes = {
   oneByOne: 200,
   concurrent: 2_000,
   inBatches: 60_000,
-  pickups: 200,
+  pickups: 400,
   httpRequests: 3_000,
 }
 
