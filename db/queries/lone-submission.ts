@@ -1,7 +1,14 @@
 import type { Query } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { AnswerRow, NewJob } from './submission.ts'
-import { RANK, START_BY } from './submission-terms.ts'
+import {
+  INSERT_EVENTS,
+  INSERT_JOBS,
+  INSERT_PENDING,
+  INSERT_READY,
+  RANK,
+  START_BY,
+} from './submission-terms.ts'
 import { ANNOUNCED } from './submission-text.ts'
 
 /**
@@ -60,11 +67,7 @@ const STREAM = `
 
 const loneText = (delayed: boolean): string => `
     with job as (
-      insert into jobs (
-        org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
-        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
-      )
+      ${INSERT_JOBS}
       select
         $1::uuid, $3::uuid, $2::uuid, stream_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
         $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,
@@ -78,12 +81,12 @@ const loneText = (delayed: boolean): string => `
         (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
     ),${delayed ? PENDING : ''}
     ready as (
-      insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+      ${INSERT_READY}
       select org_id, id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
       from job${delayed ? "\n      where status = 'ready'" : ''}
     ),
     event as (
-      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      ${INSERT_EVENTS}
       select org_id, array[id], array[status], '{0}', case when ${AT_RISK} then '{deadline_at_risk}' else '{}' end::text[], '{}'
       from job
     )
@@ -97,7 +100,7 @@ const AT_RISK = `start_by < greatest(now(), run_at)`
 
 const PENDING = `
     pending as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
+      ${INSERT_PENDING}
       select id, org_id, status, 0, run_at
       from job
       where status = 'pending'

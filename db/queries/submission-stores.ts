@@ -1,5 +1,13 @@
 import { BLOCKED, IS_BLOCKED } from './submission-dependencies.ts'
-import { RANK, START_BY, where } from './submission-terms.ts'
+import {
+  INSERT_EVENTS,
+  INSERT_JOBS,
+  INSERT_PENDING,
+  INSERT_READY,
+  RANK,
+  START_BY,
+  where,
+} from './submission-terms.ts'
 
 /** Of each member its number, from 1, and the kind that it is of. */
 const membersOf = (alike: boolean): string => `
@@ -7,20 +15,12 @@ const membersOf = (alike: boolean): string => `
       ${alike ? 'cross join kind k' : 'join kind k on k.number = ($7::integer[])[n]'}`
 
 const insertJobs = (alike: boolean): string => `
-      insert into jobs (
-        org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
-        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
-      )
+      ${INSERT_JOBS}
       select
         k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $3::jsonb -> n - 1, k.priority, k.tags,
         k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb,
         k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base,
         k.rank_slope${membersOf(alike)}`
-
-const INSERT_READY = `insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)`
-const INSERT_PENDING = `insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)`
-const INSERT_EVENTS = `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)`
 
 const IS_PENDING = 'run_at > now()'
 const IS_NOT_PENDING = `(${IS_PENDING}) is not true`

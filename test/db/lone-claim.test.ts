@@ -3,8 +3,8 @@ import { after, before, beforeEach, test } from 'node:test'
 import { claimLoneJob, readLoneJob } from '../../db/queries/lone-claim.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import { wakeDueJobs } from '../../db/queries/upkeep.ts'
-import { createDatabase, PINNED_PLAN } from '../../worker-runtime/database.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import type { Database } from '../../worker-runtime/database.ts'
+import { connectPinned, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
   clearJobs,
@@ -22,19 +22,13 @@ import {
 } from '../support/jobs.ts'
 
 let database: TestDatabase
-let pinned: ReturnType<typeof createDatabase>
+let pinned: Database
 let tenant: Tenant
 
 before(async () => {
   database = await createTestDatabase()
   tenant = await seedTenant(database.run)
-  pinned = createDatabase({
-    url: database.url,
-    applicationName: 'lone',
-    maxConnections: 1,
-    settings: PINNED_PLAN,
-    onError: () => {},
-  })
+  pinned = connectPinned(database.url)
 })
 after(async () => {
   await pinned.close()

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Query, Run } from '../../db/query.ts'
+import { createDatabase, type Database, PINNED_PLAN } from '../../worker-runtime/database.ts'
 
 export const TEMPLATE_DATABASE = 'smartqueue_template'
 
@@ -51,3 +52,13 @@ const databaseUrl = (serverUrl: string, name: string): string => {
   url.pathname = `/${name}`
   return url.href
 }
+
+/** A session with the plans of a worker that exchanges jobs. */
+export const connectPinned = (url: string): Database =>
+  createDatabase({
+    url,
+    applicationName: 'pinned',
+    maxConnections: 1,
+    settings: PINNED_PLAN,
+    onError: () => {},
+  })
