@@ -1,5 +1,5 @@
 import { JOBS_READY } from '../db/channels.ts'
-import { describeGates, parkJobs, unparkJobs } from '../db/queries/gates.ts'
+import { parkJobs, unparkJobs } from '../db/queries/gates.ts'
 import { notify } from '../db/queries/notifications.ts'
 import { lookOut, type Outlook } from '../db/queries/outlook.ts'
 import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
@@ -36,7 +36,7 @@ export const createDuties = (options: DutyOptions): Duty[] => {
     wakeDue(options, look),
     watchLeases(options, look),
     watchWorkers(options),
-    keepGates(options),
+    keepGates(options, look),
     reserve(options, look),
     rescore(options, look),
     estimate(options),
@@ -101,7 +101,7 @@ const watchWorkers = ({ run, logger }: DutyOptions): Duty => ({
 })
 
 /** Parks what is paused or without a worker, and brings it back when that ends. */
-const keepGates = ({ run }: DutyOptions): Duty => {
+const keepGates = ({ run }: DutyOptions, look: Look): Duty => {
   let closed = ''
   // A new term begins with a look at what is parked: leaders before may have parked for reasons that are gone.
   let lookedInTerm: string | undefined
@@ -114,10 +114,10 @@ const keepGates = ({ run }: DutyOptions): Duty => {
   return {
     name: 'parking',
     step: async (term) => {
-      const [gates] = await run(describeGates())
+      const gates = await look()
       // And now and then: a gate may have closed and opened between the look at the gates and the parking.
       const lookIsOld = performance.now() - lookedAtMs > 60 * SECOND
-      if (gates && (gates.closed !== closed || term !== lookedInTerm || lookIsOld)) {
+      if (gates.closed !== closed || term !== lookedInTerm || lookIsOld) {
         closed = gates.closed
         lookedInTerm = term
         lookedAtMs = performance.now()

@@ -11,7 +11,7 @@ export type Leadership = {
   stop(): Promise<void>
 }
 
-const LEADER_MS = 300
+const LEADER_MS = 400
 const STANDBY_MS = 300
 /** A leader that has not confirmed its term for this long is taken for gone. */
 const SILENT_MS = 1_200

@@ -23,17 +23,15 @@ const CLOSED = `(
       )`
 
 /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
-export const describeGates = (): Query<{ closed: string }> => ({
-  name: 'describe-gates',
-  text: `
-    with ${HANDLED.trim()}
-    select concat_ws(
-      ' ',
-      (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),
-      (select string_agg(type, ' ' order by type) from job_types where type not in (select type from handled))
-    ) as closed`,
-  values: [],
-})
+export const CLOSED_GATES = `
+      (
+        with ${HANDLED.trim()}
+        select concat_ws(
+          ' ',
+          (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),
+          (select string_agg(type, ' ' order by type) from job_types where type not in (select type from handled))
+        )
+      )`
 
 /** How many rows were looked at, the last of them, how many moved, and how many should come back but were locked. */
 export type GateStep = {

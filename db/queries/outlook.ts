@@ -1,5 +1,6 @@
 import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
+import { CLOSED_GATES } from './gates.ts'
 import { BIG } from './reservations.ts'
 
 /** What there is to do for the leader. */
@@ -12,6 +13,8 @@ export type Outlook = {
   moved: boolean
   /** Jobs that may need a reservation, or reservations that may not be needed any more. */
   big: boolean
+  /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
+  closed: string
 }
 
 /** One look for all duties: most of the time there is nothing to do, and to try each of them takes several times as long. */
@@ -23,6 +26,7 @@ export const lookOut = (): Query<Outlook> => ({
       exists (select from leases where expires_at <= now()) as expired,
       exists (select from streams where moved) as moved,
       exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE})
-        or exists (select from reservations) as big`,
+        or exists (select from reservations) as big,
+      ${CLOSED_GATES.trim()} as closed`,
   values: [],
 })

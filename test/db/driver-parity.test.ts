@@ -9,7 +9,7 @@ import { findDatabase } from '../../db/queries/databases.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
 import { getRetryPolicies } from '../../db/queries/exchange.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
-import { describeGates, parkJobs, unparkJobs } from '../../db/queries/gates.ts'
+import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { countJobs, listJobIds, listJobs } from '../../db/queries/job-list.ts'
 import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
@@ -218,13 +218,13 @@ const playRegistry = async ({ play, sql }: Stage): Promise<void> => {
   } as const
   await play(reportWorker({ ...worker, workerId: 'w', hostname: TEXT, running: 1, jobsProcessed: 2 ** 40 }))
   await play(askForWork('w'))
-  await play(describeGates())
+  await play(lookOut())
   const [begun] = await play(beginTerm('w'))
   const term = begun?.term ?? ''
   await sql(`update ready_jobs set ready_at = now() - interval '1 minute'`)
   await play(reserveCapacity(term, 5))
   await sql('insert into pauses (org_id) values ($1)', [TENANT.orgId])
-  await play(describeGates())
+  await play(lookOut())
   await play(parkJobs(term, '0', 10))
   await sql('delete from pauses')
   await play(unparkJobs(term, '0', 10))

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { describeGates, parkJobs, unparkJobs } from '../../db/queries/gates.ts'
+import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
+import { lookOut } from '../../db/queries/outlook.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { reportWorker, type WorkerStatus } from '../../db/queries/workers.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
@@ -17,6 +18,7 @@ import {
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
+import { waitFor } from '../support/wait-for.ts'
 import { keepLog } from '../support/worker.ts'
 
 let database: TestDatabase
@@ -57,7 +59,7 @@ const seedWorker = (workerId: string, seed: Seed = {}) =>
 const names = async (limit = 10) => (await claim(database.run, 'worker-1', limit)).map(({ name }) => name)
 const park = async (limit = 100) => (await database.run(parkJobs(term, '0', limit)))[0]
 const unpark = async (limit = 100) => (await database.run(unparkJobs(term, '0', limit)))[0]
-const gates = async () => (await database.run(describeGates()))[0]?.closed
+const gates = async () => (await database.run(lookOut()))[0]?.closed
 const waitedFor = (seconds: number) =>
   database.sql(`update ready_jobs set ready_at = now() - $1::int * interval '1 second'`, [seconds])
 const reserve = () => database.run(reserveCapacity(term, 5))
@@ -216,15 +218,20 @@ test('a parked job that someone looks at in that moment comes back a little late
     ({ name }) => name === 'parking',
   )
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
-  for (let n = 0; n < 2; n++) await parking?.step(term)
+  const stepUntilParked = (count: number) =>
+    waitFor(`${count} parked jobs`, async () => {
+      await parking?.step(term)
+      return (await database.sql('select from ready_jobs where lane >= 10000')).length === count
+    })
+  await stepUntilParked(2)
   await database.sql('delete from pauses')
   const someone = new pg.Client(database.url)
   await someone.connect()
   await someone.query('begin')
   await someone.query('select from ready_jobs order by key limit 1 for key share')
-  await parking?.step(term)
+  await stepUntilParked(1)
   await someone.query('commit')
   await someone.end()
-  await parking?.step(term)
+  await stepUntilParked(0)
   assert.deepEqual((await names()).sort(), ['looked at', 'other'])
 })

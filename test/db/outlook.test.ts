@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { lookOut } from '../../db/queries/outlook.ts'
+import { reportWorker } from '../../db/queries/workers.ts'
 import type { Run } from '../../db/query.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -26,7 +27,8 @@ before(async () => {
 after(() => database.drop())
 beforeEach(() => clearJobs(database.sql))
 
-const NOTHING = { due: false, expired: false, moved: false, big: false }
+/** But that no worker handles what is submitted here. */
+const NOTHING = { due: false, expired: false, moved: false, big: false, closed: 'test' }
 const look = async () => (await database.run(lookOut()))[0]
 const seed = (overrides: Parameters<typeof newJob>[0] = {}) =>
   seedJobs(database.run, tenant, [newJob(overrides)])
@@ -79,6 +81,23 @@ const SITUATIONS: Record<string, [arrange: () => Promise<unknown>, outlook: Part
       ),
     { big: true },
   ],
+  'a worker for all that there is': [
+    () =>
+      database.run(
+        reportWorker({
+          workerId: 'w',
+          hostname: 'h',
+          status: 'online',
+          types: ['test'],
+          slots: 1,
+          cpuUnits: 1,
+          memoryMb: 256,
+          running: 0,
+          jobsProcessed: 0,
+        }),
+      ),
+    { closed: '' },
+  ],
 }
 
 for (const [situation, [arrange, outlook]] of Object.entries(SITUATIONS)) {
@@ -96,10 +115,10 @@ test('a leader without anything to do asks once for several duties, and does wha
     return database.run(query)
   }
   const duties = createDuties({ run, logger: keepLog().logger, retentionDays: 30 })
-  const idle = duties.filter(({ name }) => /due|watchdog|reserv|scoring/.test(name))
-  assert.equal(idle.length, 4)
+  const idle = duties.filter(({ name }) => /due|watchdog|reserv|scoring|parking/.test(name))
+  assert.equal(idle.length, 5)
   await Promise.all(idle.map((duty) => duty.step(term)))
-  assert.deepEqual(names, ['look-out'])
+  assert.deepEqual(names, ['look-out', 'unpark-jobs'], 'a term begins with a look at what is parked')
 
   await SITUATIONS['a job whose time has come']?.[0]()
   const [fresh] = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 })
