@@ -94,6 +94,24 @@ test('a start waits for the busy backends of a killed server', async (t) => {
   assert.deepEqual(await query(second.url, 'select 1 as one'), [{ one: 1 }])
 })
 
+test('a stop ends a server that is just restarting after the crash of a backend', async (t) => {
+  const { start } = await scratch(t, shared)
+  for (let round = 0; round < 3; round++) {
+    const server = await start({ patienceMs: 300 })
+    const client = new pg.Client(server.url)
+    client.on('error', () => {})
+    await client.connect()
+    const [backend] = (await client.query('select pg_backend_pid() as pid')).rows
+    process.kill(backend.pid, 'SIGKILL')
+    const refused = (error: { code?: string }): boolean => error.code === '57P03'
+    await until(() => query(server.url, 'select 1').then(() => false, refused))
+    await server.stop()
+    assert.equal(isAlive(server.pid), false)
+  }
+  const next = await start()
+  assert.deepEqual(await query(next.url, 'select 1 as one'), [{ one: 1 }])
+})
+
 test('a server left alive by a killed run goes on without its log, and is replaced', async (t) => {
   const { start, dataDir, startInChild } = await scratch(t, shared)
   const run = startInChild()

@@ -301,12 +301,14 @@ test('queries work again after Postgres was restarted', async () => {
 
 test('a connection that breaks in the middle of a statement is 08006, and is replaced', async () => {
   const db = sql()
+  const before = await checkpointer()
   const broken = assert.rejects(db`select pg_sleep(62)`, { code: '08006' })
   await until(() => isRunning('select pg_sleep(62)'))
   const [backend] = await direct("select pid from pg_stat_activity where query = 'select pg_sleep(62)'")
   process.kill(Number(backend?.pid), 'SIGKILL')
   await broken
-  // Postgres restarts its backends after such an end, and refuses connections meanwhile.
+  // Postgres restarts all its processes after such an end, and refuses connections meanwhile.
+  await until(async () => (await checkpointer().catch(() => before)) !== before)
   await until(async () => (await post({ query: 'select 1' })).status === 200)
 })
 
@@ -344,6 +346,9 @@ const direct = async (text: string, values: unknown[] = []): Promise<Record<stri
     await client.end()
   }
 }
+
+const checkpointer = async (): Promise<unknown> =>
+  (await direct("select pid from pg_stat_activity where backend_type = 'checkpointer'"))[0]?.pid
 
 const isRunning = async (query: string): Promise<boolean> => {
   const active = "select 1 from pg_stat_activity where state = 'active' and query = $1::text"

@@ -27,6 +27,8 @@ export type EmbeddedPostgresOptions = {
   /** A free one unless given. */
   readonly port?: number
   readonly settings?: Readonly<Record<string, string>>
+  /** How long a stop may take in good order. After that the server is cut short, and the next start recovers. */
+  readonly patienceMs?: number
   /** Told the pid as soon as there is one, long before the server is ready. */
   readonly onSpawn?: (pid: number) => void
 }
@@ -63,7 +65,7 @@ const boot = async (
   const orphanDeadline = Date.now() + ORPHAN_WAIT_MS
   for (let portRetries = 0; ; ) {
     const port = options.port ?? (await freePort())
-    const result = await launch(binaries, dataDir, serverArgs(dataDir, port, options), options.onSpawn)
+    const result = await launch(binaries, dataDir, serverArgs(dataDir, port, options), options)
     if (result.kind === 'ready') return { server: result.server, port }
     const portLost = options.port === undefined && result.log.includes('could not bind IPv4 address')
     const orphansLeft = result.log.includes('pre-existing shared memory block')
@@ -91,7 +93,7 @@ const launch = async (
   binaries: PostgresBinaries,
   dataDir: string,
   args: string[],
-  onSpawn?: (pid: number) => void,
+  { onSpawn, patienceMs = PATIENCE_MS }: EmbeddedPostgresOptions,
 ): Promise<Launch> => {
   const child = binaries.startDetached('postgres', args)
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
@@ -102,7 +104,12 @@ const launch = async (
   const ready = await Promise.race([log.ready.then(() => true), closed.then(() => false)])
   if (!ready || child.pid === undefined) return { kind: 'failed', log: log.tail() }
   const shutDown = async (): Promise<void> => {
-    if (child.exitCode === null && child.signalCode === null) await requestStop(binaries, dataDir, child)
+    for (const mode of ['fast', 'immediate'] as const) {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      await requestStop(binaries, dataDir, child, mode)
+      await Promise.race([exited, delay(patienceMs, undefined, { ref: false })])
+    }
+    child.kill('SIGKILL')
     await exited
   }
   let stopping: Promise<void> | undefined
@@ -129,14 +136,22 @@ const followLog = (child: PostgresProcess): { ready: Promise<void>; tail: () => 
   return { ready: ready.promise, tail: () => lines.join('\n') }
 }
 
-// SIGINT is the fast shutdown: clients are cut off, transactions rolled back, a checkpoint written.
+const PATIENCE_MS = 30_000
+
+const STOP_SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
+
+/**
+ * Fast: clients are cut off, transactions rolled back, a checkpoint written. Immediate: none of that, as if the power
+ * had failed. Postgres 18 needs it: a fast stop that comes while it restarts after the crash of a backend never ends.
+ */
 const requestStop = async (
   binaries: PostgresBinaries,
   dataDir: string,
   child: PostgresProcess,
+  mode: keyof typeof STOP_SIGNALS,
 ): Promise<void> => {
-  if (process.platform === 'win32') await binaries.run('pg_ctl', ['stop', '-D', dataDir, '-m', 'fast'])
-  else child.kill('SIGINT')
+  if (process.platform === 'win32') await binaries.run('pg_ctl', ['stop', '-W', '-D', dataDir, '-m', mode])
+  else child.kill(STOP_SIGNALS[mode])
 }
 
 const createMissingDatabase = async (url: string, name: string): Promise<void> => {

@@ -125,9 +125,14 @@ const stopLeftover = async (binaries: PostgresBinaries, dataDir: string): Promis
   if (!existsSync(pidFile)) return
   const pid = Number.parseInt(readFileSync(pidFile, 'utf8'), 10)
   if (await isServerOf(dataDir, pid)) {
-    const { output } = await binaries.run('pg_ctl', ['stop', '-D', dataDir, '-m', 'fast', '-w'])
-    if (await isServerOf(dataDir, pid)) throw new Error(`Postgres ${pid} does not stop:\n${output.trim()}`)
-    return
+    let said = ''
+    for (const mode of ['fast', 'immediate']) {
+      said = (
+        await binaries.run('pg_ctl', ['stop', '-D', dataDir, '-m', mode, '-w', '-t', '30'])
+      ).output.trim()
+      if (!(await isServerOf(dataDir, pid))) return
+    }
+    throw new Error(`Postgres ${pid} does not stop:\n${said}`)
   }
   // The file of a dead server stays: Postgres reads in it whose shared memory must be unused, then replaces it.
   if (!(pid > 0) || isAlive(pid)) rmSync(pidFile, { force: true })
