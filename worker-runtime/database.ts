@@ -64,9 +64,9 @@ export const createDatabase = (options: {
 export const isRefused = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && /^(22|23|54)/.test(error.code ?? '')
 
-/** The row is there already. */
-export const isDuplicate = (error: unknown): boolean =>
-  error instanceof pg.DatabaseError && error.code === '23505'
+/** The end of the job is recorded already. */
+export const isRecorded = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '23505' && error.constraint === 'finished_jobs_pkey'
 
 /** Tries again after any other failure, until `ms` have passed. Throws the last error. */
 export const retryFor = async <T>(

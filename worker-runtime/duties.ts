@@ -20,6 +20,8 @@ const SWEEP = 5_000
 const SWEEP_PAUSE_MS = 20
 /** Ten thousand a second, for the same reason. */
 const RESCORE = 1_000
+/** Each sweep looks through the whole queue, so it is worth doing for many. */
+const MOVED_STREAMS = 5_000
 const SECOND = 1_000
 
 /** A worker that has not been heard of for this long counts as gone. */
@@ -165,7 +167,7 @@ const rescore = ({ run }: DutyOptions, look: Look): Duty => {
     step: async (term) => {
       if (streamIds.length === 0) {
         if (!(await look()).moved) return SECOND
-        streamIds = (await run(takeMovedStreams(term))).map(({ id }) => id)
+        streamIds = (await run(takeMovedStreams(term, MOVED_STREAMS))).map(({ id }) => id)
         afterKey = '0'
         if (streamIds.length === 0) return SECOND
       }
@@ -181,8 +183,10 @@ const rescore = ({ run }: DutyOptions, look: Look): Duty => {
 const estimate = ({ run }: DutyOptions): Duty => ({
   name: 'estimates by type',
   step: async (term) => {
+    const startedAtMs = performance.now()
     await run(estimateTypes(term))
-    return 5 * SECOND
+    // All streams are looked at: with a million of them at most every fiftieth moment goes into it.
+    return Math.max(5 * SECOND, 50 * (performance.now() - startedAtMs))
   },
 })
 

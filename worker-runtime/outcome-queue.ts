@@ -1,9 +1,11 @@
 import type { EndedAttempt } from '../db/queries/exchange.ts'
 import type { ClaimedJob, ExchangeNews } from '../db/queries/exchange-news.ts'
-import { isDuplicate, isRefused } from './database.ts'
+import type { JobFailure } from '../db/queries/jobs.ts'
+import { isRecorded, isRefused } from './database.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
 import type { Logger } from './logger.ts'
+import type { EndedOutcome } from './outcome.ts'
 
 /** Outcomes on their way to the database, from the end of an attempt until it is stored. */
 export type OutcomeQueue = {
@@ -20,6 +22,18 @@ export type OutcomeQueue = {
 }
 
 const MAX_GROUP = 1_000
+
+const UNSTORABLE_RESULT: JobFailure = {
+  code: 'unstorable_result',
+  message: 'The result of the handler cannot be stored as JSON.',
+}
+const UNSTORABLE_ERROR: JobFailure = {
+  code: 'unstorable_error',
+  message: 'The handler failed, and its error cannot be stored.',
+}
+const UNSTORABLE = [UNSTORABLE_RESULT, UNSTORABLE_ERROR]
+
+const failure = (error: JobFailure, permanent = true): EndedOutcome => ({ kind: 'failed', error, permanent })
 
 export const createOutcomeQueue = (options: {
   jobs: HeldJobs
@@ -57,13 +71,13 @@ export const createOutcomeQueue = (options: {
 
   const examine = (group: readonly HeldJob[], error: Error): void => {
     const [only] = group
-    if (only && group.length === 1 && isDuplicate(error)) {
+    if (only && group.length === 1 && isRecorded(error)) {
       // The answer to the first try got lost, and now it is found to be recorded.
       jobs.letGo(only)
       return
     }
     options.onError(error)
-    suspects.push(...group.flatMap((held) => (group.length > 1 ? [held] : withoutResult(held))))
+    suspects.push(...group.flatMap((held) => (group.length > 1 ? [held] : withoutContents(held))))
   }
 
   /** Once the lease has run out the job is someone else's anyway. */
@@ -75,15 +89,17 @@ export const createOutcomeQueue = (options: {
     return false
   }
 
-  /** The result is what Postgres objects to: the job fails for it. Without one there is nothing left to leave out. */
-  const withoutResult = (held: HeldJob): HeldJob[] => {
-    if (held.outcome?.kind !== 'done') {
+  /** The result or the error is what Postgres objects to: the job fails for it. Then there is nothing left to leave out. */
+  const withoutContents = (held: HeldJob): HeldJob[] => {
+    const { outcome } = held
+    if (outcome?.kind === 'done') held.outcome = failure(UNSTORABLE_RESULT)
+    else if (outcome?.kind === 'failed' && !UNSTORABLE.includes(outcome.error)) {
+      held.outcome = failure(UNSTORABLE_ERROR, outcome.permanent)
+    } else {
       logger.error('the outcome cannot be stored', describe(held.job))
       jobs.abandon(held)
       return []
     }
-    const message = 'The result of the handler cannot be stored as JSON.'
-    held.outcome = { kind: 'failed', error: { code: 'unstorable_result', message }, permanent: true }
     return [held]
   }
 

@@ -2,6 +2,7 @@ import type { EndedAttempt, HeldKey } from '../db/queries/exchange.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
 import { type RetryPolicy, retryDelayMs } from '../db/rules/retry.ts'
 import { JobError } from './handler-api.ts'
+import { toStorableText } from './storable-json.ts'
 
 /** How one execution ended, before it is decided what that means for the job. */
 export type Outcome =
@@ -30,9 +31,11 @@ const MAX_ERROR_CHARACTERS = 4_000
 export const outcomeOfThrow = (thrown: unknown, aborted: ExecutionAborted | undefined): Outcome => {
   if (aborted) return outcomeOfAbort(aborted)
   const code = thrown instanceof JobError ? thrown.code : 'handler_error'
-  const error = { code: textOf(code), message: messageOf(thrown).slice(0, MAX_ERROR_CHARACTERS) }
+  const error = { code: storable(textOf(code)), message: storable(messageOf(thrown)) }
   return { kind: 'failed', error, permanent: thrown instanceof JobError && thrown.permanent }
 }
+
+const storable = (text: string): string => toStorableText(text, MAX_ERROR_CHARACTERS)
 
 const messageOf = (thrown: unknown): string => textOf(thrown instanceof Error ? thrown.message : thrown)
 

@@ -6,6 +6,10 @@ const UNSTORABLE_ESCAPE = /^\\u(?:0000|d[89ab][0-9a-f]{2}|d[c-f][0-9a-f]{2})$/
 export const toStorableJson = (value: unknown): string =>
   JSON.stringify(value).replaceAll(ESCAPE, (found) => (UNSTORABLE_ESCAPE.test(found) ? '\ufffd' : found))
 
+/** Text that jsonb takes, at most `maxLength` characters of it. */
+export const toStorableText = (text: string, maxLength: number): string =>
+  text.slice(0, maxLength).replaceAll('\0', '\ufffd').toWellFormed()
+
 /** Control characters but tab and newline. */
 const CONTROL = /[^\P{Cc}\t\n]/gu
 

@@ -5,13 +5,13 @@ import type { Query } from '../query.ts'
 /** `worker_id`: who holds the job and must let go of it. */
 export type CancelledJob = { job_id: string; worker_id: string | null }
 
-const takeFrom = (table: string, attempts: string): string => `
+const takeFrom = (table: string, attempts: string, condition = ''): string => `
       delete from ${table} q
       using (
         select job_id
         from ${table}
         where org_id = $1::uuid
-          and job_id = any ($2::uuid[])
+          and job_id = any ($2::uuid[])${condition}
         order by job_id
         for update
       ) found
@@ -26,7 +26,7 @@ const takeFrom = (table: string, attempts: string): string => `
  *
  * A lease may still name a job that has completed, perhaps so recently that this statement does not see it: then the
  * insertion conflicts, and the job is left as it is. Rows are locked in the order of their ids, as others do who lock
- * many.
+ * many, and blocked jobs after leases: whoever ends a job locks first its lease and then those that wait for it.
  */
 export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<CancelledJob> => ({
   name: 'cancel-jobs',
@@ -35,14 +35,14 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
     ),
     waiting as (${takeFrom('waiting_jobs', 'q.attempts')}
     ),
-    blocked as (${takeFrom('blocked_jobs', '0')}
-    ),
     lease as materialized (
       select token, worker_id, job_ids, org_ids, attempts, started_ats
       from leases
       where job_ids && $2::uuid[]
       order by token
       for update
+    ),
+    blocked as (${takeFrom('blocked_jobs', '0', ' and (select count(*) from lease) >= 0')}
     ),
     held as materialized (
       select distinct on (h.job_id) l.token, l.worker_id, h.job_id, h.org_id, h.attempt, h.started_at

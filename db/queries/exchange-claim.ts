@@ -127,9 +127,9 @@ export const claimSized = (shape: ExchangeShape): string => `
 
 /**
  * Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of the
- * server may undo that its number was taken.
+ * server may undo that its number was taken. (All brackets are needed: to Postgres the three operators are equals.)
  */
-export const TOKEN = `(extract(epoch from clock_timestamp()) * 1000)::bigint << 20 | nextval('lease_tokens') & 1048575`
+export const TOKEN = `((extract(epoch from clock_timestamp()) * 1000)::bigint << 20) | (nextval('lease_tokens') & 1048575)`
 
 /**
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the

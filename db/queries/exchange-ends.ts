@@ -9,7 +9,7 @@ import type { ExchangeShape } from './exchange-shape.ts'
  */
 export const recordEnds = ({ results }: ExchangeShape): string => `
     lease as materialized (
-      select token, job_ids
+      select token, job_ids, org_ids, attempts, started_ats
       from leases
       where token = any (:tokens! || :started_tokens!)
       order by token
@@ -107,7 +107,7 @@ const REVISE_LEASES = `
       select
         l.token, h.org_id, h.job_id, h.attempt,
         now() - (:started_ms!)[array_position(:started_ids!, h.job_id)] * interval '1 millisecond' as started_at
-      from leases l
+      from lease l
       cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
         as h (job_id, org_id, attempt, started_at)
       where l.token = any (:started_tokens!)

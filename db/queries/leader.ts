@@ -50,25 +50,21 @@ export const confirmTerm = (term: string): Query<{ term: string }> => ({
 })
 
 /**
- * Ends the session of a leader that has been silent for too long: its host may be gone without having closed the
- * connection, and then the server would keep its lock for minutes. The pid must still hold the lock: by now it may
- * be another session's.
+ * Ends the session that holds the lock if it has been silent for too long: its host may be gone without having closed the
+ * connection, and then the server would keep its lock for minutes. Without a worker: it had not begun its term yet.
  */
-export const endSilentLeader = (silentMs: number): Query<{ worker_id: string }> => ({
+export const endSilentLeader = (silentMs: number): Query<{ worker_id: string | null }> => ({
   name: 'end-silent-leader',
   text: `
-    select l.worker_id, pg_terminate_backend(l.backend_pid) as ended
-    from scheduler_leader l
-    join pg_stat_activity a on a.pid = l.backend_pid
-    where a.state_change < clock_timestamp() - $2::int * interval '1 millisecond'
-      and exists (
-        select
-        from pg_locks k
-        where k.locktype = 'advisory'
-          and k.granted
-          and k.pid = l.backend_pid
-          and k.database = (select oid from pg_database where datname = current_database())
-          and (k.classid::bigint << 32 | k.objid::bigint) = $1::bigint
-      )`,
+    select l.worker_id, pg_terminate_backend(k.pid) as ended
+    from pg_locks k
+    join pg_stat_activity a on a.pid = k.pid
+    left join scheduler_leader l on l.backend_pid = k.pid
+    where k.locktype = 'advisory'
+      and k.granted
+      and k.pid <> pg_backend_pid()
+      and k.database = (select oid from pg_database where datname = current_database())
+      and ((k.classid::bigint << 32) | k.objid::bigint) = $1::bigint
+      and a.state_change < clock_timestamp() - $2::int * interval '1 millisecond'`,
   values: [LEADER_LOCK, silentMs],
 })

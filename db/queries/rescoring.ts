@@ -3,19 +3,28 @@ import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 
 /**
- * Streams whose estimate has moved since their queued jobs were scored. Not while all queued jobs stand in one lane:
+ * Streams whose estimate has moved since their queued jobs were scored, some of them at a time: completions wait for the
+ * rows of their streams. Not while all queued jobs stand in one lane:
  * there is no order to mend then, and to move a deep queue from lane to lane costs as much as to work it off.
  */
-export const takeMovedStreams = (term: string): Query<{ id: string }> => ({
+export const takeMovedStreams = (term: string, limit: number): Query<{ id: string }> => ({
   name: 'take-moved-streams',
   text: `
     update streams
     set scored_log = mean_log, moved = false
-    where moved
-      and ${IN_TERM}
-      and (select min(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE}) < (select max(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE})
+    where id = any (
+      array(
+        select id
+        from streams
+        where moved
+          and ${IN_TERM}
+          and (select min(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE}) < (select max(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE})
+        limit $2::int
+        for update skip locked
+      )
+    )
     returning id`,
-  values: [term],
+  values: [term, limit],
 })
 
 /**

@@ -92,6 +92,13 @@ const logsRoute = createRoute({
   },
 })
 
+/** The attempts that have no row of their own stand at the very end of what a bigint holds. */
+const GREATEST_ID = 2n ** 63n - 1n
+const attemptCursor = z
+  .string()
+  .regex(/^\d{1,19}$/)
+  .refine((id) => BigInt(id) <= GREATEST_ID)
+
 const attemptsRoute = createRoute({
   method: 'get',
   path: '/jobs/{id}/attempts',
@@ -100,7 +107,7 @@ const attemptsRoute = createRoute({
   description: 'Those of a job that was retried count from 1 again.',
   security: SECURITY,
   middleware: requireAuth(),
-  request: { params: jobPath, query: pageQuery(z.string().regex(/^\d{1,19}$/)) },
+  request: { params: jobPath, query: pageQuery(attemptCursor) },
   responses: {
     200: jsonContent(pageOf(attempt), 'A page of attempts'),
     ...problems('unauthenticated', 'not-found', 'invalid-request'),

@@ -200,7 +200,7 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await sql('update leases set expires_at = now()')
   await play(reclaimExpiredLeases(term, 10))
   await play(estimateTypes(term))
-  await play(takeMovedStreams(term))
+  await play(takeMovedStreams(term, 10))
   const streamIds = (await sql<{ id: string }>('select id from streams order by id')).map((row) => row.id)
   await sql('update streams set mean_log = 3')
   await play(rescoreJobs({ term, streamIds, afterKey: '0', limit: 10 }))
@@ -300,6 +300,7 @@ const stable = (value: unknown): unknown => {
   if (value instanceof Date) return value.getUTCFullYear() === thisYear ? 'now' : value
   if (typeof value === 'string' && value.startsWith(`${thisYear}-`)) return 'now as text'
   if (typeof value === 'string' && /^1[89]\d{14}$/.test(value)) return 'now in microseconds'
+  if (typeof value === 'string' && /^[12]\d{18}$/.test(value)) return 'now in a token'
   if (Array.isArray(value)) return value.map(stable)
   if (typeof value !== 'object' || value === null) return value
   const entries = Object.entries(value).filter(([key]) => key !== 'announced')

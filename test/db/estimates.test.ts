@@ -198,8 +198,8 @@ test('a deadline that cannot be met is said so at submission and in the events',
 
 test('when an estimate moves, queued jobs of the stream move to their new lane', async () => {
   await runTogether('moving', [1_000])
-  await database.run(takeMovedStreams(term))
-  assert.deepEqual(await database.run(takeMovedStreams(term)), [], 'taken once')
+  await database.run(takeMovedStreams(term, 10))
+  assert.deepEqual(await database.run(takeMovedStreams(term, 10)), [], 'taken once')
   await seedJobs(database.run, tenant, [
     newJob({ name: 'standing' }),
     newJob({ name: 'moving' }),
@@ -209,7 +209,7 @@ test('when an estimate moves, queued jobs of the stream move to their new lane',
   const [stream] = await database.sql<{ id: string }>(
     `update streams set mean_log = ln(10), moved = true where name = 'moving' returning id`,
   )
-  const streamIds = (await database.run(takeMovedStreams(term))).map(({ id }) => id)
+  const streamIds = (await database.run(takeMovedStreams(term, 10))).map(({ id }) => id)
   assert.deepEqual(streamIds, [stream?.id])
   const [step] = await database.run(rescoreJobs({ term, streamIds, afterKey: '0', limit: 100 }))
   assert.deepEqual([step?.looked_at, step?.moved], [3, 2])
@@ -230,7 +230,7 @@ test('a stream whose estimate changed by half has moved, one that wobbles has no
   // Streams are only looked at while there is an order to mend.
   await submit({ type: 'other' }, { type: 'other', priority: 'low' })
   assert.equal(await moved(), true, 'what was never scored')
-  await database.run(takeMovedStreams(term))
+  await database.run(takeMovedStreams(term, 10))
   await runTogether('s', [1_100, 900])
   assert.equal(await moved(), false)
   for (let n = 0; n < 6; n++) await runTogether('s', [10_000])
@@ -240,9 +240,16 @@ test('a stream whose estimate changed by half has moved, one that wobbles has no
 test('while all queued jobs stand in one lane nothing is scored again', async () => {
   await runTogether('s', [1_000])
   await submit({ name: 's' }, { name: 's' })
-  assert.deepEqual(await database.run(takeMovedStreams(term)), [])
+  assert.deepEqual(await database.run(takeMovedStreams(term, 10)), [])
   await submit({ name: 's', priority: 'low' })
-  assert.equal((await database.run(takeMovedStreams(term))).length, 1)
+  assert.equal((await database.run(takeMovedStreams(term, 10))).length, 1)
+})
+
+test('of many streams that have moved some are taken at a time', async () => {
+  for (const name of ['a', 'b', 'c']) await runTogether(name, [1_000])
+  await submit({ type: 'other' }, { type: 'other', priority: 'low' })
+  const take = async () => (await database.run(takeMovedStreams(term, 2))).length
+  assert.deepEqual([await take(), await take(), await take()], [2, 1, 0])
 })
 
 test('re-scoring goes on from where it stopped', async () => {

@@ -89,6 +89,14 @@ test('only a silent leader that still holds the lock loses its session', async (
   await Promise.all([standby.close(), bystander.close()])
 })
 
+test('a candidate that falls silent before its term begins is ended too', async () => {
+  const [candidate, standby] = await Promise.all([openSession(), openSession()])
+  await waitFor('the lock', async () => (await candidate.run(tryToLead()))[0]?.locked)
+  assert.equal((await standby.run(endSilentLeader(0))).length, 1)
+  await waitFor('the lock', async () => (await standby.run(tryToLead()))[0]?.locked)
+  await standby.close()
+})
+
 test('people see within seconds that the leader is alive', async () => {
   const leader = await openSession()
   await waitFor('the lock', async () => (await leader.run(tryToLead()))[0]?.locked)
@@ -111,7 +119,7 @@ test('every duty that is sent under an old term changes nothing', async () => {
     reclaimExpiredLeases(inTerm, 10),
     markSilentWorkers(inTerm, 10),
     estimateTypes(inTerm),
-    takeMovedStreams(inTerm),
+    takeMovedStreams(inTerm, 10),
     reserveCapacity(inTerm, 5),
     parkJobs(inTerm, '0', 10),
     unparkJobs(inTerm, '0', 10),

@@ -180,6 +180,15 @@ test('a job that was held and not started is given back uncounted, and watched c
   assert.deepEqual([dead.status, dead.attempts], ['failed', 1])
 })
 
+test('no token is given twice, also if the server has forgotten which were', async () => {
+  await submit({}, {})
+  const first = await claimOne()
+  // As after a crash: claims do not wait for the disk.
+  await database.sql(`select setval('lease_tokens', 1, false)`)
+  const second = await claimOne()
+  assert.ok(BigInt(second.token) > BigInt(first.token), `${second.token} after ${first.token}`)
+})
+
 test('a worker that announced the start in time counts, also if it claimed ahead', async () => {
   const [id] = await submit({})
   const held = await holdOne()

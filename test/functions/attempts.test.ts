@@ -88,5 +88,8 @@ test('a job that was never started has no attempts, and one of others does not e
   const id = await jobInState(database.run, ada, 'cancelled')
   assert.deepEqual(await outcomes(id), [])
   assertProblem(await read(id, '', bob), 404, 'not-found')
-  assertProblem(await read(id, '?cursor=x'), 422, 'invalid-request', '#/cursor')
+  const tooGreat = Buffer.from('9999999999999999999').toString('base64url')
+  for (const cursor of ['x', tooGreat]) {
+    assertProblem(await read(id, `?cursor=${cursor}`), 422, 'invalid-request', '#/cursor')
+  }
 })

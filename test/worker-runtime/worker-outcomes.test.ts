@@ -136,6 +136,32 @@ test('a result that Postgres refuses fails its job and no other', async (t) => {
   })
 })
 
+test('an error that jsonb would refuse is stored, with what it refuses replaced', async () => {
+  const messages = ['NUL \0.', `${'x'.repeat(3_999)}😀`]
+  behave = ({ n }) => {
+    throw new JobError('bro\0ken', messages[Number(n)] ?? '', { permanent: true })
+  }
+  for (const [n, stored] of ['NUL \ufffd.', `${'x'.repeat(3_999)}\ufffd`].entries()) {
+    const id = await submit({ payload: { n } })
+    await jobs.untilStatus(id, 'failed')
+    assert.deepEqual((await jobs.look(id)).error, { code: 'bro\ufffdken', message: stored })
+  }
+})
+
+test('an error that Postgres refuses is replaced, and retried or not as it was', async (t) => {
+  behave = ({ permanent }) => {
+    throw new JobError('refused', 'It broke.', { permanent: permanent === true })
+  }
+  for (const table of ['finished_jobs', 'waiting_jobs', 'attempts']) {
+    await database.sql(`alter table ${table} add constraint refused check (error ->> 'code' <> 'refused')`)
+    t.after(() => database.sql(`alter table ${table} drop constraint refused`))
+  }
+  const ids = [await submit({ payload: { permanent: true } }), await submit({ initial_delay_seconds: 3_600 })]
+  await Promise.all([jobs.untilStatus(ids[0], 'failed'), jobs.untilStatus(ids[1], 'retrying')])
+  const error = { code: 'unstorable_error', message: 'The handler failed, and its error cannot be stored.' }
+  assert.deepEqual((await jobs.look(ids[0])).error, error)
+})
+
 test('log lines are there when the outcome is', async () => {
   behave = (_, { log }) => {
     for (let n = 0; n < 20; n++) log.info(`line ${n}`)
