@@ -11,5 +11,8 @@ export const JOBS_READY = 'jobs_ready'
 /** The payload is the id of a worker, of whose jobs some were cancelled. */
 export const JOBS_CANCELLED = 'jobs_cancelled'
 
+/** The payload is an organisation, or one and a type: `<org_id>/<type>`. */
+export const QUEUE_PAUSED = 'queue_paused'
+
 /** A worker has nothing to do while others hold jobs that they have not started. The payload is its id. */
 export const WORKER_IDLE = 'worker_idle'

@@ -11,6 +11,8 @@ export type Policy = 'learned' | 'fifo'
 export type ClaimPlanner = {
   plan(state: { stopping: boolean; recording: boolean }): Claim
   observe(exchanged: Exchanged): void
+  /** How long jobs run here decides how many are held ahead. */
+  attemptEnded(ranMs: number): void
   /** The last claim was full, or left bigger jobs out, and there is room for another. */
   mayClaimMore(): boolean
   /** Other workers have nothing to do: for a while, nothing is claimed ahead. */
@@ -20,12 +22,19 @@ export type ClaimPlanner = {
 /** The share of the work that goes to the oldest jobs, whatever their rank. */
 const AGE_SHARE = 0.25
 const MODEST_MS = 2_000
+/**
+ * What is held ahead should start within this time. It stands behind nothing that comes later, however urgent, and a
+ * round trip takes a few milliseconds: to hold long jobs ahead would only upset the order.
+ */
+const AHEAD_MS = 100
+/** The weight of one attempt in the mean. */
+const NEWEST = 0.1
 /** A claim is answered as one text: with payloads of 256 KiB each, so many of them still fit. */
 const MAX_CLAIM = 1_000
 
 /**
- * How much to claim, and from where. What can start now, always. As much again to hold ahead, while the queue is so
- * deep that claims come back full, and nobody else is idle.
+ * How much to claim, and from where. What can start now, always. As much again to hold ahead, or less if jobs run long,
+ * while the queue is so deep that claims come back full, and nobody else is idle.
  */
 export const createClaimPlanner = (options: {
   types: readonly string[]
@@ -44,16 +53,18 @@ export const createClaimPlanner = (options: {
   let passedOver = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
+  let meanRunMs: number | undefined
 
   /** How many more jobs can start, and how many may be held beyond those: as many as can run at the same time. */
   const room = (): { now: number; ahead: number } => {
     const unstarted = options.jobs().unstarted()
     const free = fitting(capacity.free())
     const mayHoldAhead = deep && !reserved && now() > modestUntilMs
+    const ahead = Math.floor(fitting(capacity) * Math.min(1, AHEAD_MS / (meanRunMs ?? 1)))
     return {
       // A claim by size looks itself at what fits.
       now: Math.max(0, (bigWaiting ? capacity.free().slots : free) - unstarted),
-      ahead: mayHoldAhead ? Math.max(0, fitting(capacity) - Math.max(0, unstarted - free)) : 0,
+      ahead: mayHoldAhead ? Math.max(0, ahead - Math.max(0, unstarted - free)) : 0,
     }
   }
 
@@ -93,6 +104,9 @@ export const createClaimPlanner = (options: {
         !deep || news.big_waiting || news.paused || reserved,
       )
       age.observe(claim.order, news.predicted_ms ?? 0)
+    },
+    attemptEnded: (ranMs) => {
+      meanRunMs = meanRunMs === undefined ? ranMs : meanRunMs + NEWEST * (ranMs - meanRunMs)
     },
     mayClaimMore: () => (deep || passedOver) && room().now > 0,
     othersAreIdle: () => {

@@ -42,6 +42,7 @@ export type HeldJobs = {
   lose(key: LeaseKey, why: 'lease_lost' | 'cancelled'): void
   /** Takes jobs that were not started out of our hands, the last first. */
   takeUnstarted(count: number): ClaimedJob[]
+  takeUnstartedWhere(wanted: (job: ClaimedJob) => boolean): ClaimedJob[]
   startWaiting(): void
   /** Lets jobs finish for `seconds`, then stops them. Answers those to give back. */
   drain(seconds: number): Promise<ClaimedJob[]>
@@ -168,11 +169,12 @@ export const createHeldJobs = (options: {
     abandon(entry)
   }
 
-  const takeUnstarted = (count: number): ClaimedJob[] => {
-    const taken = waiting.takeLast(count)
-    for (const entry of taken) abandon(entry)
-    return taken.map(({ job }) => job)
+  const handOver = (entries: HeldJob[]): ClaimedJob[] => {
+    for (const entry of entries) abandon(entry)
+    return entries.map(({ job }) => job)
   }
+
+  const takeUnstarted = (count: number): ClaimedJob[] => handOver(waiting.takeLast(count))
 
   const drain = async (seconds: number): Promise<ClaimedJob[]> => {
     draining = true
@@ -209,6 +211,7 @@ export const createHeldJobs = (options: {
     abandon,
     lose,
     takeUnstarted,
+    takeUnstartedWhere: (wanted) => handOver(waiting.takeWhere(({ job }) => wanted(job))),
     startWaiting,
     drain,
   }

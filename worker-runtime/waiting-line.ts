@@ -7,6 +7,7 @@ export type WaitingLine<Entry> = {
   remove(entry: Entry): void
   /** Up to so many from the end, in their order. */
   takeLast(count: number): Entry[]
+  takeWhere(wanted: (entry: Entry) => boolean): Entry[]
 }
 
 /** What has left at the front is forgotten once it is more than this, and more than what is left. */
@@ -31,5 +32,13 @@ export const createWaitingLine = <Entry>(): WaitingLine<Entry> => {
       gone = 0
     },
     takeLast: (count) => entries.splice(Math.max(gone, entries.length - count)),
+    takeWhere: (wanted) => {
+      const { taken = [], left = [] } = Object.groupBy(entries.slice(gone), (entry) =>
+        wanted(entry) ? 'taken' : 'left',
+      )
+      entries = left
+      gone = 0
+      return taken
+    },
   }
 }

@@ -17,6 +17,8 @@ export type WorkSharing = {
   jobsAreReady(): void
   /** Notified that another worker has nothing to do. */
   workerIsIdle(): void
+  /** Notified that an organisation, or one type of it, is paused. */
+  queueIsPaused(payload: string): void
   observe(exchanged: Exchanged): void
   giveBack(jobs: readonly ClaimedJob[], reason: string): Promise<void>
   stop(): void
@@ -24,8 +26,12 @@ export type WorkSharing = {
 
 /** A worker whose slots are all but full leaves a new job to emptier ones for this long. */
 const YIELD_MS = 15
+/** What a claim brings that was on its way when the queue was paused is given back too. */
+const PAUSE_AGAIN_MS = 1_000
 /** An idle worker asks the others no more often than this. */
 const ASK_MS = 500
+
+const UUID_LENGTH = 36
 
 /**
  * Work goes to the least loaded worker. All hear of a new job at the same moment; an idle one claims at once, a busy
@@ -66,7 +72,19 @@ export const createWorkSharing = (options: {
     }
   }
 
+  const givePausedBack = (payload: string): void => {
+    const [orgId, type] = [payload.slice(0, UUID_LENGTH), payload.slice(UUID_LENGTH + 1)]
+    const isPaused = (job: ClaimedJob): boolean => job.org_id === orgId && (type === '' || job.type === type)
+    void giveBack(jobs.takeUnstartedWhere(isPaused), 'paused')
+  }
+
   return {
+    queueIsPaused: (payload) => {
+      givePausedBack(payload)
+      setTimeout(() => {
+        if (!stopped) givePausedBack(payload)
+      }, PAUSE_AGAIN_MS).unref()
+    },
     jobsAreReady: () => void jobsAreReady(),
     workerIsIdle: () => {
       options.planner.othersAreIdle()

@@ -1,5 +1,5 @@
 import { hostname, totalmem } from 'node:os'
-import { JOBS_CANCELLED, JOBS_READY, WORKER_IDLE } from '../db/channels.ts'
+import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE } from '../db/channels.ts'
 import type { EndedAttempt } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
@@ -84,7 +84,10 @@ export const createWorker = (options: {
       fetch: egress.fetch,
     },
     logger,
-    onEnded: (held) => exchanger.record(held),
+    onEnded: (held) => {
+      planner.attemptEnded(held.ranMs)
+      exchanger.record(held)
+    },
     onFreed: () => exchanger.wake(),
     onStarted: () => exchanger.announceSoon(),
   })
@@ -143,6 +146,7 @@ export const createWorker = (options: {
     onNotification: (channel, payload) => {
       if (channel === JOBS_READY && (payload === '' || handlers.has(payload))) sharing.jobsAreReady()
       if (channel === JOBS_CANCELLED && payload === id) leaseKeeper.checkCancelled()
+      if (channel === QUEUE_PAUSED) sharing.queueIsPaused(payload)
       if (channel === WORKER_IDLE && payload !== id) sharing.workerIsIdle()
     },
     onConnected: () => {

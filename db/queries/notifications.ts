@@ -1,10 +1,12 @@
-import { JOBS_CANCELLED, JOBS_READY, WORKER_IDLE } from '../channels.ts'
+import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE } from '../channels.ts'
 import type { Query } from '../query.ts'
 
 /** No parameters: `LISTEN` takes none. */
 export const listen = (): Query<never> => ({
   name: 'listen',
-  text: `listen ${JOBS_READY}; listen ${JOBS_CANCELLED}; listen ${WORKER_IDLE}`,
+  text: [JOBS_READY, JOBS_CANCELLED, QUEUE_PAUSED, WORKER_IDLE]
+    .map((channel) => `listen ${channel}`)
+    .join('; '),
   values: [],
 })
 

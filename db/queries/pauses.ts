@@ -1,12 +1,19 @@
+import { QUEUE_PAUSED } from '../channels.ts'
 import type { Query } from '../query.ts'
 
-/** `type` null means the whole queue of the organisation. Both hold independently of each other. */
+/**
+ * `type` null means the whole queue of the organisation. Both hold independently of each other. Workers are told by the
+ * same commit: they give back what they have not started.
+ */
 export const pauseQueue = (orgId: string, userId: string, type: string | null): Query<never> => ({
   name: 'pause-queue',
   text: `
-    insert into pauses (org_id, type, paused_by)
-    values ($1::uuid, $2::text, $3::uuid)
-    on conflict on constraint pauses_once do nothing`,
+    with paused as (
+      insert into pauses (org_id, type, paused_by)
+      values ($1::uuid, $2::text, $3::uuid)
+      on conflict on constraint pauses_once do nothing
+    )
+    select pg_notify('${QUEUE_PAUSED}', concat_ws('/', $1::uuid, $2::text))`,
   values: [orgId, type, userId],
 })
 

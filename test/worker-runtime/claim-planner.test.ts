@@ -50,6 +50,18 @@ test('while claims come back full it holds as much again, and never more', () =>
   assert.equal(plan(true).limit, 0)
 })
 
+test('of jobs that run long fewer are held ahead, or none', () => {
+  const { capacity, plan, planner, observe } = setUp()
+  observe(claimed(4))
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  planner.attemptEnded(200)
+  assert.equal(plan(true).limit, 2)
+  for (let n = 0; n < 20; n++) planner.attemptEnded(1_000)
+  assert.equal(plan(true).limit, 0)
+  for (let n = 0; n < 40; n++) planner.attemptEnded(1)
+  assert.equal(plan(true).limit, 4)
+})
+
 test('one claim takes no more than a thousand', () => {
   const { plan, planner, observe } = setUp({ slots: 1_500, memoryMb: 1_000_000 })
   assert.equal(plan().limit, 1_000)

@@ -14,6 +14,11 @@ test('a line is left at the front in order, at the end in order, and in the midd
   line.remove(700)
   line.remove(5)
   assert.deepEqual([line.length(), line.first()], [296, 701])
+  assert.deepEqual(
+    line.takeWhere((n) => n < 703),
+    [701, 702],
+  )
+  assert.deepEqual([line.length(), line.first()], [294, 703])
   line.add(7)
   assert.equal(line.takeLast(0).length, 0)
   assert.deepEqual(line.takeLast(1_000).slice(-2), [996, 7])

@@ -3,6 +3,7 @@ import { after, afterEach, before, beforeEach, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
+import { pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { clearJobs, newJob, seedJobs, seedTenant, type Tenant, watchJobs } from '../support/jobs.ts'
@@ -180,6 +181,24 @@ test('a worker with nothing to do takes half of what another holds and has not s
   gate.resolve()
   await jobs.untilAll(slow, 'completed')
   assert.equal(started.length, 12, 'each ran once')
+})
+
+test('what a worker has not started when the queue is paused is given back, and what runs goes on', async () => {
+  const quick = await submit(...many(3, { priority: 'critical' }))
+  const slow = await submit(...many(9, { wait: true }))
+  const worker = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '3' })
+  await jobs.untilAll(quick, 'completed')
+  await untilHeld(worker, { running: 3, unstarted: 3 })
+  await database.run(pauseQueue(tenant.orgId, tenant.userId, 'another'))
+  await database.run(pauseQueue(tenant.orgId, tenant.userId, 'test'))
+  await untilHeld(worker, { running: 3, unstarted: 0 })
+  gate.resolve()
+  await waitFor('the running ones', () => running === 0)
+  await waitFor('their ends', async () => (await leases()).length === 0)
+  assert.equal(started.length, 6)
+  await database.run(resumeQueue(tenant.orgId, 'test'))
+  await database.run(notify(JOBS_READY, ['test']))
+  await jobs.untilAll(slow, 'completed')
 })
 
 test('a new job goes to the worker that has nothing to do', async () => {
