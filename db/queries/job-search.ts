@@ -87,8 +87,18 @@ const searchPlace = ({ table, state, few }: Place, conditions: Conditions, limit
   return newestFirst(window, recent, everyHit(conditions, isInPlace))
 }
 
+/**
+ * Each by its key. As a plain join, jobs of an organisation that the statistics do not know yet were looked up by the
+ * organisation alone, all of them for each.
+ */
 const JOIN_JOBS = `
-      join jobs j on j.org_id = q.org_id and j.id = q.job_id`
+      cross join lateral (
+        select *
+        from jobs
+        where org_id = q.org_id
+          and id = q.job_id
+        offset 0
+      ) j`
 
 const inTime = ({ range, time }: Conditions): string[] => ['j.id < $2::uuid', ...range('j.id'), ...time]
 
