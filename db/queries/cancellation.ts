@@ -7,16 +7,16 @@ export type CancelledJob = { job_id: string; worker_id: string | null }
 
 const takeFrom = (table: string, attempts: string, condition = ''): string => `
       delete from ${table} q
-      using (
-        select job_id
-        from ${table}
-        where org_id = $1::uuid
-          and job_id = any ($2::uuid[])${condition}
-        order by job_id
-        for update
-      ) found
-      where q.org_id = $1::uuid
-        and q.job_id = found.job_id
+      where q.ctid = any (
+        array(
+          select ctid
+          from ${table}
+          where org_id = $1::uuid
+            and job_id = any ($2::uuid[])${condition}
+          order by job_id
+          for update
+        )
+      )
       returning q.job_id, q.org_id, ${attempts} as attempts, null as worker_id, null::timestamptz as started_at`
 
 /**
