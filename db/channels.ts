@@ -1,8 +1,8 @@
 /**
  * NOTIFY channels. Notifications are sent after the commit that they tell of, by a statement of their own, and one
  * for many: inside the transaction, NOTIFY holds a lock of the whole server across the flush, and no two commits
- * share one any more. Only a submission to a quiet system sends its own. One that gets lost is covered by the workers'
- * slow poll.
+ * share one any more. Only a submission to a quiet system and a pause send their own. One that gets lost is covered by
+ * the workers' slow poll.
  */
 
 /** The payload is the type of jobs that became ready. */

@@ -4,8 +4,8 @@ import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 
 /**
  * Streams whose estimate has moved since their queued jobs were scored, some of them at a time: completions wait for the
- * rows of their streams. Not while all queued jobs stand in one lane:
- * there is no order to mend then, and to move a deep queue from lane to lane costs as much as to work it off.
+ * rows of their streams. Not while all queued jobs stand in one lane: there is no order to mend then, and to move a deep
+ * queue from lane to lane costs as much as to work it off.
  */
 export const takeMovedStreams = (term: string, limit: number): Query<{ id: string }> => ({
   name: 'take-moved-streams',
