@@ -303,7 +303,7 @@ create table attempts (
   worker_id text not null,
   started_at timestamptz not null,
   finished_at timestamptz not null default now(),
-  constraint attempts_outcome check (outcome in ('failed', 'lost', 'snoozed'))
+  constraint attempts_outcome check (outcome in ('failed', 'lost', 'snoozed', 'cancelled', 'given_back'))
 );
 comment on table attempts is 'Tries that did not finish their job. The one that did stands in finished_jobs.';
 

@@ -1,7 +1,17 @@
 import type { Query } from '../query.ts'
 import type { JobFailure } from './jobs.ts'
 
-export type AttemptOutcome = 'running' | 'completed' | 'failed' | 'lost' | 'snoozed' | 'cancelled'
+export const ATTEMPT_OUTCOMES = [
+  'running',
+  'completed',
+  'failed',
+  'lost',
+  'snoozed',
+  'cancelled',
+  'given_back',
+] as const
+
+export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number]
 
 /** The columns of an attempt are null in the one row that a job without attempts answers; no row means no such job. */
 export type AttemptRow = {

@@ -27,7 +27,7 @@ export const renewLeases = (
 
 /**
  * Gives jobs back that the worker did not finish, or did not even start. They are ready again, at the end of their
- * lane, and the try does not count.
+ * lane, and an attempt that was started does not count.
  */
 export const releaseJobs = (
   held: readonly LeaseKey[],
@@ -36,14 +36,14 @@ export const releaseJobs = (
   name: 'release-jobs',
   text: `
     with lease as materialized (
-      select token, job_ids, org_ids, attempts, started_ats
+      select token, worker_id, job_ids, org_ids, attempts, started_ats
       from leases
       where token = any ($2::bigint[])
       order by token
       for update
     ),
     held as materialized (
-      select l.token, h.job_id, h.org_id, h.attempt, h.started_at
+      select l.token, l.worker_id, h.job_id, h.org_id, h.attempt, h.started_at
       from lease l
       cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
         as h (job_id, org_id, attempt, started_at)
@@ -54,6 +54,12 @@ export const releaseJobs = (
       set
         ${withoutJobs('held')}
       where l.token in (select token from held)
+    ),
+    unfinished as (
+      insert into attempts (org_id, job_id, attempt, outcome, worker_id, started_at)
+      select org_id, job_id, attempt, 'given_back', worker_id, started_at
+      from held
+      where started_at is not null
     ),
     ready as (
       insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)

@@ -7,7 +7,7 @@ export type RetriedJob = { job_id: string; type: string; status: 'pending' | 'bl
 
 /**
  * Failed and cancelled jobs go back into the queue, with all their attempts to spend again. Others have no row in the
- * answer. The last attempt of a failed one moves from finished_jobs to attempts.
+ * answer. The last attempt moves from finished_jobs to attempts.
  *
  * Parents that have not completed block a job again, whatever its on_parent_failure says: who retries a job of which a
  * parent has failed retries that, too, or has done so. Parents that are retried by the same statement are in no place
@@ -39,11 +39,10 @@ export const retryJobs = (
     history as (
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at, finished_at)
       select
-        org_id, job_id, attempts, case error ->> 'code' when 'worker_lost' then 'lost' else 'failed' end, error,
+        org_id, job_id, attempts, case error ->> 'code' when 'worker_lost' then 'lost' else state::text end, error,
         worker_id, started_at, finished_at
       from retried
-      where state = 'failed'
-        and worker_id is not null
+      where worker_id is not null
         and started_at is not null
     ),
     dependency as materialized (

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { ATTEMPT_OUTCOMES } from '../../db/queries/attempts.ts'
 import { JOB_STATES } from '../../db/rules/job-states.ts'
 import { LOG_LEVELS } from '../../db/rules/log-levels.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
@@ -79,9 +80,9 @@ export const logLine = z
 export const attempt = z
   .object({
     attempt: z.int(),
-    outcome: z.enum(['running', 'completed', 'failed', 'lost', 'snoozed', 'cancelled']).openapi({
+    outcome: z.enum(ATTEMPT_OUTCOMES).openapi({
       description:
-        '`lost`: its worker stopped answering. `snoozed`: the handler asked for a later time; it does not count.',
+        '`lost`: its worker stopped answering. `snoozed`: the handler asked for a later time. `given_back`: its worker stopped before the end. These two do not count.',
     }),
     error: failure.nullable(),
     worker_id: z.string(),

@@ -130,7 +130,7 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
   )
 }
 
-const playExecution = async ({ play }: Stage): Promise<void> => {
+const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   const claim = { limit: 3, starts: false, order: 'age' } as const
   const { claimed } = await exchange(play, { workerId: 'w', claim })
   const [first, second, third] = claimed
@@ -157,6 +157,7 @@ const playExecution = async ({ play }: Stage): Promise<void> => {
     ],
   })
   await play(releaseJobs([third], TEXT))
+  await sql(`update attempts set finished_at = started_at + interval '20 ms' where outcome = 'given_back'`)
   await play(getRetryPolicies(claimed))
   for (const order of ['rank', 'age'] as const) {
     await play(claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: ['nothing'], order }))

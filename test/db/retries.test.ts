@@ -44,12 +44,13 @@ test('a failed job starts over, and what it has tried is kept', async () => {
   assert.deepEqual(await attemptsOf(id), [failed, failed])
 })
 
-test('a cancelled job starts over without a trace of an attempt', async () => {
+test('a cancelled job starts over, and what was cancelled is kept', async () => {
   const id = await jobInState(database.run, tenant, 'running')
   await database.run(cancelJobs(tenant.orgId, [id]))
   await retry(id)
   assert.deepEqual([(await look(id)).status, (await look(id)).attempts], ['ready', 0])
-  assert.deepEqual(await attemptsOf(id), [])
+  const cancelled = { attempt: 1, outcome: 'cancelled', error: null, worker_id: 'worker-1' }
+  assert.deepEqual(await attemptsOf(id), [cancelled])
 })
 
 test('a job whose time has not come is pending again', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
+import { releaseJobs } from '../../db/queries/leases.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -74,6 +75,8 @@ test('an attempt that was cancelled, or lost with its worker, says so', async ()
   const cancelled = await jobInState(database.run, ada, 'running')
   await database.run(cancelJobs(ada.orgId, [cancelled]))
   assert.deepEqual(await outcomes(cancelled), [[1, 'cancelled']])
+  await database.run(retryJobs(ada.orgId, [cancelled]))
+  assert.deepEqual(await outcomes(cancelled), [[1, 'cancelled']])
   const lost = await jobInState(database.run, ada, 'failed')
   await database.sql(
     `update finished_jobs set error = '{"code":"worker_lost","message":"Gone."}' where job_id = $1`,
@@ -82,6 +85,18 @@ test('an attempt that was cancelled, or lost with its worker, says so', async ()
   assert.deepEqual(await outcomes(lost), [[1, 'lost']])
   await database.run(retryJobs(ada.orgId, [lost]))
   assert.deepEqual(await outcomes(lost), [[1, 'lost']])
+})
+
+test('an attempt that a stopping worker gave back is told, and does not count', async () => {
+  const [id] = await seedJobs(database.run, ada, [newJob({ type: 'given-back' })])
+  assert.ok(id)
+  await database.run(releaseJobs([await claimJob(database.run, id, 'given-back')], 'shutdown'))
+  assert.deepEqual(await outcomes(id), [[1, 'given_back']])
+  await claimJob(database.run, id, 'given-back')
+  assert.deepEqual(await outcomes(id), [
+    [1, 'given_back'],
+    [1, 'running'],
+  ])
 })
 
 test('a job that was never started has no attempts, and one of others does not exist', async () => {
