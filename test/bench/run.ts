@@ -11,7 +11,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
 
   pickup   submit → start on an idle local system, 300 submissions through the HTTP API; half a minute
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
-           (npm run bench:peers installs them, redis-server is taken from the PATH); a quarter of an hour
+           (npm run bench:peers installs them, redis-server is taken from the PATH); 25 minutes
 
   --quick     small sizes, to see that it runs; the numbers say little
   --json      print one object, {"<name>": {…}}, and nothing else
