@@ -21,6 +21,8 @@ export type LoneRow = Omit<ClaimedJob, 'started' | 'cpu_units' | 'memory_mb'> & 
 /**
  * Claims the next job for a worker that has none: what an exchange would do first, without what it takes for many. It
  * takes nothing while anything out of the ordinary waits (a pause, a deadline, a big job): that is for an exchange.
+ *
+ * Lateral lookups and no joins: planned while the tables are empty, a join reads all jobs there will ever be.
  */
 export const claimLoneJob = ({ workerId, leaseSeconds, types, order }: LoneClaim): Query<LoneRow> => ({
   ...TEXTS[order],
@@ -68,12 +70,18 @@ const loneText = (order: string): string => `
     )
     select
       t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds,
-      (select token from leased)::text as token, t.attempt, p.checkpoint, t.predicted_ms,
+      (select token from leased)::text as token, t.attempt,
+      (select checkpoint from job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
       (select count(*) from (select from ready_jobs where lane < ${FIRST_PARKED_LANE} limit 2) queued) > 1 as more
     from taken t
-    join streams s on s.id = t.stream_id
-    join jobs j on j.org_id = t.org_id and j.id = t.job_id
-    left join job_progress p on p.job_id = t.job_id`
+    cross join lateral (select name from streams where id = t.stream_id offset 0) s
+    cross join lateral (
+      select payload, timeout_seconds
+      from jobs
+      where org_id = t.org_id
+        and id = t.job_id
+      offset 0
+    ) j`
 
 const TEXTS = {
   rank: { name: 'claim-lone-job-rank', text: loneText('c.lane, c.key') },

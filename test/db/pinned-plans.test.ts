@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import pg from 'pg'
+import { exchangeText } from '../../db/queries/exchange-text.ts'
+import { claimLoneJob } from '../../db/queries/lone-claim.ts'
+import { PINNED_PLAN } from '../../worker-runtime/database.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+let client: pg.Client
+
+before(async () => {
+  database = await createTestDatabase()
+  client = new pg.Client({ connectionString: database.url })
+  await client.connect()
+  for (const [name, value] of Object.entries(PINNED_PLAN)) await client.query(`set ${name} = ${value}`)
+})
+after(async () => {
+  await client.end()
+  await database.drop()
+})
+
+type Plan = { 'Node Type': string; 'Relation Name'?: string; Plans?: Plan[]; [property: string]: unknown }
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+
+/** What a scan is narrowed by. Without any it reads the whole table. */
+const CONDITIONS = ['Index Cond', 'Recheck Cond', 'TID Cond']
+
+/** The tables that a plan reads whole. Ready jobs are read in their order, up to a limit, and pauses are few. */
+const readWhole = async (text: string): Promise<string[]> => {
+  const { rows } = await client.query(`explain (generic_plan, format json) ${text}`)
+  return nodesOf(rows[0]['QUERY PLAN'][0].Plan)
+    .filter((node) => !CONDITIONS.some((condition) => condition in node))
+    .filter((node) => node['Node Type'].endsWith('Scan'))
+    .flatMap((scan) => scan['Relation Name'] ?? [])
+    .filter((table) => table !== 'ready_jobs' && table !== 'pauses')
+}
+
+const everyText = (): { name: string; text: string }[] => {
+  const either = [false, true]
+  return (['rank', 'age'] as const).flatMap((order) => [
+    claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: [], order }),
+    ...(['none', 'completed', 'checked'] as const).flatMap((ends) =>
+      either.flatMap((sized) =>
+        either.flatMap((gated) =>
+          either.map((results) => exchangeText({ order, sized, gated, results, ends })),
+        ),
+      ),
+    ),
+  ])
+}
+
+/** A worker may start on an empty database and keep its plans: what they cost must not grow with what comes. */
+const EMPTY_DATABASES = { 'that was never analysed': 'select', 'that was analysed': 'analyze' }
+
+for (const [which, prepare] of Object.entries(EMPTY_DATABASES)) {
+  test(`planned on an empty database ${which}, no claim and no exchange reads a whole table`, async () => {
+    await client.query(prepare)
+    for (const { name, text } of everyText()) assert.deepEqual(await readWhole(text), [], name)
+  })
+}
