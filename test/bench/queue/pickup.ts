@@ -6,41 +6,50 @@ import { startWorkers } from './worker-processes.ts'
 
 /** After all that was written to set it up, a disk is slow for a while. */
 const REST_MS = 2_000
-const WARM_UP = 50
 const TURN = 20
 /** Not counted at the beginning of a turn: what others did meanwhile has to leave the caches. */
 const TURN_WARM_UP = 5
+/** Long enough that the end of the job is stored and the worker idle again. */
 const PAUSE_MS = 10
+/** Enough for the end of the job to be stored. */
+const WARM_UP_PAUSE_MS = 3
 const GIVE_UP_MS = 60_000
 
 /**
  * Milliseconds from just before a job is submitted until its handler starts in another process, on an idle queue. All
  * contenders stand by with a worker and take turns: whatever slows the machine down for a while meets all of them.
+ *
+ * Workers run for days, so they are measured as they are then. Over the first 1,500 jobs or so V8 compiles what has
+ * become hot, on threads that take the processor from the main thread for up to 3 ms at a time (seen with perf sched):
+ * those made the p99 of every contender.
  */
 export const pickupTimes = (
   arena: Arena,
   contenders: readonly Contender[],
-  samples: number,
+  { pickups, warmUps }: { pickups: number; warmUps: number },
 ): Promise<Map<Contender, number[]>> =>
   withIdle(arena, contenders, async (idle) => {
+    await Promise.all(idle.map(({ pickUp }) => repeat(warmUps, pickUp, WARM_UP_PAUSE_MS)))
     await delay(REST_MS)
     const times = new Map<Contender, number[]>(contenders.map((contender) => [contender, []]))
-    for (const { pickUp } of idle) await repeat(WARM_UP, pickUp)
-    for (let n = 0; n < samples; n += TURN) {
+    for (let n = 0; n < pickups; n += TURN) {
       for (const { contender, pickUp } of idle) {
         await repeat(TURN_WARM_UP, pickUp)
-        times.get(contender)?.push(...(await repeat(Math.min(TURN, samples - n), pickUp)))
+        times.get(contender)?.push(...(await repeat(Math.min(TURN, pickups - n), pickUp)))
       }
     }
     return times
   })
 
-const repeat = async (count: number, pickUp: () => Promise<number>): Promise<number[]> => {
+const repeat = async (
+  count: number,
+  pickUp: () => Promise<number>,
+  pauseMs = PAUSE_MS,
+): Promise<number[]> => {
   const times: number[] = []
   while (times.length < count) {
     times.push(await pickUp())
-    // Long enough that the end of the job is stored and the worker idle again.
-    await delay(PAUSE_MS)
+    await delay(pauseMs)
   }
   return times
 }

@@ -14,6 +14,8 @@ export type Sizes = {
   concurrent: number
   inBatches: number
   pickups: number
+  /** Before those. */
+  warmUps: number
   httpRequests: number
 }
 
@@ -29,6 +31,7 @@ export const FULL: Sizes = {
   concurrent: 2_000,
   inBatches: 60_000,
   pickups: 400,
+  warmUps: 1_500,
   httpRequests: 3_000,
 }
 
@@ -44,5 +47,6 @@ export const QUICK: Sizes = {
   concurrent: 200,
   inBatches: 2_000,
   pickups: 20,
+  warmUps: 50,
   httpRequests: 100,
 }

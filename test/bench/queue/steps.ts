@@ -66,7 +66,7 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
     {
       name: 'pickup',
       run: async function* (contenders) {
-        const times = await pickupTimes(arena, contenders, sizes.pickups)
+        const times = await pickupTimes(arena, contenders, sizes)
         for (const [contender, pickup] of times) yield [contender, { pickup }]
       },
     },
