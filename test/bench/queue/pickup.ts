@@ -19,9 +19,9 @@ const GIVE_UP_MS = 60_000
  * Milliseconds from just before a job is submitted until its handler starts in another process, on an idle queue. All
  * contenders stand by with a worker and take turns: whatever slows the machine down for a while meets all of them.
  *
- * Workers run for days, so they are measured as they are then. Over the first 1,500 jobs or so V8 compiles what has
+ * Workers run for days, so they are measured as they are then. Over the first 3,000 jobs or so V8 compiles what has
  * become hot, on threads that take the processor from the main thread for up to 3 ms at a time (seen with perf sched):
- * those made the p99 of every contender.
+ * that is most of every contender's p99, and says nothing of its queue.
  */
 export const pickupTimes = (
   arena: Arena,

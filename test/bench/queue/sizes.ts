@@ -31,7 +31,7 @@ export const FULL: Sizes = {
   concurrent: 2_000,
   inBatches: 60_000,
   pickups: 400,
-  warmUps: 1_500,
+  warmUps: 4_000,
   httpRequests: 3_000,
 }
 
