@@ -11,6 +11,7 @@ import { decideEnds } from './decide-ends.ts'
 import { createDuties } from './duties.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
 import { createExchanger } from './exchanger.ts'
+import { createFailureReports } from './failure-reports.ts'
 import type { JobHandler } from './handler-api.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
@@ -48,7 +49,7 @@ export const createWorker = (options: {
   const url = config.DATABASE_URL
   const handlers = new Map(options.handlers.map((handler) => [handler.type, handler]))
   const types = [...handlers.keys()]
-  const failed = (part: string) => (error: Error) => logger.error(`${part} failed`, { error })
+  const failed = createFailureReports({ logger, now: () => performance.now() })
   let processed = 0
 
   const connect = (maxConnections: number, settings: Record<string, string> = {}) =>
