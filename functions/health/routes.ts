@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../../db/queries/schema-version.ts'
 import { DatabaseUnavailable } from '../database.ts'
-import { jsonContent, problems } from '../http/openapi.ts'
+import { jsonContent, problemResponses } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import type { Services } from '../services.ts'
@@ -29,7 +29,7 @@ const readyzRoute = createRoute({
   summary: 'The database answers and its schema is current',
   responses: {
     200: jsonContent(z.object({ status: z.literal('ok'), schema_version: z.int() }), 'Ready'),
-    ...problems('not-ready'),
+    ...problemResponses('not-ready'),
   },
 })
 

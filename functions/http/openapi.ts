@@ -28,8 +28,11 @@ type ProblemResponses = Record<
   { description: string; content: { 'application/problem+json': { schema: typeof problemSchema } } }
 >
 
-/** The error half of a route's `responses`. */
-export const problems = (...slugs: ProblemSlug[]): ProblemResponses => {
+/** The error half of the `responses` of a route that asks the database. */
+export const problems = (...slugs: ProblemSlug[]): ProblemResponses =>
+  problemResponses(...slugs, 'database-unavailable')
+
+export const problemResponses = (...slugs: ProblemSlug[]): ProblemResponses => {
   const responses: ProblemResponses = {}
   for (const slug of slugs) {
     const { status, title } = PROBLEMS[slug]

@@ -74,7 +74,7 @@ const workersRoute = createRoute({
   summary: 'List the workers',
   security: SECURITY,
   middleware: requireAuth(),
-  request: { query: pageQuery(z.string().regex(/^[^\0]+$/)) },
+  request: { query: pageQuery(z.string().regex(/^[\w.-]+$/)) },
   responses: {
     200: jsonContent(pageOf(worker), 'A page of workers, in the order of their ids'),
     ...problems('unauthenticated', 'invalid-request'),

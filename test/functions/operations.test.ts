@@ -95,7 +95,7 @@ test('the OpenAPI document describes every route with its answers', async () => 
     'post /queue/resume',
   ])
   const submit = body.paths['/jobs'].post
-  assert.deepEqual(Object.keys(submit.responses), ['201', '400', '401', '413', '415', '422'])
+  assert.deepEqual(Object.keys(submit.responses), ['201', '400', '401', '413', '415', '422', '503'])
   assert.deepEqual(submit.security, [{ bearer: [] }])
   assert.equal(body.components.securitySchemes.bearer.scheme, 'bearer')
   assert.equal(body.components.schemas.NewJob.additionalProperties, false)

@@ -55,6 +55,10 @@ test('workers are listed with what they can do and how they are', async () => {
   assert.deepEqual([page.items.length, next.items[0].worker_id, next.next_cursor], [2, 'pod-3', null])
 })
 
+test('a cursor that is none of this list is refused', async () => {
+  assertProblem(await get('/jobs/workers?cursor=zzzz'), 422, 'invalid-request')
+})
+
 test('the leader of the newest term is shown, if there ever was one', async () => {
   assertProblem(await get('/jobs/scheduler/leader'), 404, 'not-found')
   await database.sql(`insert into scheduler_leader (worker_id, term, backend_pid) values ('pod-1', 7, 123)`)
