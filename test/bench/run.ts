@@ -7,15 +7,17 @@ import type { Bench } from './report.ts'
 
 const BENCHES: Record<string, Bench> = { pickup: benchPickup, queue: benchQueue }
 
+const RESULTS = 'test/bench/results.json'
+
 const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --out FILE]
 
   pickup   submit → start on an idle local system, 300 submissions through the HTTP API; half a minute
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
-           (npm run bench:peers installs them, redis-server is taken from the PATH); 25 minutes
+           (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 
   --quick     small sizes, to see that it runs; the numbers say little
   --json      print one object, {"<name>": {…}}, and nothing else
-  --out FILE  write that object to FILE
+  --out FILE  where that object is written: ${RESULTS} unless said otherwise
   --help      print this
 
 Without a name all of them run. Run them on an otherwise idle machine.`
@@ -26,7 +28,7 @@ const main = async (): Promise<number> => {
     options: {
       quick: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
-      out: { type: 'string' },
+      out: { type: 'string', default: RESULTS },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -45,8 +47,8 @@ const main = async (): Promise<number> => {
     if (!json) console.log(`\n${text}`)
   }
   if (json) console.log(JSON.stringify(results))
-  if (out) await writeFile(out, `${JSON.stringify(results, undefined, 2)}\n`)
-  say(out ? `Written to ${out}.` : 'Nothing is written; --out FILE keeps all numbers as JSON.')
+  await writeFile(out, `${JSON.stringify(results, undefined, 2)}\n`)
+  say(`All numbers, as JSON: ${out}`)
   return 0
 }
 

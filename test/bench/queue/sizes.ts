@@ -19,7 +19,7 @@ export type Sizes = {
   httpRequests: number
 }
 
-/** Twenty-five minutes on 2 cores. Shorter drains say more about how fast a library's code is compiled than runs. */
+/** Half an hour on 2 cores. Shorter drains say more about how fast a library's code is compiled than runs. */
 export const FULL: Sizes = {
   rounds: 3,
   drain: 160_000,
