@@ -5,8 +5,10 @@ import { authRoutes } from './auth/routes.ts'
 import type { AppEnv } from './context.ts'
 import { deadLetterRoutes } from './dead-letters/routes.ts'
 import { healthRoutes } from './health/routes.ts'
+import { crossOrigin, securityHeaders } from './http/browser-policy.ts'
 import { notFound, onError } from './http/on-error.ts'
 import { jobRoutes } from './jobs/routes.ts'
+import { organisationRoutes } from './orgs/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
 import { servicesFor } from './services.ts'
 
@@ -16,13 +18,16 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.onError(onError)
   app.notFound(notFound)
   app.use(requestId())
+  app.use(securityHeaders())
   app.use(async (c, next) => {
     c.set('services', servicesFor(c.env))
     await next()
   })
+  app.use(crossOrigin())
   app.get('/', (c) => c.redirect('/docs'))
   app.route('/', healthRoutes())
   app.route('/', authRoutes())
+  app.route('/', organisationRoutes())
   app.route('/', jobRoutes())
   app.route('/', deadLetterRoutes())
   app.route('/', queueRoutes())

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
 
 /** What wrangler binds to the Worker. A bad value refuses every request with a log line that names it. */
 const bindingsSchema = z.object({
@@ -28,6 +29,12 @@ const bindingsSchema = z.object({
           .min(1),
       }),
     ),
+  /** Origins whose pages may call the API from a browser, comma-separated. None unless set. */
+  CORS_ORIGINS: z
+    .string()
+    .default('')
+    .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE)
+    .transform((text) => parseOrigins(text) ?? []),
   /** host:port of a gateway that stands in for Neon's proxy. Unset in production. */
   NEON_GATEWAY: z.string().optional(),
 })

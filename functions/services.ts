@@ -1,17 +1,23 @@
-import type { Run } from '../db/query.ts'
+import { enter } from '../db/queries/scope.ts'
+import { type ApiKeys, createApiKeys } from './auth/api-key.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
 import { parseBindings, type RawBindings } from './bindings.ts'
-import { createDatabase } from './database.ts'
+import { createDatabase, type Database } from './database.ts'
 import { logFailure } from './http/background.ts'
+import { hideSecrets } from './http/log.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
+import { guardWalls } from './walls.ts'
 
 /** What one isolate keeps between requests. */
 export type Services = {
-  readonly run: Run
+  readonly database: Database
   readonly keys: KeyRing
+  readonly apiKeys: ApiKeys
   readonly jobTypes: JobTypes
   readonly submitter: Submitter
+  /** Origins whose pages may call the API. */
+  readonly corsOrigins: readonly string[]
 }
 
 const isolates = new WeakMap<RawBindings, Services>()
@@ -20,12 +26,19 @@ export const servicesFor = (raw: RawBindings): Services => {
   const existing = isolates.get(raw)
   if (existing) return existing
   const bindings = parseBindings(raw)
-  const run = createDatabase({ url: bindings.DATABASE_URL, gateway: bindings.NEON_GATEWAY })
+  hideSecrets(bindings)
+  const database = guardWalls(createDatabase({ url: bindings.DATABASE_URL, gateway: bindings.NEON_GATEWAY }))
   const services = {
-    run,
+    database,
     keys: createKeyRing(bindings.AUTH_KEYS.keys),
-    jobTypes: createJobTypes(run),
-    submitter: createSubmitter({ run, onError: logFailure }),
+    apiKeys: createApiKeys(database),
+    jobTypes: createJobTypes(database.run),
+    submitter: createSubmitter({
+      run: database.run,
+      runAs: (members) => database.trying(enter(members, { leastRole: 'user' })),
+      onError: logFailure,
+    }),
+    corsOrigins: bindings.CORS_ORIGINS,
   }
   isolates.set(raw, services)
   return services

@@ -10,7 +10,7 @@ import { startEmbeddedPostgres } from '../worker-runtime/local/embedded-postgres
 import { offlineWrangler } from '../worker-runtime/local/functions-server.ts'
 import { startReaper } from '../worker-runtime/local/reaper-link.ts'
 import { migrateDatabase } from '../worker-runtime/migrate.ts'
-import { TEMPLATE_DATABASE } from './support/database.ts'
+import { createLogins, TEMPLATE_DATABASE } from './support/database.ts'
 import { createTestFolder } from './support/folder.ts'
 
 const HELP = `Usage: npm test [-- FILE…] [-- --name PATTERN]
@@ -46,6 +46,7 @@ const main = async (): Promise<number> => {
   })
   try {
     await migrateDatabase(postgres.url)
+    await createLogins(postgres.url)
     const env = { ...offlineWrangler(join(folder, 'wrangler')), TEST_POSTGRES_URL: postgres.url }
     return await runTests(['--test', ...flags, ...files], env)
   } finally {

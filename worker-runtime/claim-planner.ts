@@ -49,7 +49,7 @@ export const createClaimPlanner = (options: {
   let deep = false
   /** There are jobs that only a claim by size takes. */
   let bigWaiting = false
-  let paused = false
+  let gated = false
   let passedOver = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
@@ -80,7 +80,7 @@ export const createClaimPlanner = (options: {
       // What waits for room already goes first.
       starts: limit <= startNow && options.jobs().unstarted() === 0,
       types: options.types,
-      gated: paused,
+      gated,
       order,
       segments: limit > 0 && order === 'rank' ? floors.segments() : [],
       ageFromKey: floors.ageFrom(),
@@ -93,15 +93,18 @@ export const createClaimPlanner = (options: {
     observe: ({ claim, claimed, news }) => {
       // A claim by size ends at the first job that does not fit beside those before it; the next leaves it aside.
       const leftBigOnesOut = news.big_waiting && (claim.sized === null || claimed.length > 0)
-      passedOver = leftBigOnesOut || (news.paused && !claim.gated)
-      paused = news.paused
+      // A gated claim may have taken as many of one organisation as may run, and left those of others behind it.
+      const leftOthersOut =
+        news.gated && (!claim.gated || (claimed.length > 0 && claimed.length < claim.limit))
+      passedOver = leftBigOnesOut || leftOthersOut
+      gated = news.gated
       bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
       deep = claimed.length >= claim.limit
       reserved = news.reserved === true
       floors.observe(
         { order: claim.order, floors: news.floors },
-        !deep || news.big_waiting || news.paused || reserved,
+        !deep || news.big_waiting || news.gated || reserved,
       )
       age.observe(claim.order, news.predicted_ms ?? 0)
     },

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { LOG_LEVELS } from '../db/rules/log-levels.ts'
+import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
 import { type AllowList, parseAllowList } from './egress/address-guard.ts'
 
 /** Everything that the environment can set. The README's table has a row for each. */
@@ -20,6 +21,10 @@ const settings = {
   SMARTQUEUE_MIN_WORKERS: wholeNumber(1, 50).default(1),
   SMARTQUEUE_DRAIN_SECONDS: wholeNumber(0, 3600).default(25),
   SMARTQUEUE_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
+  SMARTQUEUE_CORS_ORIGINS: z
+    .string()
+    .default('')
+    .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE),
   SMARTQUEUE_HTTP_ALLOW: z
     .string()
     .default('')

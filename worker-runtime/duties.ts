@@ -4,7 +4,7 @@ import { notify } from '../db/queries/notifications.ts'
 import { lookOut, type Outlook } from '../db/queries/outlook.ts'
 import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
 import { reserveCapacity } from '../db/queries/reservations.ts'
-import { deleteExpiredEvents, deleteExpiredJobs } from '../db/queries/retention.ts'
+import { deleteExpiredEvents, deleteExpiredJobs, deleteStale } from '../db/queries/retention.ts'
 import { estimateTypes, markSilentWorkers, reclaimExpiredLeases, wakeDueJobs } from '../db/queries/upkeep.ts'
 import type { Run } from '../db/query.ts'
 import type { Logger } from './logger.ts'
@@ -43,6 +43,7 @@ export const createDuties = (options: DutyOptions): Duty[] => {
     rescore(options, look),
     estimate(options),
     expire(options),
+    forget(options),
   ]
 }
 
@@ -198,5 +199,13 @@ const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
     const deleted = { jobs: jobs?.deleted ?? 0, events: events?.deleted ?? 0 }
     if (deleted.jobs > 0) logger.debug('expired jobs deleted', deleted)
     return deleted.jobs === BATCH || deleted.events === SWEEP ? 50 : 60 * SECOND
+  },
+})
+
+const forget = ({ run }: DutyOptions): Duty => ({
+  name: 'deletion of what is stale',
+  step: async (term) => {
+    await run(deleteStale(term))
+    return 60 * SECOND
   },
 })

@@ -201,7 +201,7 @@ export const createExchanger = (options: {
   }
 }
 
-const NO_NEWS = { floors: {}, big_waiting: false, paused: false }
+const NO_NEWS = { floors: {}, big_waiting: false, gated: false }
 
 const toStart = ({ job, startedAtMs = 0 }: HeldJob) => ({
   job_id: job.job_id,

@@ -2,6 +2,7 @@ import type { LeaseKey } from '../db/queries/exchange.ts'
 import { appendJobLogs, type NewLogLine } from '../db/queries/job-logs.ts'
 import type { Run } from '../db/query.ts'
 import type { LogLevel } from '../db/rules/log-levels.ts'
+import type { Redactor } from '../db/rules/redaction.ts'
 import { isRefused } from './database.ts'
 import type { JobLog } from './handler-api.ts'
 import { toLogText, toStorableJson } from './storable-json.ts'
@@ -20,7 +21,12 @@ const MAX_LINES_PER_ATTEMPT = 10_000
 const MAX_BUFFERED_LINES = 50_000
 
 /** Collects the lines of all running jobs and stores them together, a few times a second. */
-export const createLogWriter = (options: { run: Run; onError: (error: Error) => void }): LogWriter => {
+export const createLogWriter = (options: {
+  run: Run
+  /** What a handler says is read by tenants: it must not give our secrets away. */
+  redactor: Redactor
+  onError: (error: Error) => void
+}): LogWriter => {
   let buffer: NewLogLine[] = []
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
@@ -53,7 +59,7 @@ export const createLogWriter = (options: { run: Run; onError: (error: Error) => 
 
   const append = (lease: LeaseKey, level: LogLevel, message: string): void => {
     const { job_id, token } = lease
-    const text = toLogText(message, MAX_MESSAGE_CHARACTERS)
+    const text = toLogText(options.redactor.text(message), MAX_MESSAGE_CHARACTERS)
     buffer.push({ job_id, token, at: new Date().toISOString(), level, message: text })
     writeSoon()
   }

@@ -1,4 +1,5 @@
 import { LOG_LEVELS, type LogLevel } from '../db/rules/log-levels.ts'
+import { createRedactor, type Redactor } from '../db/rules/redaction.ts'
 import { describeError } from './describe-error.ts'
 
 export type LogFields = Record<string, unknown>
@@ -9,28 +10,32 @@ const COLOURS: Record<LogLevel, number> = { debug: 90, info: 36, warn: 33, error
 /** One line of JSON for each event; on a terminal the same, laid out for people. */
 export const createLogger = (options: {
   level: LogLevel
+  /** Keeps secrets out of every line. */
+  redactor?: Redactor
   pretty?: boolean
   write?: (line: string) => void
 }): Logger => {
   const { write = (line) => void process.stdout.write(line), pretty = process.stdout.isTTY } = options
+  const redactor = options.redactor ?? createRedactor()
   const format = pretty ? formatPretty : formatJson
   const log =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}) => {
       if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(options.level)) return
-      write(`${format(new Date(), level, message, fields)}\n`)
+      const safe = redactor.value(plain(fields)) as LogFields
+      write(`${format(new Date(), level, redactor.text(message), safe)}\n`)
     }
   return { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
 }
 
 const formatJson = (at: Date, level: LogLevel, message: string, fields: LogFields): string =>
-  JSON.stringify({ time: at.toISOString(), level, message, ...plain(fields) })
+  JSON.stringify({ time: at.toISOString(), level, message, ...fields })
 
 /** Names and messages of tenants may hold anything: on a terminal, control characters are commands. */
 const CONTROL = /\p{Cc}/u
 
 const formatPretty = (at: Date, level: LogLevel, message: string, fields: LogFields): string => {
-  const rest = Object.entries(plain(fields)).map(
+  const rest = Object.entries(fields).map(
     ([key, value]) =>
       `${key}=${typeof value === 'string' && !CONTROL.test(value) ? value : JSON.stringify(value)}`,
   )

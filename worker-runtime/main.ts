@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { createRedactor, passwordsOf } from '../db/rules/redaction.ts'
 import { runCommand } from './command.ts'
 import { type Config, ConfigError, parseConfig } from './config.ts'
 import { handlers } from './handlers/index.ts'
@@ -13,7 +14,8 @@ const main = async (): Promise<number> => {
     return 0
   }
   const config = requireDatabase(parseConfig(process.env))
-  const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL })
+  const redactor = createRedactor(passwordsOf(config.DATABASE_URL))
+  const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL, redactor })
   const worker = createWorker({ config, handlers, logger })
 
   const { promise: stopped, resolve: hasStopped } = Promise.withResolvers<number>()

@@ -3,6 +3,7 @@ import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE } from '../db/cha
 import type { EndedAttempt } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
+import { createRedactor, passwordsOf } from '../db/rules/redaction.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'
 import type { Config } from './config.ts'
@@ -25,6 +26,7 @@ import { createOutcomeQueue } from './outcome-queue.ts'
 import { describePayload } from './payload-schema.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { requireCurrentSchema } from './require-current-schema.ts'
+import { requireWalls } from './require-walls.ts'
 import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
@@ -67,7 +69,8 @@ export const createWorker = (options: {
   const { run } = database
 
   const egress = createGuardedFetch({ allow: config.SMARTQUEUE_HTTP_ALLOW })
-  const logs = createLogWriter({ run, onError: failed('log writing') })
+  const redactor = createRedactor(passwordsOf(url))
+  const logs = createLogWriter({ run, redactor, onError: failed('log writing') })
   const progress = createProgressWriter({ run, onError: failed('progress writing') })
   const slots = config.SMARTQUEUE_WORKER_SLOTS
   const capacity = createCapacity({
@@ -182,6 +185,7 @@ export const createWorker = (options: {
 
   const start = async (): Promise<void> => {
     await requireCurrentSchema(run)
+    await requireWalls(run)
     const described = options.handlers.map(({ type, schema }) => ({
       type,
       payload_schema: describePayload(schema),

@@ -1,5 +1,6 @@
 import type { Query } from '../query.ts'
 import type { Role } from '../rules/roles.ts'
+import { audit } from './audit.ts'
 
 export type Account = {
   user_id: string
@@ -39,8 +40,8 @@ export const registerAccount = (account: {
       returning org_id, user_id, role
     ),
     family as (
-      insert into refresh_families (id, user_id, org_id)
-      select $3::uuid, user_id, org_id
+      insert into refresh_families (id, user_id, org_id, expires_at)
+      select $3::uuid, user_id, org_id, now() + $7::int * interval '1 day'
       from membership
       returning id
     ),
@@ -48,6 +49,8 @@ export const registerAccount = (account: {
       insert into refresh_tokens (token_hash, family_id, expires_at)
       select decode($6::text, 'hex'), id, now() + $7::int * interval '1 day'
       from family
+    ),
+    audit as (${audit('account.registered', `jsonb_build_object('user_id', user_id)`, 'membership')}
     )
     select new_user.id as user_id, new_user.username, membership.org_id, membership.role
     from new_user, membership`,
@@ -62,20 +65,69 @@ export const registerAccount = (account: {
   ],
 })
 
-/** The account of a name in its oldest organisation, with the hash to check the password against. */
-export const findAccount = (username: string): Query<Account & { password_hash: string }> => ({
-  name: 'find-account',
+export const findUser = (username: string): Query<{ id: string; is_admin: boolean }> => ({
+  name: 'find-user',
+  text: `
+    select id, is_admin
+    from users
+    where username_key = lower($1::text)`,
+  values: [username],
+})
+
+export const nameOf = (userId: string): Query<{ username: string }> => ({
+  name: 'name-of',
+  text: `
+    select username
+    from users
+    where id = $1::uuid`,
+  values: [userId],
+})
+
+/** Ends all other sign-ins of the user. No row: the password was changed meanwhile. */
+export const changePassword = (change: {
+  userId: string
+  orgId: string
+  sessionId: string
+  from: string
+  to: string
+}): Query<{ ended: number }> => ({
+  name: 'change-password',
+  text: `
+    with changed as (
+      update users
+      set password_hash = $5::text
+      where id = $1::uuid
+        and password_hash = $4::text
+      returning id, $2::uuid as org_id
+    ),
+    ended as (
+      update refresh_families f
+      set revoked_at = now()
+      from changed
+      where f.user_id = changed.id
+        and f.id <> $3::uuid
+        and f.revoked_at is null
+      returning f.id
+    ),
+    audit as (${audit('account.password_changed', `jsonb_build_object('user_id', id)`, 'changed')}
+    )
+    select (select count(*)::integer from ended) as ended
+    from changed`,
+  values: [change.userId, change.orgId, change.sessionId, change.from, change.to],
+})
+
+export type UserRow = { id: string; username: string; is_admin: boolean; org_ids: string[]; created_at: Date }
+
+/** All users, in the order of their ids, which is that of their registration. */
+export const listUsers = (page: { after: string | null; limit: number }): Query<UserRow> => ({
+  name: 'list-users',
   text: `
     select
-      u.id as user_id,
-      u.username,
-      u.password_hash,
-      m.org_id,
-      case when u.is_admin then 'admin' else m.role end as role
+      u.id, u.username, u.is_admin, u.created_at,
+      array(select org_id from memberships m where m.user_id = u.id order by m.created_at, m.org_id) as org_ids
     from users u
-    join memberships m on m.user_id = u.id
-    where lower(u.username) = lower($1::text)
-    order by m.created_at, m.org_id
-    limit 1`,
-  values: [username],
+    where $1::uuid is null or u.id > $1::uuid
+    order by u.id
+    limit $2::int`,
+  values: [page.after, page.limit],
 })

@@ -1,5 +1,6 @@
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import { SOME_GATE } from './exchange-claim.ts'
 import { RECORDED } from './exchange-completions.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
@@ -39,7 +40,7 @@ export const answer = ({ order, sized, ends }: ExchangeShape): string => {
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
             and lane < ${FIRST_PARKED_LANE}
         ),
-        'paused', exists (select from pauses)
+        'gated', ${SOME_GATE}
       ) as news
     from summary`
 }

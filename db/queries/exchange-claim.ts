@@ -2,17 +2,79 @@ import { FIRST_PARKED_LANE, LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
-/** Without a look at the pauses a claim takes nothing while there is one; the next claim looks. */
+/** Something may keep jobs from being claimed: a pause, or a limit of running jobs. */
+export const SOME_GATE = `(
+          exists (select from pauses)
+          or exists (select from quotas where running_jobs is not null)
+        )`
+
+/** Without a look at the gates a claim takes nothing while there is one; the next claim looks. */
 const claimable = ({ gated }: ExchangeShape): string => `
             and c.type = any (:types!)
-            and ${gated ? NOT_PAUSED : 'not (select exists (select from pauses))'}`
+            and ${gated ? PASSES : `not (select ${SOME_GATE})`}`
 
-const NOT_PAUSED = `not exists (
+const PASSES = `not exists (
               select
               from pauses p
               where p.org_id = c.org_id
                 and (p.type is null or p.type = c.type)
-            )`
+            )
+            and c.org_id <> all (array(select org_id from full_org))`
+
+/**
+ * Organisations that have as many jobs running as they may are passed over as a whole. That is a first look, without a
+ * lock; how many more of the others may run is asked exactly, for those of whom candidates were found.
+ */
+const FULL_ORGS = `
+    full_org as materialized (
+      select h.org_id
+      from (
+        select org_id, count(*) as running
+        from held_jobs
+        where job_id <> all (:job_ids!)
+        group by org_id
+      ) h
+      cross join lateral (
+        select running_jobs
+        from quotas
+        where org_id = h.org_id
+          or org_id is null
+        order by org_id nulls last
+        limit 1
+      ) q
+      where h.running >= q.running_jobs
+      union all
+      select org_id
+      from quotas
+      where running_jobs = 0
+    )`
+
+/** Candidates, and in a gated claim only as many of each organisation as may run. */
+const candidates = (shape: ExchangeShape, columns: string, fits: string): { parts: string; name: string } => {
+  const found = sources(shape, shape.gated ? `${columns}, c.org_id` : columns, fits)
+  if (!shape.gated) return { parts: '', name: `(${found}\n        ) candidate` }
+  return {
+    parts: `
+    candidate as materialized (
+      select found.*, row_number() over () as n
+      from (${found}
+      ) found
+      limit :claim_limit!
+    ),
+    org_room as materialized (
+      select org_id, running_room(org_id, :job_ids!) ${shape.sized ? '- (select count(*) from kept k where k.org_id = o.org_id)' : ''} as room
+      from (select distinct org_id from candidate) o
+    ),
+    allowed as materialized (
+      select c.*
+      from (select *, row_number() over (partition by org_id order by n) as nth_of_org from candidate) c
+      left join org_room r on r.org_id = c.org_id
+      where r.room is null or c.nth_of_org <= r.room
+      order by c.n
+    ),`,
+    name: 'allowed',
+  }
+}
 
 /** Where candidates come from, in order: a latest start that has come, then rank or age. */
 const sources = (shape: ExchangeShape, columns: string, fits: string): string => {
@@ -68,13 +130,15 @@ const ONE_SIZE = `
             and c.cpu_units <= ${DEFAULT_RESOURCES.cpu_units}
             and c.memory_mb <= ${DEFAULT_RESOURCES.memory_mb}`
 
-export const claimPlain = (shape: ExchangeShape): string => `
+export const claimPlain = (shape: ExchangeShape): string => {
+  const { parts, name } = candidates(shape, 'c.ctid as place', ONE_SIZE)
+  return `${shape.gated ? `${FULL_ORGS},` : ''}${parts}
     chosen as materialized (
       select place
-      from (${sources(shape, 'c.ctid as place', ONE_SIZE)}
-      ) candidate
+      from ${name}
       limit :claim_limit!
     )`
+}
 
 /**
  * A job fits if it fits into what is free; one of the default size always, because it may be claimed ahead. The sums
@@ -85,7 +149,9 @@ const FITS = `
             and c.memory_mb <= (select greatest(memory_mb, ${DEFAULT_RESOURCES.memory_mb}) from room)
             and c.job_id not in (select job_id from reserved)`
 
-export const claimSized = (shape: ExchangeShape): string => `
+export const claimSized = (shape: ExchangeShape): string => {
+  const { parts, name } = candidates(shape, 'c.ctid as place, c.cpu_units, c.memory_mb', FITS)
+  return `${shape.gated ? `${FULL_ORGS},` : ''}
     reserved as materialized (
       select job_id, org_id, cpu_units, memory_mb
       from reservations
@@ -97,24 +163,25 @@ export const claimSized = (shape: ExchangeShape): string => `
         :free_memory_mb! - coalesce(sum(memory_mb), 0) as memory_mb
       from reserved
     ),
+    kept as materialized (
+      select c.ctid as place, c.org_id
+      from reserved v
+      join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
+      where c.lane < ${FIRST_PARKED_LANE}
+        and c.cpu_units <= :free_cpu_units!
+        and c.memory_mb <= :free_memory_mb!${claimable(shape)}${shape.gated ? KEPT_MAY_RUN : ''}
+      -- One by one while the running jobs of an organisation are counted.
+      limit ${shape.gated ? 'least(1, :claim_limit!)' : ':claim_limit!'}
+      for update of c skip locked
+    ),${parts}
     chosen as materialized (
       select place
       from (
         select place, true as reserved, 0 as nth, 0 as cpu_sum, 0 as memory_sum
-        from (
-          select c.ctid as place
-          from reserved v
-          join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
-          where c.lane < ${FIRST_PARKED_LANE}
-            and c.cpu_units <= :free_cpu_units!
-            and c.memory_mb <= :free_memory_mb!${claimable(shape)}
-          limit :claim_limit!
-          for update of c skip locked
-        ) kept
+        from kept
         union all
         select place, false, row_number() over line, sum(cpu_units) over line, sum(memory_mb) over line
-        from (${sources(shape, 'c.ctid as place, c.cpu_units, c.memory_mb', FITS)}
-        ) candidate
+        from ${name}
         window line as (rows unbounded preceding)
       ) summed
       where reserved
@@ -124,6 +191,10 @@ export const claimSized = (shape: ExchangeShape): string => `
           and memory_sum <= (select memory_mb from room) + :ahead! * ${DEFAULT_RESOURCES.memory_mb}
         )
     )`
+}
+
+const KEPT_MAY_RUN = `
+        and coalesce(running_room(c.org_id, :job_ids!), 1) > 0`
 
 /**
  * Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of the

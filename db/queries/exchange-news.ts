@@ -34,8 +34,8 @@ export type ExchangeNews = {
   reserved?: boolean
   /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
   big_waiting: boolean
-  /** Something is paused: a claim may have passed over it. */
-  paused: boolean
+  /** Something is paused, or has a limit of running jobs: a claim may have passed over it. */
+  gated: boolean
 }
 
 /**
@@ -78,8 +78,8 @@ export const readExchange = ([row]: readonly ExchangeRow[]): {
 } => {
   if (!row) throw new Error('An exchange answers one row')
   const answer = row.news
-  const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, paused } = answer
-  const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, paused }
+  const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated } = answer
+  const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated }
   return { news: { ...news, floors: floorsOf(answer) } as ExchangeNews, claimed: claimedJobs(answer) }
 }
 

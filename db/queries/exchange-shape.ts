@@ -2,7 +2,7 @@
 export type ExchangeShape = {
   order: 'rank' | 'age'
   sized: boolean
-  /** Something is paused. */
+  /** Something is paused, or has a limit of running jobs. */
   gated: boolean
   /** Some handler returned something. */
   results: boolean

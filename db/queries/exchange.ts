@@ -30,7 +30,10 @@ export type Claim = {
   /** All of them are started at once. Otherwise the worker says which, as far as they run long enough to matter. */
   starts: boolean
   types: readonly string[]
-  /** Something is paused: whether a job is, is looked up. Without it nothing is claimed while anything is. */
+  /**
+   * Something is paused, or has a limit of running jobs: whether that keeps a job from being claimed is looked up.
+   * Without it nothing is claimed while there is anything of the kind.
+   */
   gated: boolean
   /** By rank, or the oldest first. */
   order: 'rank' | 'age'

@@ -20,8 +20,9 @@ export type JobFilter = {
 export type Conditions = {
   /** On the type and the name, of `jobs` or of `streams`. */
   stream: (row: 'j' | 's') => string[]
-  /** On `j`, each but the creator served by an index of its own. */
+  /** On `j`, each but the creator served by an index of its own; the tag by that of `tagged_jobs`. */
   traits: string[]
+  tag: string | undefined
   /** Bounds of the id, whatever the column is called, and the exact time on `j`. */
   range: (column: string) => string[]
   time: string[]
@@ -39,9 +40,10 @@ export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => str
   if (type !== undefined) stream.push(`type = ${take(type)}::text`)
   if (name !== undefined) stream.push(`name = ${take(name)}::text`)
   const traits: string[] = []
-  // What a partial index leaves out is said again: the planner does not conclude it.
-  if (tag !== undefined) traits.push(`j.tags @> array[${take(tag)}::text] and j.tags <> '{}'`)
+  const wantedTag = tag === undefined ? undefined : `${take(tag)}::text`
+  if (wantedTag !== undefined) traits.push(`j.tags @> array[${wantedTag}]`)
   if (priority !== undefined) {
+    // What a partial index leaves out is said again: the planner does not conclude it.
     traits.push(
       `j.priority = ${take(priority)}::text${priority === 'normal' ? '' : ` and j.priority <> 'normal'`}`,
     )
@@ -60,6 +62,7 @@ export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => str
   return {
     stream: (row) => stream.map((condition) => `${row}.${condition}`),
     traits,
+    tag: wantedTag,
     range: (column) => bounds.map((bound) => `${column} ${bound}`),
     time,
     place: fingerprint === undefined ? [] : [`q.fingerprint = ${take(fingerprint)}::text`],

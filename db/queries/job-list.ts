@@ -25,6 +25,35 @@ export const listJobs = (page: JobSearch): Query<JobSummaryRow> => {
   }
 }
 
+/** The same of all organisations, for an admin: a search in each, then the newest of what they found. */
+export const listAllJobs = (page: Omit<JobSearch, 'orgId'>): Query<JobSummaryRow> => {
+  const search = searchJobs({ ...page, orgId: null })
+  return {
+    name: `list-all-jobs${shapeOf(page.filter)}`,
+    text: `
+    with page as materialized (
+      select org.id as org_id, found.id
+      from orgs org
+      cross join lateral (${search.text.replaceAll('$1::uuid', 'org.id')}
+      ) found
+      where $1::uuid is null
+      order by found.id desc
+      limit $3::int
+    )
+    select o.*
+    from page
+    cross join lateral (
+      select ${SUMMARY_COLUMNS}
+      from job_overview
+      where org_id = page.org_id
+        and id = page.id
+      offset 0
+    ) o
+    order by page.id desc`,
+    values: search.values,
+  }
+}
+
 /** The ids alone, for actions on many jobs. */
 export const listJobIds = (page: JobSearch): Query<{ id: string }> => ({
   name: `list-job-ids${shapeOf(page.filter)}`,

@@ -19,7 +19,7 @@ export const searchJobs = ({
   filter,
   before,
   limit,
-}: JobSearch): { text: string; values: QueryValue[] } => {
+}: Omit<JobSearch, 'orgId'> & { orgId: string | null }): { text: string; values: QueryValue[] } => {
   const values: QueryValue[] = [orgId, before ?? LAST_ID, limit]
   const conditions = conditionsOf(filter, (value) => `$${values.push(value)}`)
   const places = filter.statuses?.flatMap((status) => PLACES[status])
@@ -148,8 +148,17 @@ const newestFirst = (window: string, recent: string, thorough: string): string =
  * from the newest on, those in the state that is wanted.
  */
 const everyHit = (conditions: Conditions, isWanted = 'true'): string => {
-  const { stream, traits } = conditions
+  const { stream, traits, tag } = conditions
   const ofJob = all([...stream('j'), ...ofOrganisation(conditions), ...traits])
+  const ofTag = (tag: string): string => `tagged_jobs($1::uuid, ${tag}) as t (id)
+        cross join lateral (
+          select *
+          from jobs
+          where org_id = $1::uuid
+            and id = t.id
+          offset 0
+        ) j
+        where ${ofJob}`
   const ofStream = `streams s
         cross join lateral (
           select j.id
@@ -161,7 +170,7 @@ const everyHit = (conditions: Conditions, isWanted = 'true'): string => {
   return `
       with hit as materialized (
         select j.id
-        from ${traits.length === 0 ? ofStream : `jobs j where ${ofJob}`}
+        from ${tag !== undefined ? ofTag(tag) : traits.length === 0 ? ofStream : `jobs j where ${ofJob}`}
       )
       select id
       from (select id from hit order by id desc) hit

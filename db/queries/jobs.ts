@@ -70,3 +70,20 @@ export const getJob = (orgId: string, jobId: string): Query<JobRow> => ({
       and id = $2::uuid`,
   values: [orgId, jobId],
 })
+
+/** Whose a job is, for an admin: one look at the primary key for each organisation. */
+export const findJobOrg = (jobId: string): Query<{ org_id: string }> => ({
+  name: 'find-job-org',
+  text: `
+    select o.id as org_id
+    from orgs o
+    cross join lateral (
+      select
+      from jobs j
+      where j.org_id = o.id
+        and j.id = $1::uuid
+      offset 0
+    ) j
+    limit 1`,
+  values: [jobId],
+})

@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
-import { TOKEN } from './exchange-claim.ts'
+import { SOME_GATE, TOKEN } from './exchange-claim.ts'
 import type { ClaimedJob } from './exchange-news.ts'
 import { BIG } from './reservations.ts'
 
@@ -20,7 +20,7 @@ export type LoneRow = Omit<ClaimedJob, 'started' | 'cpu_units' | 'memory_mb'> & 
 
 /**
  * Claims the next job for a worker that has none: what an exchange would do first, without what it takes for many. It
- * takes nothing while anything out of the ordinary waits (a pause, a deadline, a big job): that is for an exchange.
+ * takes nothing while anything out of the ordinary waits (a pause, a limit, a deadline, a big job): that is for an exchange.
  *
  * Lateral lookups and no joins: planned while the tables are empty, a join reads all jobs there will ever be.
  */
@@ -36,7 +36,7 @@ export const readLoneJob = ({ predicted_ms: _, more: __, ...job }: LoneRow): Cla
 })
 
 const ORDINARY = `
-        and not (select exists (select from pauses))
+        and not (select ${SOME_GATE})
         and not (select exists (select from ready_jobs where start_by is not null and lane < ${FIRST_PARKED_LANE}))
         and not (select exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE}))`
 

@@ -1,6 +1,7 @@
 import type { Query } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
-import type { AnswerRow, NewJob } from './submission.ts'
+import { utf8Bytes } from '../rules/utf8-bytes.ts'
+import { type AnswerRow, type NewJob, type Submission, toKeyRow } from './submission.ts'
 import {
   INSERT_EVENTS,
   INSERT_JOBS,
@@ -14,9 +15,13 @@ import { ANNOUNCED } from './submission-text.ts'
 /**
  * Commits one job of a stream that exists, and without dependencies: what most submissions to a quiet system are. It
  * does the same as `submitJobs` without what it takes for many. If the stream does not exist after all, or the user is
- * not a member, nothing is stored and nothing answered.
+ * not a member, or it is not admitted, nothing is stored and nothing answered.
  */
-export const submitLoneJob = (orgId: string, userId: string, job: NewJob): Query<AnswerRow> => ({
+export const submitLoneJob = (
+  { orgId, userId, keys }: Submission,
+  job: NewJob,
+  payload = JSON.stringify(job.payload),
+): Query<AnswerRow> => ({
   ...(job.run_at === null ? READY : DELAYED),
   values: [
     orgId,
@@ -24,7 +29,7 @@ export const submitLoneJob = (orgId: string, userId: string, job: NewJob): Query
     job.id,
     job.type,
     job.name,
-    JSON.stringify(job.payload),
+    payload,
     job.priority,
     job.tags,
     job.timeout_seconds,
@@ -41,6 +46,8 @@ export const submitLoneJob = (orgId: string, userId: string, job: NewJob): Query
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,
     job.run_at,
+    utf8Bytes(payload),
+    keys?.length ? JSON.stringify(keys.map(toKeyRow)) : null,
   ],
 })
 
@@ -75,6 +82,22 @@ const loneText = (delayed: boolean): string => `
         exp(log + $21::double precision * spread), source, $17::double precision, $18::real
       from (${STREAM}
       ) stream
+      -- For the stream and not beside it: what is not stored for want of one is not charged.
+      cross join lateral (
+        select count(*) as refused
+        from admit_submissions(
+          jsonb_build_array(
+            jsonb_strip_nulls(
+              jsonb_build_object(
+                'submission', 1, 'kind', sign(stream_id), 'org_id', $1::uuid, 'jobs', 1, 'bytes', $23::bigint,
+                'keys', $24::jsonb
+              )
+            )
+          ),
+          array[1]
+        )
+      ) admission
+      where admission.refused = 0
       returning
         org_id, id, stream_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
         created_at, ${RANK} as rank, ${START_BY} as start_by,
@@ -93,7 +116,7 @@ const loneText = (delayed: boolean): string => `
     select
       1 as kind, 1 as submission, status, created_at, predicted_ms, predicted_p90_ms, prediction_source,
       null::integer as model_version, rank, coalesce(${AT_RISK}, false) as deadline_at_risk, ${ANNOUNCED} as announced,
-      null::uuid[] as blocked
+      null::uuid[] as blocked, null::uuid as child_id, null::uuid as parent_id, null as refusal, null::jsonb as detail
     from job`
 
 const AT_RISK = `start_by < greatest(now(), run_at)`

@@ -1,25 +1,6 @@
 import type { Query } from '../query.ts'
 import type { Account } from './accounts.ts'
-
-export const startRefreshFamily = (family: {
-  familyId: string
-  userId: string
-  orgId: string
-  tokenHash: string
-  days: number
-}): Query<never> => ({
-  name: 'start-refresh-family',
-  text: `
-    with family as (
-      insert into refresh_families (id, user_id, org_id)
-      values ($1::uuid, $2::uuid, $3::uuid)
-      returning id
-    )
-    insert into refresh_tokens (token_hash, family_id, expires_at)
-    select decode($4::text, 'hex'), id, now() + $5::int * interval '1 day'
-    from family`,
-  values: [family.familyId, family.userId, family.orgId, family.tokenHash, family.days],
-})
+import { audit } from './audit.ts'
 
 /**
  * Exchanges a refresh token for its successor. No row: unknown, expired, revoked, or presented before.
@@ -30,7 +11,7 @@ export const rotateRefreshToken = (rotation: {
   presentedHash: string
   successorHash: string
   days: number
-}): Query<Account> => ({
+}): Query<Account & { session_id: string }> => ({
   name: 'rotate-refresh-token',
   text: `
     with presented as materialized (
@@ -48,6 +29,9 @@ export const rotateRefreshToken = (rotation: {
       from presented p
       where f.id = p.family_id
         and p.replaced_at is not null
+      returning f.org_id, f.user_id
+    ),
+    audit as (${audit('account.token_reused', `jsonb_build_object('user_id', user_id)`, 'revoked')}
     ),
     replaced as (
       update refresh_tokens t
@@ -57,12 +41,19 @@ export const rotateRefreshToken = (rotation: {
         and p.replaced_at is null
       returning t.family_id
     ),
+    prolonged as (
+      update refresh_families f
+      set expires_at = now() + $3::int * interval '1 day'
+      from replaced r
+      where f.id = r.family_id
+    ),
     successor as (
       insert into refresh_tokens (token_hash, family_id, expires_at)
       select decode($2::text, 'hex'), family_id, now() + $3::int * interval '1 day'
       from replaced
     )
     select
+      f.id as session_id,
       u.id as user_id,
       u.username,
       m.org_id,
@@ -72,4 +63,21 @@ export const rotateRefreshToken = (rotation: {
     join memberships m on m.org_id = f.org_id and m.user_id = f.user_id
     join users u on u.id = m.user_id`,
   values: [rotation.presentedHash, rotation.successorHash, rotation.days],
+})
+
+/** Ends the sign-in of a refresh token, its access tokens included. Of one that has ended it changes nothing. */
+export const endSession = (tokenHash: string): Query<never> => ({
+  name: 'end-session',
+  text: `
+    with ended as (
+      update refresh_families f
+      set revoked_at = now()
+      from refresh_tokens t
+      where t.token_hash = decode($1::text, 'hex')
+        and f.id = t.family_id
+        and f.revoked_at is null
+      returning f.org_id, f.user_id
+    )
+    ${audit('account.signed_out', `jsonb_build_object('user_id', user_id)`, 'ended').trim()}`,
+  values: [tokenHash],
 })

@@ -87,5 +87,53 @@ export const deleteExpiredEvents = (expiry: {
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
+/** What was only good for a while: counts of limits and quotas, idempotency keys, refresh tokens. */
+export const deleteStale = (term: string): Query<{ deleted: number }> => ({
+  name: 'delete-stale',
+  text: `
+    with rate_limit as (
+      delete from rate_limits
+      where last_hit < now() - interval '1 hour'
+        and ${IN_TERM}
+      returning 1
+    ),
+    attempt as (
+      delete from sign_in_attempts
+      where last_attempt < now() - interval '1 day'
+        and ${IN_TERM}
+      returning 1
+    ),
+    usage as (
+      delete from quota_usage
+      where bucket < now() - quota_window(quota) - interval '1 minute'
+        and bucket < now() - interval '2 minutes'
+        and ${IN_TERM}
+      returning 1
+    ),
+    key as (
+      delete from idempotency_keys
+      where created_at < now() - interval '25 hours'
+        and ${IN_TERM}
+      returning 1
+    ),
+    token as (
+      delete from refresh_tokens
+      where expires_at < now()
+        and ${IN_TERM}
+      returning 1
+    ),
+    family as (
+      delete from refresh_families
+      where expires_at < now()
+        and ${IN_TERM}
+      returning 1
+    )
+    select (
+      (select count(*) from rate_limit) + (select count(*) from attempt) + (select count(*) from usage)
+      + (select count(*) from key) + (select count(*) from token) + (select count(*) from family)
+    )::integer as deleted`,
+  values: [term],
+})
+
 /** A day of slack covers clocks that differ. */
 const idsBefore = (days: number): string => uuidV7Floor(Date.now() - (days - 1) * 86_400_000)

@@ -36,6 +36,13 @@ export const retryJobs = (
         and f.job_id = found.job_id
       returning f.org_id, f.job_id, f.state, f.attempts, f.error, f.worker_id, f.started_at, f.finished_at
     ),
+    -- More jobs are queued than were counted.
+    recounted as (
+      update quota_states
+      set queued_bound = null
+      where org_id = $1::uuid
+        and exists (select from retried)
+    ),
     history as (
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at, finished_at)
       select

@@ -1,13 +1,16 @@
+/** Nothing is stored if any submission is over a quota, or has a key that was used before. */
+export const ADMITTED = `not exists (select from admission)`
+
 export const ACCEPTED = `(submission in (select submission from refusal)) is not true`
 
 /** Who depends on whom, what stands in the way of each dependent, and what makes a submission impossible. */
 export const DEPENDENCIES = `
     dependency as materialized (
       select
-        r.submission, r.org_id, r.on_parent_failure, ($8::uuid[])[n] as child_id, ($9::uuid[])[n] as parent_id,
-        ($11::boolean[])[n] as inside
-      from generate_series(1, cardinality($8::uuid[])) as n
-      join request r on r.number = ($10::integer[])[n]
+        r.submission, r.org_id, r.on_parent_failure, ($9::uuid[])[n] as child_id, ($10::uuid[])[n] as parent_id,
+        ($12::boolean[])[n] as inside
+      from generate_series(1, cardinality($9::uuid[])) as n
+      join request r on r.number = ($11::integer[])[n]
     ),
     parent as materialized (
       select o.org_id, p.job_id, p.state
@@ -42,6 +45,7 @@ export const BLOCKED = `
       select parent_id, child_id, org_id
       from dependency
       where ${ACCEPTED}
+        and ${ADMITTED}
     ),
     blocked as (
       insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
@@ -53,5 +57,3 @@ export const BLOCKED = `
 export const IS_BLOCKED = `id in (select child_id from obstacle)`
 
 export const BLOCKED_IDS = `case when number = (select min(number) from kind) then array(select child_id from obstacle) end`
-
-export const NO_REFUSAL = `null::uuid as child_id, null::uuid as parent_id, null as refusal`

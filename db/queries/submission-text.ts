@@ -1,5 +1,5 @@
 import { JOBS_READY } from '../channels.ts'
-import { ACCEPTED, BLOCKED_IDS, DEPENDENCIES, NO_REFUSAL } from './submission-dependencies.ts'
+import { ACCEPTED, ADMITTED, BLOCKED_IDS, DEPENDENCIES } from './submission-dependencies.ts'
 import { storeAlike, storeMixed } from './submission-stores.ts'
 import { RANK, START_BY, where } from './submission-terms.ts'
 
@@ -66,7 +66,7 @@ type Shape = {
 const compose = (shape: Shape): string => {
   const { dependent, delayed, alike } = shape
   return `
-    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${newStreams(dependent)}
+    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${admission(dependent)}${newStreams(dependent)}
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
@@ -75,7 +75,7 @@ const compose = (shape: Shape): string => {
         ${STREAM_ID},
         exp(log) as predicted_ms,
         exp(log + $6::double precision * spread) as predicted_p90_ms
-      from request${where([dependent && ACCEPTED])}
+      from request${where([ADMITTED, dependent && ACCEPTED])}
     ),
     ${alike ? storeAlike(delayed) : storeMixed({ dependent, delayed })}
     select
@@ -84,23 +84,36 @@ const compose = (shape: Shape): string => {
       predicted_ms, predicted_p90_ms, source as prediction_source, null::integer as model_version, ${RANK} as rank,
       coalesce(${START_BY} < greatest(now(), run_at), false) as deadline_at_risk,
       ${ANNOUNCED} as announced,
-      ${dependent ? `${BLOCKED_IDS} as blocked, ${NO_REFUSAL}` : 'null::uuid[] as blocked'}
-    from kind${
+      ${dependent ? BLOCKED_IDS : 'null::uuid[]'} as blocked, null::uuid as child_id, null::uuid as parent_id,
+      null as refusal, null::jsonb as detail
+    from kind
+    union all
+    select ${NO_KIND}, null, null, refusal, detail
+    from admission${
       dependent
         ? `
     union all
-    select null, submission, null, null, null, null, null, null, null, null, null, null, child_id, parent_id, refusal
+    select ${NO_KIND}, child_id, parent_id, refusal, null
     from refusal`
         : ''
     }`
 }
+
+const NO_KIND = 'null, submission, null, null, null, null, null, null, null, null, null, null'
+
+/** Before anything is stored, and only for what is not refused already: who may not pass. */
+const admission = (dependent: boolean): string => `
+    admission as materialized (
+      select submission, refusal, detail
+      from admit_submissions($7::jsonb, array(select number::integer from request${where([dependent && ACCEPTED])}))
+    ),`
 
 /** On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made. */
 const newStreams = (dependent: boolean): string => `
     new_stream as (
       insert into streams as s (org_id, type, name)
       select distinct org_id, type, name
-      from request${where(['stream_id is null', dependent && ACCEPTED])}
+      from request${where(['stream_id is null', ADMITTED, dependent && ACCEPTED])}
       order by org_id, type, name
       on conflict on constraint streams_identity do update
       set name = excluded.name

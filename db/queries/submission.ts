@@ -2,7 +2,9 @@ import { arrayOf } from '../array-literal.ts'
 import type { Query, QueryValue } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
-import { toKinds } from './submission-kinds.ts'
+import type { Quota } from '../rules/quotas.ts'
+import { utf8Bytes } from '../rules/utf8-bytes.ts'
+import { type Kinds, toKinds } from './submission-kinds.ts'
 import { submissionText } from './submission-text.ts'
 
 export type NewJob = RankTerms & {
@@ -30,7 +32,15 @@ export type OnParentFailure = 'fail' | 'wait'
 export type PredictionSource = 'lstm' | 'stream' | 'type' | 'default'
 
 /** Jobs that are accepted together or not at all. */
-export type Submission = { orgId: string; userId: string; jobs: readonly NewJob[] }
+export type Submission = {
+  orgId: string
+  userId: string
+  jobs: readonly NewJob[]
+  /** What each of these keys stands for must not have been submitted before. */
+  keys?: readonly IdempotencyKey[]
+}
+
+export type IdempotencyKey = { key: string; bodyHash: string; jobIds: readonly string[] }
 
 export type SubmittedJob = {
   /** Position of the submission in the statement, from 1. */
@@ -50,12 +60,25 @@ export type SubmittedJob = {
 }
 
 /** Why a submission was refused as a whole. */
-export type RefusedSubmission = {
-  submission: number
-  id: null
+export type RefusedSubmission = { submission: number; id: null } & Refusal
+
+export type Refusal = RefusedParent | UsedKeys | QuotaExceeded
+
+export type RefusedParent = {
+  refusal: 'unknown_parent' | 'failed_parent'
   child_id: string
   parent_id: string
-  refusal: 'unknown_parent' | 'failed_parent'
+}
+
+/** `same`: the body was the same, too. */
+export type UsedKeys = {
+  refusal: 'used_key'
+  detail: { key: string; job_ids: string[]; same: boolean }[]
+}
+
+export type QuotaExceeded = {
+  refusal: 'quota'
+  detail: { quota: Quota; limit: number; used: number; retry_after: number }
 }
 
 export type SubmissionRow = SubmittedJob | RefusedSubmission
@@ -66,11 +89,14 @@ export type SubmissionRow = SubmittedJob | RefusedSubmission
  */
 export type AnswerRow =
   | (Omit<SubmittedJob, 'id'> & { kind: number; blocked: string[] | null })
-  | (Omit<RefusedSubmission, 'id'> & { kind: null })
+  | ({ submission: number; kind: null } & Refusal)
 
 /**
  * Commits many submissions in one statement, each for itself: all of its jobs or none. One without a row was not
  * made by a member of its organisation.
+ *
+ * But if one is over a quota, or has a key that was used before, then none is stored, and only those are answered: the
+ * others are to be sent again without them. No two may have the same key.
  *
  * The prediction is the stream's running estimate as of this statement, else the type's, else the default.
  *
@@ -79,16 +105,18 @@ export type AnswerRow =
  */
 export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
   const { kinds, jobs, edges } = toKinds(submissions)
+  const payloads = jobs.map(({ job }) => JSON.stringify(job.payload))
   const dependent = edges.length > 0
   const delayed = jobs.some(({ job }) => job.run_at !== null)
   const alike = !dependent && kinds.length === 1
   const values: QueryValue[] = [
     JSON.stringify(kinds),
     arrayOf(jobs.map(({ job }) => job.id)),
-    JSON.stringify(jobs.map(({ job }) => job.payload)),
+    `[${payloads.join(',')}]`,
     DEFAULT_ESTIMATE.meanLog,
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,
+    JSON.stringify(toAdmission(submissions, jobs, payloads)),
   ]
   if (!alike) values.push(arrayOf(jobs.map(({ kind }) => kind)))
   if (dependent) {
@@ -102,6 +130,36 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
   return { ...submissionText({ dependent, delayed, alike }), values }
 }
 
+/** What `admit_submissions` asks: how much each submission is, and of which kind its first job. */
+const toAdmission = (
+  submissions: readonly Submission[],
+  jobs: Kinds['jobs'],
+  payloads: readonly string[],
+): object[] => {
+  const admission = submissions.map(({ orgId, keys }, n) => ({
+    submission: n + 1,
+    kind: 0,
+    org_id: orgId,
+    jobs: 0,
+    bytes: 0,
+    ...(keys?.length && { keys: keys.map(toKeyRow) }),
+  }))
+  jobs.forEach(({ submission, kind }, n) => {
+    const entry = admission[submission - 1]
+    if (!entry) return
+    entry.kind ||= kind
+    entry.jobs++
+    entry.bytes += utf8Bytes(payloads[n] ?? '')
+  })
+  return admission
+}
+
+export const toKeyRow = ({ key, bodyHash, jobIds }: IdempotencyKey): object => ({
+  key,
+  body_hash: bodyHash,
+  job_ids: jobIds,
+})
+
 /** The rows of each submission's jobs, in their order, and those of its refusal. */
 export const readSubmitted = (
   submissions: readonly Submission[],
@@ -109,7 +167,9 @@ export const readSubmitted = (
 ): SubmissionRow[] => {
   const { jobs } = toKinds(submissions)
   const kinds = new Map(rows.flatMap((row) => (row.kind === null ? [] : [[row.kind, row]])))
-  const refusals = rows.flatMap((row) => (row.kind === null ? { ...row, id: null } : []))
+  const refusals = rows.flatMap((row): RefusedSubmission[] =>
+    row.kind === null ? [{ ...row, id: null }] : [],
+  )
   const blocked = new Set([...kinds.values()].flatMap((row) => row.blocked ?? []))
   const submitted = jobs.flatMap(({ job: { id }, submission, kind }) => {
     const answer = kinds.get(kind)
@@ -120,12 +180,21 @@ export const readSubmitted = (
   return [...submitted, ...refusals]
 }
 
-/** What `submitJobs` has answered, or would have, for one submission that was committed. */
-export const findSubmitted = ({ orgId, jobs }: Submission): Query<SubmissionRow> => ({
+/** What `submitJobs` has answered, or would have, for jobs that were submitted together. */
+export const findSubmitted = (
+  orgId: string,
+  jobIds: readonly string[],
+): Query<SubmittedJob & { created_by: string | null }> => ({
   name: 'find-submitted',
   text: `
     select
-      1 as submission, id, case when status in ('pending', 'blocked') then status else 'ready' end as status, created_at,
+      1 as submission, id, created_by,
+      case
+        when status = 'blocked' then status
+        when run_at > created_at then 'pending'
+        else 'ready'
+      end as status,
+      created_at,
       predicted_ms, predicted_p90_ms, prediction_source, model_version, rank,
       coalesce(
         deadline - predicted_p90_ms * interval '1 millisecond' < greatest(created_at, run_at),
@@ -135,5 +204,19 @@ export const findSubmitted = ({ orgId, jobs }: Submission): Query<SubmissionRow>
     from job_overview
     where org_id = $1::uuid
       and id = any ($2::uuid[])`,
-  values: [orgId, jobs.map(({ id }) => id)],
+  values: [orgId, jobIds],
+})
+
+export const findIdempotencyKey = (
+  orgId: string,
+  key: string,
+): Query<{ body_hash: string; job_ids: string[] }> => ({
+  name: 'find-idempotency-key',
+  text: `
+    select encode(body_hash, 'hex') as body_hash, job_ids
+    from idempotency_keys
+    where org_id = $1::uuid
+      and key = $2::text
+      and created_at > now() - interval '24 hours'`,
+  values: [orgId, key],
 })

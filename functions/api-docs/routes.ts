@@ -5,6 +5,7 @@ import { createRouter } from '../http/validation.ts'
 
 const TAGS = [
   { name: 'auth', description: 'Accounts and sign-in.' },
+  { name: 'organisations', description: 'Members, invitations, quotas and the audit log.' },
   { name: 'jobs', description: 'Submit jobs and watch them.' },
   { name: 'dead letters', description: 'Jobs that failed for good, by their error.' },
   { name: 'queue', description: 'Pause and resume.' },
@@ -16,8 +17,8 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', {
     type: 'http',
     scheme: 'bearer',
-    bearerFormat: 'JWT',
-    description: '`access_token` of POST /auth/login or POST /auth/register.',
+    description:
+      '`access_token` of POST /auth/login or POST /auth/register, or an API key of POST /auth/keys.',
   })
   return createRouter().get('/openapi.json', (c) =>
     c.json(

@@ -1,11 +1,8 @@
 import { errors, jwtVerify, SignJWT } from 'jose'
 import { z } from 'zod'
-import type { Account } from '../../db/queries/accounts.ts'
 import { ROLES } from '../../db/rules/roles.ts'
 import type { KeyRing } from './key-ring.ts'
-
-/** Who asks, and in which organisation. */
-export type Principal = Pick<Account, 'user_id' | 'org_id' | 'role'>
+import type { Principal } from './principal.ts'
 
 export const ACCESS_TOKEN_SECONDS = 600
 const ALGORITHM = 'EdDSA'
@@ -14,16 +11,19 @@ const ISSUER = 'smartqueue'
 const claimsSchema = z.object({
   sub: z.uuid(),
   org: z.uuid(),
+  sid: z.uuid(),
   role: z.enum(ROLES),
 })
 
-export const signAccessToken = async (keys: KeyRing, principal: Principal): Promise<string> => {
+export type Session = Pick<Principal, 'user_id' | 'org_id' | 'role'> & { session_id: string }
+
+export const signAccessToken = async (keys: KeyRing, session: Session): Promise<string> => {
   const { kid, key } = await keys.signer()
-  return new SignJWT({ org: principal.org_id, role: principal.role })
+  return new SignJWT({ org: session.org_id, role: session.role, sid: session.session_id })
     .setProtectedHeader({ alg: ALGORITHM, kid })
     .setIssuer(ISSUER)
     .setAudience(ISSUER)
-    .setSubject(principal.user_id)
+    .setSubject(session.user_id)
     .setIssuedAt()
     .setExpirationTime(`${ACCESS_TOKEN_SECONDS} s`)
     .sign(key)
@@ -43,7 +43,8 @@ export const verifyAccessToken = async (
     })
     const claims = claimsSchema.safeParse(payload)
     if (!claims.success) return 'invalid'
-    return { user_id: claims.data.sub, org_id: claims.data.org, role: claims.data.role }
+    const { sub, org, sid, role } = claims.data
+    return { user_id: sub, org_id: org, role, session_id: sid, key_id: null, scopes: null }
   } catch (error) {
     if (error instanceof errors.JWTExpired) return 'expired'
     if (error instanceof errors.JOSEError) return 'invalid'

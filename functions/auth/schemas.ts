@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { ROLES } from '../../db/rules/roles.ts'
+import { time, timestamp } from '../http/openapi.ts'
+import { SCOPES } from './permissions.ts'
 
 const username = z
   .string()
@@ -13,28 +15,102 @@ const username = z
 
 const password = z.string().min(8).max(256).openapi({ format: 'password', example: 'correct horse battery' })
 
+/** Not the rules of registration: a name or password that breaks them is simply wrong. */
+const anyPassword = z.string().max(256).openapi({ format: 'password', example: 'correct horse battery' })
+
 export const registration = z.strictObject({ username, password }).openapi('Registration')
 
-/** Not the rules of registration: a name or password that breaks them is simply wrong. */
 export const credentials = z
-  .strictObject({
-    username: z.string().max(256).openapi({ example: 'ada' }),
-    password: z.string().max(256).openapi({ format: 'password', example: 'correct horse battery' }),
-  })
+  .strictObject({ username: z.string().max(256).openapi({ example: 'ada' }), password: anyPassword })
   .openapi('Credentials')
 
 export const refreshRequest = z.strictObject({ refresh_token: z.string().max(256) }).openapi('RefreshRequest')
 
+export const passwordChange = z
+  .strictObject({ current_password: anyPassword, new_password: password })
+  .openapi('PasswordChange')
+
+const user = z.object({
+  id: z.uuid(),
+  username: z.string(),
+  role: z.enum(ROLES),
+  org_id: z.uuid().openapi({ description: 'The active organisation.' }),
+})
+
+const accessFields = {
+  user,
+  access_token: z.string().openapi({ description: 'Send as `authorization: Bearer …`.' }),
+  expires_in: z.int().openapi({ description: 'Seconds that the access token lives.', example: 600 }),
+}
+
 export const session = z
   .object({
-    user: z.object({
-      id: z.uuid(),
-      username: z.string(),
-      role: z.enum(ROLES),
-      org_id: z.uuid(),
-    }),
-    access_token: z.string().openapi({ description: 'Send as `authorization: Bearer …`.' }),
+    ...accessFields,
     refresh_token: z.string().openapi({ description: 'Good for one `POST /auth/refresh`.' }),
-    expires_in: z.int().openapi({ description: 'Seconds that the access token lives.', example: 600 }),
   })
   .openapi('Session')
+
+export const activeSession = z
+  .object(accessFields)
+  .openapi('ActiveSession', { description: 'The refresh token stays the same.' })
+
+export const account = z
+  .object({
+    id: z.uuid(),
+    username: z.string(),
+    is_admin: z.boolean(),
+    org_ids: z.array(z.uuid()).openapi({ description: 'Organisations that the user is a member of.' }),
+    created_at: timestamp,
+  })
+  .openapi('Account')
+
+const scopes = z.array(z.enum(SCOPES)).min(1).max(SCOPES.length)
+
+export const newApiKey = z
+  .strictObject({
+    name: z.string().min(1).max(100).openapi({ example: 'nightly import' }),
+    scopes: scopes.openapi({
+      description: 'What the key may do, at most what its maker may.',
+      example: ['jobs:submit', 'jobs:read'],
+    }),
+    expires_at: time
+      .optional()
+      .openapi({ description: 'Not good after this time. Without it, until revoked.' }),
+  })
+  .openapi('NewApiKey')
+
+const apiKeyFields = {
+  id: z.uuid(),
+  user_id: z.uuid().openapi({ description: 'The member who made it, and for whom it acts.' }),
+  name: z.string(),
+  prefix: z.string().openapi({ example: 'sqk_1a2b3c4d' }),
+  scopes: z.array(z.string()),
+  created_at: timestamp,
+  expires_at: timestamp.nullable(),
+  last_used_at: timestamp.nullable().openapi({ description: 'To the minute.' }),
+  revoked_at: timestamp.nullable(),
+}
+
+export const apiKey = z.object(apiKeyFields).openapi('ApiKey')
+
+export const createdApiKey = z
+  .object({
+    ...apiKeyFields,
+    key: z.string().openapi({ description: 'Send as `authorization: Bearer …`. Shown only this once.' }),
+  })
+  .openapi('CreatedApiKey')
+
+export const jwks = z
+  .object({
+    keys: z.array(
+      z.object({
+        kty: z.literal('OKP'),
+        crv: z.literal('Ed25519'),
+        kid: z.string(),
+        x: z.string(),
+        alg: z.literal('EdDSA'),
+        use: z.literal('sig'),
+      }),
+    ),
+  })
+  .openapi('JsonWebKeySet')

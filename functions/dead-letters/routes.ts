@@ -1,10 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { type DeadLetterGroup, listDeadLetters } from '../../db/queries/dead-letters.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
-import { requireAuth } from '../auth/require-auth.ts'
+import { access } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems, SECURITY } from '../http/openapi.ts'
+import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { pageFields, pageOf, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { filterFields } from '../jobs/filter.ts'
@@ -18,12 +18,12 @@ export const deadLetterRoutes = () =>
       const { cursor, limit, type, name } = c.req.valid('query')
       const { org_id } = c.get('principal')
       const page = { orgId: org_id, type, name, after: toPosition(cursor), limit: limit + 1 }
-      const rows = await c.get('services').run(listDeadLetters(page))
+      const rows = await c.get('run')(listDeadLetters(page))
       return c.json(toPage(rows, limit, { position: toCursor, item: viewGroup }), 200)
     })
     .openapi(replayRoute, async (c) => {
       const { job_ids, limit, type, name, fingerprint } = c.req.valid('json')
-      const { run } = c.get('services')
+      const run = c.get('run')
       const { org_id } = c.get('principal')
       const replay = async (ids: readonly string[]): Promise<number> => {
         const retried = await run(retryJobs(org_id, ids, ['failed']))
@@ -64,8 +64,7 @@ const listRoute = createRoute({
   description:
     'Errors that differ only in ids, numbers and quoted values are one group. ' +
     'The group that failed last comes first. `GET /jobs?fingerprint=…` lists the jobs of one.',
-  security: SECURITY,
-  middleware: requireAuth(),
+  ...access('jobs:read'),
   request: {
     query: z.strictObject({
       type: filterFields.type,
@@ -75,7 +74,7 @@ const listRoute = createRoute({
   },
   responses: {
     200: jsonContent(pageOf(deadLetters), 'A page of groups'),
-    ...problems('unauthenticated', 'invalid-request'),
+    ...problems('unauthenticated', 'forbidden', 'invalid-request'),
   },
 })
 
@@ -87,14 +86,14 @@ const replayRoute = createRoute({
   description:
     'Say which: those of one `fingerprint`, `type` or `name`, or of several of these together, up to 1,000 `job_ids`, ' +
     'or `"all": true`. Each starts over with all its attempts. Newest first, a thousand in each transaction.',
-  security: SECURITY,
-  middleware: [requireAuth(), jsonBody()],
+  ...access('jobs:manage', jsonBody()),
   request: { body: jsonRequest(replayRequest) },
   responses: {
     200: jsonContent(replayed, 'What was done'),
     ...problems(
       'malformed-body',
       'unauthenticated',
+      'forbidden',
       'body-too-large',
       'unsupported-media-type',
       'invalid-request',

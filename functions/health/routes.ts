@@ -5,6 +5,7 @@ import { jsonContent, problemResponses } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import type { Services } from '../services.ts'
+import { WallsDown } from '../walls.ts'
 
 export const healthRoutes = () =>
   createRouter()
@@ -26,7 +27,7 @@ const readyzRoute = createRoute({
   method: 'get',
   path: '/readyz',
   tags: ['operations'],
-  summary: 'The database answers and its schema is current',
+  summary: 'The database answers, its schema is current, and its role cannot see across organisations',
   responses: {
     200: jsonContent(z.object({ status: z.literal('ok'), schema_version: z.int() }), 'Ready'),
     ...problemResponses('not-ready'),
@@ -41,11 +42,12 @@ const timeUp = (): Promise<never> =>
     setTimeout(() => reject(new DatabaseUnavailable(`no answer within ${READY_MS} ms`)), READY_MS)
   })
 
-const requireCurrentSchema = async ({ run }: Services): Promise<void> => {
-  const rows = await Promise.race([run(schemaVersion()), timeUp()]).catch(
+const requireCurrentSchema = async ({ database }: Services): Promise<void> => {
+  const rows = await Promise.race([database.run(schemaVersion()), timeUp()]).catch(
     (error: Error & { code?: string }) => {
       if (error instanceof DatabaseUnavailable)
         throw new ProblemError('not-ready', 'The database does not answer.')
+      if (error instanceof WallsDown) throw new ProblemError('not-ready', error.message)
       if (error.code === UNDEFINED_TABLE) return []
       throw error
     },

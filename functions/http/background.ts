@@ -1,5 +1,6 @@
 import type { Context } from 'hono'
 import type { AppEnv } from '../context.ts'
+import { log } from './log.ts'
 
 /** Keeps work going after the answer has been sent, or the client has hung up. */
 export type Hold = (work: Promise<unknown>) => void
@@ -11,7 +12,5 @@ export const holdOf =
 
 /** Of work that no request waits for. */
 export const logFailure = (error: unknown): void => {
-  console.error(
-    JSON.stringify({ level: 'error', message: 'work in the background failed', error: String(error) }),
-  )
+  log('error', 'work in the background failed', { error: String(error) })
 }

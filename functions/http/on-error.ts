@@ -1,17 +1,21 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import { membershipEnded } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
-import { DatabaseUnavailable } from '../database.ts'
+import { DatabaseUnavailable, NotEntered } from '../database.ts'
+import { WallsDown } from '../walls.ts'
+import { log } from './log.ts'
 import { ProblemError, problemResponse } from './problem.ts'
+
+const LOGGED = ['internal-error', 'database-unavailable', 'not-ready'] as const
 
 /** The one way out for every error. What is not a problem of the client's is logged and told without detail. */
 export const onError = (error: Error, c: Context<AppEnv>): Response => {
   const requestId = c.get('requestId')
   const problem = toProblem(error)
-  if (problem.slug === 'internal-error' || problem.slug === 'database-unavailable') {
+  if (LOGGED.some((slug) => slug === problem.slug)) {
     const cause = error.cause instanceof Error ? error.cause.message : undefined
-    const line = { level: 'error', request_id: requestId, path: c.req.path, error: error.message, cause }
-    console.error(JSON.stringify(line))
+    log('error', 'a request failed', { request_id: requestId, path: c.req.path, error: error.message, cause })
   }
   return problemResponse(problem, requestId)
 }
@@ -31,6 +35,17 @@ const toProblem = (error: Error): ProblemError => {
     return new ProblemError('database-unavailable', 'Try again in a few seconds.', {
       headers: { 'retry-after': '2' },
     })
+  }
+  if (error instanceof NotEntered) {
+    return error.entry === 'forbidden'
+      ? new ProblemError('forbidden', 'Your role in the organisation does not allow it.')
+      : membershipEnded()
+  }
+  if (error instanceof WallsDown) {
+    return new ProblemError(
+      'not-ready',
+      'The system refuses to work with this database. Its operator finds why in the log.',
+    )
   }
   if (error instanceof HTTPException && error.status === 400) {
     return new ProblemError('malformed-body', error.message)

@@ -20,9 +20,6 @@ const problemSchema = z
   })
   .openapi('Problem', { description: 'What went wrong (RFC 9457).' })
 
-/** Of routes that need an access token. */
-export const SECURITY = [{ bearer: [] }]
-
 type ProblemResponses = Record<
   number,
   { description: string; content: { 'application/problem+json': { schema: typeof problemSchema } } }
@@ -54,6 +51,8 @@ export const jsonRequest = <Schema extends z.ZodType>(schema: Schema) => ({
   required: true,
   content: { 'application/json': { schema } },
 })
+
+export const pathId = z.object({ id: z.uuid().openapi({ param: { name: 'id', in: 'path' } }) })
 
 /** Time as the API writes it: ISO 8601 in UTC. */
 export const timestamp = z.iso.datetime().openapi({ example: '2026-11-16T09:30:00.000Z' })

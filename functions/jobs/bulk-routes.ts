@@ -3,11 +3,11 @@ import type { Context } from 'hono'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
 import { FINISHED_STATES, JOB_STATES, type JobState } from '../../db/rules/job-states.ts'
-import { requireAuth } from '../auth/require-auth.ts'
+import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems, SECURITY } from '../http/openapi.ts'
+import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { tellHolders } from './cancellation.ts'
 import { FINGERPRINT_RULE, type Filter, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
@@ -22,7 +22,7 @@ export const bulkRoutes = () =>
     .openapi(bulkCancelRoute, async (c) =>
       c.json(
         await actInBulk(c, c.req.valid('json'), CANCELLABLE, async (ids) => {
-          const { run } = c.get('services')
+          const run = c.get('run')
           const cancelled = await run(cancelJobs(c.get('principal').org_id, ids))
           holdOf(c)(tellHolders(run, cancelled))
           return cancelled.length
@@ -33,7 +33,7 @@ export const bulkRoutes = () =>
     .openapi(bulkRetryRoute, async (c) =>
       c.json(
         await actInBulk(c, c.req.valid('json'), RETRYABLE, async (ids) => {
-          const { run } = c.get('services')
+          const run = c.get('run')
           const retried = await run(retryJobs(c.get('principal').org_id, ids))
           holdOf(c)(tellWorkers(run, retried))
           return retried.length
@@ -71,7 +71,7 @@ const actInBulk = async (
   states: readonly JobState[],
   change: (ids: string[]) => Promise<number>,
 ): Promise<Sweep> => {
-  const { run } = c.get('services')
+  const run = c.get('run')
   const scope = { orgId: c.get('principal').org_id, filter: toJobFilter(filter, states) }
   return dry_run ? countSweep(run, scope.orgId, scope.filter) : sweepJobs(run, scope, change)
 }
@@ -91,6 +91,7 @@ const answers = {
   ...problems(
     'malformed-body',
     'unauthenticated',
+    'forbidden',
     'body-too-large',
     'unsupported-media-type',
     'invalid-request',
@@ -100,8 +101,7 @@ const answers = {
 const bulk = {
   method: 'post' as const,
   tags: ['jobs'],
-  security: SECURITY,
-  middleware: [requireAuth(), jsonBody()],
+  ...access('jobs:manage', jsonBody()),
   responses: answers,
 }
 

@@ -1,11 +1,10 @@
 import { createRoute } from '@hono/zod-openapi'
-import { requireAuth } from '../auth/require-auth.ts'
 import { holdOf } from '../http/background.ts'
-import { jsonContent, problems, SECURITY } from '../http/openapi.ts'
+import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { cancelJob } from './cancellation.ts'
-import { jobPath } from './job-path.ts'
 import { viewJob } from './job-view.ts'
+import { accessToJob } from './of-job.ts'
 import { retryJob } from './retries.ts'
 import { job } from './schemas.ts'
 
@@ -13,12 +12,12 @@ export const changeRoutes = () =>
   createRouter()
     .openapi(cancelRoute, async (c) => {
       const { id } = c.req.valid('param')
-      const row = await cancelJob(c.get('services').run, c.get('principal').org_id, id, holdOf(c))
+      const row = await cancelJob(c.get('run'), c.get('principal').org_id, id, holdOf(c))
       return c.json(viewJob(row), 200)
     })
     .openapi(retryRoute, async (c) => {
       const { id } = c.req.valid('param')
-      const row = await retryJob(c.get('services').run, c.get('principal').org_id, id, holdOf(c))
+      const row = await retryJob(c.get('run'), c.get('principal').org_id, id, holdOf(c))
       return c.json(viewJob(row), 200)
     })
 
@@ -31,12 +30,11 @@ const cancelRoute = createRoute({
     'Of a job that has not finished, whatever its state; a running handler sees its `AbortSignal` within a second. ' +
     'Jobs that depend on it fail, or wait until it was retried, as their `on_parent_failure` says. ' +
     'A job that is cancelled already stays so.',
-  security: SECURITY,
-  middleware: requireAuth(),
-  request: { params: jobPath },
+  ...accessToJob('jobs:manage'),
+  request: { params: pathId },
   responses: {
     200: jsonContent(job, 'The job, cancelled'),
-    ...problems('unauthenticated', 'not-found', 'already-finished'),
+    ...problems('unauthenticated', 'forbidden', 'not-found', 'already-finished'),
   },
 })
 
@@ -48,11 +46,10 @@ const retryRoute = createRoute({
   description:
     'It goes back into the queue with all its attempts to spend again; those that it has made stay in its history. ' +
     'Before its `run_at` it is `pending`; while a job that it depends on has not completed it is `blocked`.',
-  security: SECURITY,
-  middleware: requireAuth(),
-  request: { params: jobPath },
+  ...accessToJob('jobs:manage'),
+  request: { params: pathId },
   responses: {
     200: jsonContent(job, 'The job, queued again'),
-    ...problems('unauthenticated', 'not-found', 'not-retryable'),
+    ...problems('unauthenticated', 'forbidden', 'not-found', 'not-retryable'),
   },
 })

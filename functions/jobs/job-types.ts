@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { listJobTypes } from '../../db/queries/job-types.ts'
 import type { Run } from '../../db/query.ts'
+import { log } from '../http/log.ts'
 
 /** The types that workers have announced. Kept for a few seconds. */
 export type JobTypes = {
@@ -54,9 +55,7 @@ const toPayloadSchema = (schema: Record<string, unknown>): z.ZodType => {
   try {
     return z.fromJSONSchema(schema)
   } catch (error) {
-    console.warn(
-      JSON.stringify({ level: 'warn', message: 'unreadable payload schema', error: String(error) }),
-    )
+    log('warn', 'unreadable payload schema', { error: String(error) })
     return z.looseObject({})
   }
 }

@@ -33,6 +33,8 @@ const resources = z.strictObject({
 const MAX_PARENTS = 100
 const jobId = z.uuid().toLowerCase()
 
+export const idempotencyKey = z.string().min(1).max(255).openapi({ example: 'order-4711' })
+
 const fields = {
   name: z.string().min(1).max(200).openapi({
     example: 'nightly-report',
@@ -62,6 +64,10 @@ const fields = {
   on_parent_failure: z.enum(['fail', 'wait']).default('fail').openapi({
     description:
       'If a job that it depends on fails or is cancelled: fail with it, or wait until that was retried.',
+  }),
+  idempotency_key: idempotencyKey.optional().openapi({
+    description:
+      'Within 24 hours a job with the same key and the same body is this job, and not submitted again.',
   }),
 }
 

@@ -1,28 +1,31 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { type AttemptRow, listAttempts } from '../../db/queries/attempts.ts'
-import { listJobs } from '../../db/queries/job-list.ts'
+import { listAllJobs, listJobs } from '../../db/queries/job-list.ts'
 import { type JobLogRow, listJobLogs } from '../../db/queries/job-logs.ts'
 import { getJob } from '../../db/queries/jobs.ts'
-import { requireAuth } from '../auth/require-auth.ts'
-import { jsonContent, problems, SECURITY } from '../http/openapi.ts'
+import { access, enterAs, seesAllOrgs } from '../auth/permit.ts'
+import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { pageFields, pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { FINGERPRINT_RULE, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
-import { jobPath, noSuchJob } from './job-path.ts'
+import { noSuchJob } from './job-path.ts'
 import { viewJob, viewSummary } from './job-view.ts'
+import { accessToJob } from './of-job.ts'
 import { attempt, job, jobSummary, logLine } from './schemas.ts'
 
 export const readRoutes = () =>
   createRouter()
     .openapi(listRoute, async (c) => {
       const { cursor, limit, ...filter } = c.req.valid('query')
-      const page = { orgId: c.get('principal').org_id, before: cursor ?? null, limit: limit + 1 }
-      const rows = await c.get('services').run(listJobs({ ...page, filter: toJobFilter(filter) }))
+      const page = { before: cursor ?? null, limit: limit + 1, filter: toJobFilter(filter) }
+      const rows = seesAllOrgs(c)
+        ? await enterAs(c, { leastRole: 'admin', allOrgs: true })(listAllJobs(page))
+        : await c.get('run')(listJobs({ ...page, orgId: c.get('principal').org_id }))
       return c.json(toPage(rows, limit, { position: (row) => row.id, item: viewSummary }), 200)
     })
     .openapi(getRoute, async (c) => {
       const { id } = c.req.valid('param')
-      const [row] = await c.get('services').run(getJob(c.get('principal').org_id, id))
+      const [row] = await c.get('run')(getJob(c.get('principal').org_id, id))
       if (!row) throw noSuchJob(id)
       return c.json(viewJob(row), 200)
     })
@@ -31,7 +34,7 @@ export const readRoutes = () =>
       const { cursor, limit } = c.req.valid('query')
       const orgId = c.get('principal').org_id
       const page = { orgId, jobId: id, after: cursor ?? null, limit: limit + 1 }
-      const rows = await c.get('services').run(listJobLogs(page))
+      const rows = await c.get('run')(listJobLogs(page))
       if (rows.length === 0) throw noSuchJob(id)
       return c.json(toPage(rows.filter(isLine), limit, { position: (row) => row.id, item: viewLine }), 200)
     })
@@ -40,7 +43,7 @@ export const readRoutes = () =>
       const { cursor, limit } = c.req.valid('query')
       const orgId = c.get('principal').org_id
       const page = { orgId, jobId: id, after: cursor ?? null, limit: limit + 1 }
-      const rows = await c.get('services').run(listAttempts(page))
+      const rows = await c.get('run')(listAttempts(page))
       if (rows.length === 0) throw noSuchJob(id)
       return c.json(
         toPage(rows.filter(isAttempt), limit, { position: (row) => row.id, item: viewAttempt }),
@@ -57,13 +60,12 @@ const listRoute = createRoute({
   path: '/jobs',
   tags: ['jobs'],
   summary: 'List jobs, newest first',
-  description: 'Of several filters all must hold.',
-  security: SECURITY,
-  middleware: requireAuth(),
+  description: 'Of several filters all must hold. An admin sees the jobs of all organisations.',
+  ...access('jobs:read'),
   request: { query: listQuery },
   responses: {
     200: jsonContent(pageOf(jobSummary), 'A page of jobs, without payloads and results'),
-    ...problems('unauthenticated', 'invalid-request'),
+    ...problems('unauthenticated', 'forbidden', 'invalid-request'),
   },
 })
 
@@ -72,10 +74,9 @@ const getRoute = createRoute({
   path: '/jobs/{id}',
   tags: ['jobs'],
   summary: 'Look at one job',
-  security: SECURITY,
-  middleware: requireAuth(),
-  request: { params: jobPath },
-  responses: { 200: jsonContent(job, 'The job'), ...problems('unauthenticated', 'not-found') },
+  ...accessToJob('jobs:read'),
+  request: { params: pathId },
+  responses: { 200: jsonContent(job, 'The job'), ...problems('unauthenticated', 'forbidden', 'not-found') },
 })
 
 const logsRoute = createRoute({
@@ -83,12 +84,11 @@ const logsRoute = createRoute({
   path: '/jobs/{id}/logs',
   tags: ['jobs'],
   summary: "Read a job's log, oldest line first",
-  security: SECURITY,
-  middleware: requireAuth(),
-  request: { params: jobPath, query: pageQuery(z.string().regex(/^\d{1,18}$/)) },
+  ...accessToJob('jobs:read'),
+  request: { params: pathId, query: pageQuery(z.string().regex(/^\d{1,18}$/)) },
   responses: {
     200: jsonContent(pageOf(logLine), 'A page of log lines'),
-    ...problems('unauthenticated', 'not-found', 'invalid-request'),
+    ...problems('unauthenticated', 'forbidden', 'not-found', 'invalid-request'),
   },
 })
 
@@ -105,12 +105,11 @@ const attemptsRoute = createRoute({
   tags: ['jobs'],
   summary: "Read a job's attempts, oldest first",
   description: 'Those of a job that was retried count from 1 again.',
-  security: SECURITY,
-  middleware: requireAuth(),
-  request: { params: jobPath, query: pageQuery(attemptCursor) },
+  ...accessToJob('jobs:read'),
+  request: { params: pathId, query: pageQuery(attemptCursor) },
   responses: {
     200: jsonContent(pageOf(attempt), 'A page of attempts'),
-    ...problems('unauthenticated', 'not-found', 'invalid-request'),
+    ...problems('unauthenticated', 'forbidden', 'not-found', 'invalid-request'),
   },
 })
 

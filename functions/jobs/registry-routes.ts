@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { getLeader, listWorkers, type WorkerRow } from '../../db/queries/registry.ts'
-import { requireAuth } from '../auth/require-auth.ts'
-import { jsonContent, problems, SECURITY, timestamp } from '../http/openapi.ts'
+import { access } from '../auth/permit.ts'
+import { jsonContent, problems, timestamp } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
@@ -11,11 +11,11 @@ export const registryRoutes = () =>
   createRouter()
     .openapi(workersRoute, async (c) => {
       const { cursor, limit } = c.req.valid('query')
-      const rows = await c.get('services').run(listWorkers({ after: cursor ?? null, limit: limit + 1 }))
+      const rows = await c.get('run')(listWorkers({ after: cursor ?? null, limit: limit + 1 }))
       return c.json(toPage(rows, limit, { position: (row) => row.worker_id, item: viewWorker }), 200)
     })
     .openapi(leaderRoute, async (c) => {
-      const [row] = await c.get('services').run(getLeader())
+      const [row] = await c.get('run')(getLeader())
       if (!row) throw new ProblemError('not-found', 'No worker has been elected leader yet.')
       const leader = {
         worker_id: row.worker_id,
@@ -72,12 +72,11 @@ const workersRoute = createRoute({
   path: '/jobs/workers',
   tags: ['jobs'],
   summary: 'List the workers',
-  security: SECURITY,
-  middleware: requireAuth(),
+  ...access('jobs:read'),
   request: { query: pageQuery(z.string().regex(/^[\w.-]+$/)) },
   responses: {
     200: jsonContent(pageOf(worker), 'A page of workers, in the order of their ids'),
-    ...problems('unauthenticated', 'invalid-request'),
+    ...problems('unauthenticated', 'forbidden', 'invalid-request'),
   },
 })
 
@@ -88,7 +87,9 @@ const leaderRoute = createRoute({
   summary: 'See which worker leads',
   description:
     'The leader wakes delayed jobs and takes jobs from workers that have died. Of the newest term, alive or not.',
-  security: SECURITY,
-  middleware: requireAuth(),
-  responses: { 200: jsonContent(leader, 'The leader'), ...problems('unauthenticated', 'not-found') },
+  ...access('jobs:read'),
+  responses: {
+    200: jsonContent(leader, 'The leader'),
+    ...problems('unauthenticated', 'forbidden', 'not-found'),
+  },
 })

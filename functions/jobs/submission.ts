@@ -1,48 +1,149 @@
 import type { JobRow } from '../../db/queries/jobs.ts'
-import type { NewJob, RefusedSubmission, SubmissionRow, SubmittedJob } from '../../db/queries/submission.ts'
+import {
+  findIdempotencyKey,
+  findSubmitted,
+  type NewJob,
+  type QuotaExceeded,
+  type RefusedParent,
+  type RefusedSubmission,
+  type SubmissionRow,
+  type SubmittedJob,
+  type UsedKeys,
+} from '../../db/queries/submission.ts'
+import type { Run } from '../../db/query.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import type { Principal } from '../auth/access-token.ts'
-import { membershipEnded } from '../auth/require-auth.ts'
+import { membershipEnded } from '../auth/permit.ts'
+import { memberOf, type Principal } from '../auth/principal.ts'
 import type { Hold } from '../http/background.ts'
-import { toPointer } from '../http/problem.ts'
+import { ProblemError, toPointer } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
 import type { Services } from '../services.ts'
 import { checkGraph, resolveParents } from './dependencies.ts'
+import { type KeyedPart, keyedParts, keyReused, type RequestKey, toIdempotencyKey } from './idempotency.ts'
 import type { JobRequest } from './new-job.ts'
 import { checkPayloads } from './payloads.ts'
+import { quotaExceeded } from './quota.ts'
 
 /** The path of a job in the body that it came in: none if it is the body. */
 export type PathOf = (job: number) => readonly PropertyKey[]
 
+export type SubmissionContext = {
+  pathOf: PathOf
+  /** Makes the whole request idempotent. */
+  requestKey?: RequestKey | undefined
+  run: Run
+  hold: Hold
+}
+
+/** `created` false: all of it was submitted before, under the same idempotency key. */
+export type Submitted = { rows: JobRow[]; created: boolean }
+
 /**
  * Checks jobs that were sent together and commits them, all or none. Answers once they are committed: one round trip
- * to the database, shared with whoever submits at the same time.
+ * to the database, shared with whoever submits at the same time. A job that was submitted before, under the same
+ * idempotency key, is not submitted again; it is answered as it was then.
  */
 export const submitAll = async (
-  { jobTypes, submitter }: Services,
-  { org_id, user_id }: Principal,
+  services: Services,
+  principal: Principal,
   requests: readonly JobRequest[],
-  { pathOf, hold }: { pathOf: PathOf; hold: Hold },
-): Promise<JobRow[]> => {
+  context: SubmissionContext,
+): Promise<Submitted> => {
+  const { pathOf, hold, run } = context
+  const { org_id: orgId, user_id: userId } = principal
   checkGraph(requests, pathOf)
-  await checkPayloads(jobTypes, requests, pathOf)
+  await checkPayloads(services.jobTypes, requests, pathOf)
+  const parts = await keyedParts(requests, context.requestKey, pathOf)
+  const member = memberOf(principal)
   const ids = requests.map(uuidV7)
-  const parents = resolveParents(requests, ids)
-  const jobs = requests.map((request, i) => toNewJob(request, ids[i] ?? '', parents[i] ?? []))
-  const rows = await submitter.submit({ orgId: org_id, userId: user_id, jobs }, hold)
-  const refused = rows.filter(isRefused)
+  const before = new Set<number>()
+  for (;;) {
+    const parents = resolveParents(requests, ids)
+    const jobs = requests.map((request, i) => toNewJob(request, ids[i] ?? '', parents[i] ?? []))
+    const fresh = jobs.filter((_, i) => !before.has(i))
+    if (fresh.length === 0) return { rows: await findAll(run, orgId, jobs), created: false }
+    const keys = parts
+      .filter(({ positions }) => positions.every((i) => !before.has(i)))
+      .map((part) => toIdempotencyKey(part, ids))
+    const rows = await services.submitter.submit({ orgId, userId, member, jobs: fresh, keys }, hold)
+    const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, parts, rows))
+    if (!used) {
+      refuse(rows, fresh, requests, pathOf)
+      const found = before.size > 0 ? await findAll(run, orgId, jobs) : toRows(fresh, rows, principal)
+      return { rows: found, created: true }
+    }
+    const reused = keyReused(parts, used)
+    if (reused) throw reused
+    for (const { key, positions } of parts) {
+      const known = used.find((one) => one.key === key)
+      positions.forEach((position, i) => {
+        const id = known?.job_ids[i]
+        if (id === undefined) return
+        ids[position] = id
+        before.add(position)
+      })
+    }
+  }
+}
+
+/** What it depends on may have failed since it was submitted for the first time. That one is answered all the same. */
+const usedAnyway = async (
+  run: Run,
+  orgId: string,
+  [part, ...more]: readonly KeyedPart[],
+  rows: readonly SubmissionRow[],
+): Promise<UsedKeys['detail'] | undefined> => {
+  if (!part || more.length > 0 || !rows.some(isRefusedParent)) return undefined
+  const [found] = await run(findIdempotencyKey(orgId, part.key))
+  return found && [{ key: part.key, job_ids: found.job_ids, same: found.body_hash === part.bodyHash }]
+}
+
+const isUsedKey = (row: SubmissionRow): row is RefusedSubmission & UsedKeys =>
+  row.id === null && row.refusal === 'used_key'
+const isOverQuota = (row: SubmissionRow): row is RefusedSubmission & QuotaExceeded =>
+  row.id === null && row.refusal === 'quota'
+const isRefusedParent = (row: SubmissionRow): row is RefusedSubmission & RefusedParent =>
+  row.id === null && (row.refusal === 'unknown_parent' || row.refusal === 'failed_parent')
+const isSubmitted = (row: SubmissionRow): row is SubmittedJob => row.id !== null
+
+const refuse = (
+  rows: readonly SubmissionRow[],
+  jobs: readonly NewJob[],
+  requests: readonly JobRequest[],
+  pathOf: PathOf,
+): void => {
+  const over = rows.find(isOverQuota)
+  if (over) throw quotaExceeded(over.detail)
+  const refused = rows.filter(isRefusedParent)
   if (refused.length > 0) throw refusedParents(refused, jobs, requests, pathOf)
+  if (rows.length === 0) throw membershipEnded()
+}
+
+const toRows = (jobs: readonly NewJob[], rows: readonly SubmissionRow[], principal: Principal): JobRow[] => {
   const submitted = new Map(rows.filter(isSubmitted).map((row) => [row.id, row]))
   return jobs.map((job) => {
     const row = submitted.get(job.id)
     if (!row) throw membershipEnded()
-    return toRow(job, row, { org_id, created_by: user_id })
+    return toRow(job, row, { org_id: principal.org_id, created_by: principal.user_id })
   })
 }
 
-const isRefused = (row: SubmissionRow): row is RefusedSubmission => row.id === null
-const isSubmitted = (row: SubmissionRow): row is SubmittedJob => row.id !== null
+/** As they were when they were submitted. */
+const findAll = async (run: Run, orgId: string, jobs: readonly NewJob[]): Promise<JobRow[]> => {
+  const found = await run(
+    findSubmitted(
+      orgId,
+      jobs.map(({ id }) => id),
+    ),
+  )
+  const byId = new Map(found.map((row) => [row.id, row]))
+  return jobs.map((job) => {
+    const row = byId.get(job.id)
+    if (!row) throw new ProblemError('not-found', `The job ${job.id} of this idempotency key is gone.`)
+    return toRow(job, row, { org_id: orgId, created_by: row.created_by })
+  })
+}
 
 const toNewJob = (request: JobRequest, id: string, depends_on: string[]): NewJob => {
   const { name, type, payload, priority, tags, retry, resources, on_parent_failure } = request
@@ -89,7 +190,7 @@ const toRow = (
 })
 
 const refusedParents = (
-  refused: readonly RefusedSubmission[],
+  refused: readonly RefusedParent[],
   jobs: readonly NewJob[],
   requests: readonly JobRequest[],
   pathOf: PathOf,

@@ -1,40 +1,66 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { requireAuth } from '../auth/require-auth.ts'
+import { access } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { BATCH_LIMITS, jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems, SECURITY } from '../http/openapi.ts'
+import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
+import { keyOfBatch, keyOfRequest } from './idempotency.ts'
 import { viewJob } from './job-view.ts'
-import { newBatch, newJob } from './new-job.ts'
+import { idempotencyKey, newBatch, newJob } from './new-job.ts'
 import { job } from './schemas.ts'
 import { submitAll } from './submission.ts'
 
 export const submitRoutes = () =>
   createRouter()
     .openapi(submitRoute, async (c) => {
-      const context = { pathOf: () => [], hold: holdOf(c) }
-      const rows = await submitAll(c.get('services'), c.get('principal'), [c.req.valid('json')], context)
+      const request = c.req.valid('json')
+      const key = keyOfRequest(c.req.valid('header')['idempotency-key'], request.idempotency_key)
+      const context = { pathOf: () => [], requestKey: key, run: c.get('run'), hold: holdOf(c) }
+      const { rows, created } = await submitAll(c.get('services'), c.get('principal'), [request], context)
       const [submitted] = rows.map(viewJob)
       if (!submitted) throw new Error('One job was sent and none came back')
+      if (!created) return c.json(submitted, 200, REPLAYED)
       return c.json(submitted, 201, { location: `/jobs/${submitted.id}` })
     })
     .openapi(batchRoute, async (c) => {
       const { jobs } = c.req.valid('json')
-      const context = { pathOf: (i: number) => ['jobs', i], hold: holdOf(c) }
-      const rows = await submitAll(c.get('services'), c.get('principal'), jobs, context)
-      return c.json({ jobs: rows.map(viewJob) }, 201)
+      const key = keyOfBatch(c.req.valid('header')['idempotency-key'], jobs)
+      const context = {
+        pathOf: (i: number) => ['jobs', i],
+        requestKey: key,
+        run: c.get('run'),
+        hold: holdOf(c),
+      }
+      const { rows, created } = await submitAll(c.get('services'), c.get('principal'), jobs, context)
+      const body = { jobs: rows.map(viewJob) }
+      return created ? c.json(body, 201) : c.json(body, 200, REPLAYED)
     })
+
+const REPLAYED = { 'idempotent-replayed': 'true' }
+
+const idempotencyHeader = z.object({
+  'idempotency-key': idempotencyKey.optional().openapi({
+    description:
+      'Makes it safe to send the request again: within 24 hours the same key with the same body answers what was ' +
+      'submitted first, with 200; with another body it is refused.',
+  }),
+})
 
 const refusals = problems(
   'malformed-body',
   'unauthenticated',
+  'forbidden',
   'body-too-large',
   'unsupported-media-type',
   'invalid-request',
   'unknown-job-type',
   'unknown-dependency',
   'failed-dependency',
+  'idempotency-key-reused',
+  'quota-exceeded',
 )
+
+const jobs = z.object({ jobs: z.array(job) })
 
 const submitRoute = createRoute({
   method: 'post',
@@ -42,10 +68,13 @@ const submitRoute = createRoute({
   tags: ['jobs'],
   summary: 'Submit a job',
   description: 'Answered once the job is committed.',
-  security: SECURITY,
-  middleware: [requireAuth(), jsonBody()],
-  request: { body: jsonRequest(newJob) },
-  responses: { 201: jsonContent(job, 'The job, queued'), ...refusals },
+  ...access('jobs:submit', jsonBody()),
+  request: { headers: idempotencyHeader, body: jsonRequest(newJob) },
+  responses: {
+    200: jsonContent(job, 'The job that was submitted first under this idempotency key, as it was then'),
+    201: jsonContent(job, 'The job, queued'),
+    ...refusals,
+  },
 })
 
 const batchRoute = createRoute({
@@ -56,11 +85,11 @@ const batchRoute = createRoute({
   description:
     'Up to 1,000 jobs and 5 MiB, committed together. Jobs may depend on each other: `"depends_on": ["ref:extract"]` ' +
     'means the job of the batch with `"ref": "extract"`.',
-  security: SECURITY,
-  middleware: [requireAuth(), jsonBody(BATCH_LIMITS)],
-  request: { body: jsonRequest(newBatch) },
+  ...access('jobs:submit', jsonBody(BATCH_LIMITS)),
+  request: { headers: idempotencyHeader, body: jsonRequest(newBatch) },
   responses: {
-    201: jsonContent(z.object({ jobs: z.array(job) }), 'The jobs in the order in which they were sent'),
+    200: jsonContent(jobs, 'All of them were submitted before, under the same idempotency keys'),
+    201: jsonContent(jobs, 'The jobs in the order in which they were sent'),
     ...refusals,
     ...problems(
       'invalid-request',
@@ -68,6 +97,7 @@ const batchRoute = createRoute({
       'unknown-dependency',
       'failed-dependency',
       'dependency-cycle',
+      'idempotency-key-reused',
     ),
   },
 })

@@ -13,6 +13,7 @@
 import { JOBS_READY } from '../../db/channels.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { notify } from '../../db/queries/notifications.ts'
+import type { Member } from '../../db/queries/scope.ts'
 import {
   findSubmitted,
   readSubmitted,
@@ -26,12 +27,15 @@ import type { Hold } from '../http/background.ts'
 import { createAnnouncer } from './announcer.ts'
 
 export type Submitter = {
-  /** Resolves with the rows of this submission once it is committed or refused. */
-  submit(submission: Submission, hold?: Hold): Promise<SubmissionRow[]>
+  /** Resolves with the rows of this submission once it is committed or refused. No row: the member may not submit. */
+  submit(submission: OwnSubmission, hold?: Hold): Promise<SubmissionRow[]>
 }
 
+/** `member`: who is to be let in; needed wherever `runAs` asks. */
+export type OwnSubmission = Submission & { readonly member?: Member }
+
 type Entry = {
-  submission: Submission
+  submission: OwnSubmission
   bytes: number
   sent: boolean
   settled: boolean
@@ -50,19 +54,21 @@ const PATIENCE = { turnMs: 5_000, answerMs: 20_000 }
 
 export const createSubmitter = (options: {
   run: Run
+  /** Runs a statement for these members; for those whom the database does not let in there are no rows. */
+  runAs?: (members: readonly Member[]) => Run
   /** Statements in flight: with one, the groups are as large as they can be. */
   lanes?: number
   /** How long to wait for a turn before taking it, and for an answer to what another has sent before asking again. */
   patience?: { turnMs: number; answerMs: number }
   onError?: (error: unknown) => void
 }): Submitter => {
-  const { run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
+  const { run, runAs = () => run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
   const announcer = createAnnouncer((types) => run(notify(JOBS_READY, types)), onError)
   const streams = new Set<string>()
   let waiting: Entry[] = []
   let busy = 0
 
-  const submit = async (submission: Submission, hold: Hold): Promise<SubmissionRow[]> => {
+  const submit = async (submission: OwnSubmission, hold: Hold): Promise<SubmissionRow[]> => {
     const entry = newEntry(submission)
     const { turn, rows } = entry
     if (busy < lanes) {
@@ -74,7 +80,7 @@ export const createSubmitter = (options: {
     await within(patience.turnMs, Promise.race([turn.promise, rows.promise]))
     if (!entry.sent) await lead(entry, hold)
     await within(patience.answerMs, rows.promise)
-    return entry.settled ? rows.promise : sendAgain(submission)
+    return entry.settled ? rows.promise : sendAgain(entry)
   }
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
@@ -90,13 +96,17 @@ export const createSubmitter = (options: {
 
   const takeGroup = (own: Entry): Entry[] => {
     const group = [own]
+    const keys = new Set(keysOf(own))
     let { bytes } = own
     let jobs = own.submission.jobs.length
     for (const entry of waiting) {
+      // Of two with the same key the second waits for what becomes of the first.
+      if (entry === own || keysOf(entry).some((key) => keys.has(key))) continue
       bytes += entry.bytes
       jobs += entry.submission.jobs.length
       if (jobs > MAX_JOBS || bytes > MAX_BYTES) break
-      if (entry !== own) group.push(entry)
+      for (const key of keysOf(entry)) keys.add(key)
+      group.push(entry)
     }
     for (const entry of group) entry.sent = true
     waiting = waiting.filter(({ sent }) => !sent)
@@ -104,14 +114,16 @@ export const createSubmitter = (options: {
   }
 
   /** A lone job of a stream that was seen before goes the short way. */
-  const send = async (submissions: Submission[]): Promise<SubmissionRow[]> => {
+  const send = async (group: readonly Entry[]): Promise<SubmissionRow[]> => {
+    const submissions = group.map(({ submission }) => submission)
+    const runAsGroup = runAs(distinctMembers(group))
     const lone = findLoneJob(submissions)
     if (lone && streams.has(lone.stream)) {
-      const rows = readSubmitted(submissions, await run(submitLoneJob(lone.orgId, lone.userId, lone.job)))
+      const rows = readSubmitted(submissions, await runAsGroup(submitLoneJob(lone.submission, lone.job)))
       if (rows.length > 0) return rows
       streams.delete(lone.stream)
     }
-    const rows = readSubmitted(submissions, await run(submitJobs(submissions)))
+    const rows = readSubmitted(submissions, await runAsGroup(submitJobs(submissions)))
     if (lone && rows.some(({ id }) => id !== null)) remember(lone.stream)
     return rows
   }
@@ -124,13 +136,7 @@ export const createSubmitter = (options: {
   /** What Postgres refuses is halved until the one that it refuses stands alone: it takes no other with it. */
   const commit = async (group: readonly Entry[], hold: Hold): Promise<void> => {
     try {
-      const rows = await send(group.map(({ submission }) => submission))
-      const bySubmission = Map.groupBy(rows, (row) => row.submission)
-      group.forEach((entry, i) => {
-        settle(entry, ({ resolve }) => resolve(bySubmission.get(i + 1) ?? []))
-      })
-      const types = unannouncedTypes(group, rows)
-      if (types.length > 0) hold(announcer.announce(types))
+      await settleGroup(group, await send(group), hold)
     } catch (error) {
       if (group.length > 1 && isRefusal(error)) {
         const half = Math.ceil(group.length / 2)
@@ -140,13 +146,42 @@ export const createSubmitter = (options: {
     }
   }
 
-  /** The ids are the same: what was committed after all is not committed twice, but found. */
-  const sendAgain = async (submission: Submission): Promise<SubmissionRow[]> => {
+  /**
+   * Who is over a quota, or used a key twice, has kept the others from being stored: they go again without them. Who has
+   * no answer may only have been in one organisation with somebody who is not let in: they go again alone.
+   */
+  const settleGroup = async (group: readonly Entry[], rows: SubmissionRow[], hold: Hold): Promise<void> => {
+    const bySubmission = Map.groupBy(rows, (row) => row.submission)
+    const answered = group.map((entry, i) => ({ entry, rows: bySubmission.get(i + 1) ?? [] }))
+    const held = rows.some(isNotAdmitted)
+    const others = answered.filter((one) => (held ? !one.rows.some(isNotAdmitted) : one.rows.length === 0))
+    const left = others.length < group.length ? others.map(({ entry }) => entry) : []
+    for (const { entry, rows: own } of answered) {
+      if (!left.includes(entry)) settle(entry, ({ resolve }) => resolve(own))
+    }
+    const types = unannouncedTypes(group, rows)
+    if (types.length > 0) hold(announcer.announce(types))
+    if (held && left.length > 0) await commit(left, hold)
+    else for (const entry of left) await commit([entry], hold)
+  }
+
+  /** Perhaps it was committed after all. The ids are the same: it is found then, and not committed twice. */
+  const sendAgain = async (entry: Entry): Promise<SubmissionRow[]> => {
+    const { orgId, jobs } = entry.submission
+    const find = () =>
+      runAs(distinctMembers([entry]))(
+        findSubmitted(
+          orgId,
+          jobs.map(({ id }) => id),
+        ),
+      )
+    const found = await find()
+    if (found.length > 0) return found
     try {
-      return await send([submission])
+      return await send([entry])
     } catch (error) {
       if (codeOf(error) !== UNIQUE_VIOLATION) throw error
-      return run(findSubmitted(submission))
+      return find()
     }
   }
 
@@ -172,11 +207,22 @@ const findLoneJob = (submissions: readonly Submission[]) => {
   const [job] = only?.jobs ?? []
   if (!only || !job || submissions.length > 1 || only.jobs.length > 1 || job.depends_on.length > 0)
     return undefined
-  const { orgId, userId } = only
-  return { orgId, userId, job, stream: `${orgId} ${job.type} ${job.name}` }
+  return { submission: only, job, stream: `${only.orgId} ${job.type} ${job.name}` }
 }
 
-const newEntry = (submission: Submission): Entry => {
+const isNotAdmitted = (row: SubmissionRow): boolean =>
+  row.id === null && (row.refusal === 'used_key' || row.refusal === 'quota')
+
+const keysOf = ({ submission: { orgId, keys = [] } }: Entry): string[] =>
+  keys.map(({ key }) => `${orgId} ${key}`)
+
+const distinctMembers = (group: readonly Entry[]): Member[] => {
+  const identity = ({ orgId, userId, sessionId, keyId }: Member) => `${orgId} ${userId} ${sessionId} ${keyId}`
+  const members = group.flatMap(({ submission }) => submission.member ?? [])
+  return [...new Map(members.map((member) => [identity(member), member])).values()]
+}
+
+const newEntry = (submission: OwnSubmission): Entry => {
   const rows = Promise.withResolvers<SubmissionRow[]>()
   // Nobody may be left to hear of it.
   rows.promise.catch(() => {})

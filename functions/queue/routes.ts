@@ -3,23 +3,23 @@ import { JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import type { Run } from '../../db/query.ts'
-import { requireAuth } from '../auth/require-auth.ts'
+import { access } from '../auth/permit.ts'
 import { holdOf, logFailure } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems, SECURITY } from '../http/openapi.ts'
+import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 
 export const queueRoutes = () =>
   createRouter()
-    .openapi(getRoute, async (c) => c.json(await look(c.get('services').run, c.get('principal').org_id), 200))
+    .openapi(getRoute, async (c) => c.json(await look(c.get('run'), c.get('principal').org_id), 200))
     .openapi(pauseRoute, async (c) => {
-      const { run } = c.get('services')
+      const run = c.get('run')
       const { org_id, user_id } = c.get('principal')
       await run(pauseQueue(org_id, user_id, c.req.valid('json').type ?? null))
       return c.json(await look(run, org_id), 200)
     })
     .openapi(resumeRoute, async (c) => {
-      const { run } = c.get('services')
+      const run = c.get('run')
       const { org_id } = c.get('principal')
       const rows = await run(resumeQueue(org_id, c.req.valid('json').type ?? null))
       const types = rows.map(({ type }) => type)
@@ -53,6 +53,7 @@ const pauseRequest = z
 const refusals = problems(
   'malformed-body',
   'unauthenticated',
+  'forbidden',
   'body-too-large',
   'unsupported-media-type',
   'invalid-request',
@@ -63,9 +64,11 @@ const getRoute = createRoute({
   path: '/queue',
   tags: ['queue'],
   summary: 'See what is paused',
-  security: SECURITY,
-  middleware: requireAuth(),
-  responses: { 200: jsonContent(queue, 'The queue of the organisation'), ...problems('unauthenticated') },
+  ...access('jobs:read'),
+  responses: {
+    200: jsonContent(queue, 'The queue of the organisation'),
+    ...problems('unauthenticated', 'forbidden'),
+  },
 })
 
 const pauseRoute = createRoute({
@@ -74,8 +77,7 @@ const pauseRoute = createRoute({
   tags: ['queue'],
   summary: 'Stop starting jobs',
   description: 'Jobs are still accepted, and those that run go on. Send `{}` to pause all types.',
-  security: SECURITY,
-  middleware: [requireAuth(), jsonBody()],
+  ...access('queue:manage', jsonBody()),
   request: { body: jsonRequest(pauseRequest) },
   responses: { 200: jsonContent(queue, 'The queue, paused'), ...refusals },
 })
@@ -87,8 +89,7 @@ const resumeRoute = createRoute({
   summary: 'Start jobs again',
   description:
     'Ends the pause of one type, or with `{}` that of the whole queue; types that were paused by themselves stay so.',
-  security: SECURITY,
-  middleware: [requireAuth(), jsonBody()],
+  ...access('queue:manage', jsonBody()),
   request: { body: jsonRequest(pauseRequest) },
   responses: { 200: jsonContent(queue, 'The queue, resumed'), ...refusals },
 })

@@ -162,7 +162,7 @@ test('a claim that does not look at pauses takes nothing while there is one, and
   await database.sql(`insert into pauses (org_id, type) values ($1, 'another')`, [tenant.orgId])
   for (const order of ['rank', 'age'] as const) {
     const { news, claimed } = await exchange(database.run, { claim: { limit: 5, gated: false, order } })
-    assert.deepEqual([claimed, news.paused], [[], true])
+    assert.deepEqual([claimed, news.gated], [[], true])
   }
   assert.deepEqual(await take({ limit: 5 }), ['free'])
 })

@@ -170,11 +170,9 @@ test('a job that is told to wait stays blocked when its parent fails, and so doe
 test('an unknown parent refuses the whole submission and names both ends', async () => {
   const nobody = uuidV7()
   const child = uuidV7()
-  const [refusal, ...more] = await trySubmit({}, { id: child, depends_on: [nobody] })
-  assert.deepEqual(
-    [refusal?.refusal, refusal?.child_id, refusal?.parent_id, more],
-    ['unknown_parent', child, nobody, []],
-  )
+  const refusals = await trySubmit({}, { id: child, depends_on: [nobody] })
+  assert.partialDeepStrictEqual(refusals, [{ refusal: 'unknown_parent', child_id: child, parent_id: nobody }])
+  assert.equal(refusals.length, 1)
   assert.deepEqual(await database.sql('select id from jobs'), [])
   assert.deepEqual(await database.sql('select job_id from job_dependencies, blocked_jobs'), [])
 })

@@ -120,7 +120,7 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
   )
   for (const [n, run_at] of [null, '2999-12-31T23:59:59.123Z'].entries()) {
     const lone = newJob({ id: id(20 + n), type: 'other', payload: PAYLOAD, tags: ['a,b', TEXT], run_at })
-    await play(submitLoneJob(TENANT.orgId, TENANT.userId, lone))
+    await play(submitLoneJob({ ...TENANT, jobs: [lone] }, lone))
   }
   await play(
     submitJobs([
@@ -248,7 +248,7 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   const { orgId, userId } = TENANT
   for (let n = 11; n <= 16; n++) await play(getJob(orgId, id(n)))
   await play(getJob(id(5), id(11)))
-  await play(findSubmitted({ ...TENANT, jobs: [newJob({ id: id(14) }), newJob({ id: id(99) })] }))
+  await play(findSubmitted(orgId, [id(14), id(99)]))
   const filters: JobFilter[] = [
     {},
     { statuses: ['ready', 'running', 'failed', 'cancelled'] },

@@ -2,12 +2,15 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Query, Run } from '../../db/query.ts'
 import { createDatabase, type Database, PINNED_PLAN } from '../../worker-runtime/database.ts'
+import { ensureLogin, type Runtime, withLogin } from '../../worker-runtime/database-login.ts'
+import { withClient } from '../../worker-runtime/migrate.ts'
 
 export const TEMPLATE_DATABASE = 'smartqueue_template'
 
 export type TestDatabase = {
+  /** As its owner, for whom there is no row-level security. */
   readonly url: string
-  /** Product statements, as a worker runs them. */
+  /** Product statements, under row-level security: with the rights of the functions and of the workers. */
   readonly run: Run
   /** Any SQL: to seed a state or to look at rows. */
   readonly sql: <Row = Record<string, unknown>>(text: string, values?: unknown[]) => Promise<Row[]>
@@ -23,19 +26,42 @@ export const createTestDatabase = async (options: { empty?: boolean } = {}): Pro
   await onServer(serverUrl, `create database ${name} template ${template}`)
   const url = databaseUrl(serverUrl, name)
   const pool = new pg.Pool({ connectionString: url, max: 10 })
+  const walled = new pg.Pool({ connectionString: asLogin(url, 'both'), max: 10 })
   // Dropping the database cuts connections off.
-  pool.on('error', () => {})
+  for (const one of [pool, walled]) one.on('error', () => {})
   return {
     url,
     run: async <Row>({ name, text, values }: Query<Row>) =>
-      (await pool.query({ name, text, values: [...values] })).rows as Row[],
+      (await walled.query({ name, text, values: [...values] })).rows as Row[],
     sql: async (text, values) => (await pool.query(text, values)).rows,
     drop: async () => {
-      await pool.end()
+      await Promise.all([pool.end(), walled.end()])
       await onServer(serverUrl, `drop database ${name} with (force)`)
     },
   }
 }
+
+export type TestLogin = Runtime | 'both'
+
+const LOGINS: Record<TestLogin, Runtime[]> = {
+  functions: ['functions'],
+  workers: ['workers'],
+  both: ['functions', 'workers'],
+}
+
+const loginOf = (login: TestLogin) => ({ name: `test_${login}`, password: 'test' })
+
+/** Logins belong to the server: made once, by whoever has started it. */
+export const createLogins = (serverUrl: string): Promise<void> =>
+  withClient(serverUrl, async (client) => {
+    for (const [login, runtimes] of Object.entries(LOGINS)) {
+      for (const runtime of runtimes) await ensureLogin(client, runtime, loginOf(login as TestLogin))
+    }
+    await client.query(`alter role test_both set smartqueue.all_orgs = 'on'`)
+  })
+
+/** The database as a part of SmartQueue reaches it. */
+export const asLogin = (url: string, login: TestLogin): string => withLogin(url, loginOf(login))
 
 const onServer = async (serverUrl: string, statement: string): Promise<void> => {
   const client = new pg.Client({ connectionString: databaseUrl(serverUrl, 'postgres') })
@@ -56,7 +82,7 @@ const databaseUrl = (serverUrl: string, name: string): string => {
 /** A session with the plans of a worker that exchanges jobs. */
 export const connectPinned = (url: string): Database =>
   createDatabase({
-    url,
+    url: asLogin(url, 'workers'),
     applicationName: 'pinned',
     maxConnections: 1,
     settings: PINNED_PLAN,

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { createTestHarness } from 'wrangler'
 import { startNeonGateway } from '../../worker-runtime/local/neon-gateway.ts'
+import { asLogin, type TestLogin } from './database.ts'
 
 export type Edge = {
   readonly url: string
@@ -24,10 +25,13 @@ export type Answer = { status: number; headers: Headers; body: any; text: string
 /** The functions on real workerd, against a database, through a gateway of their own. */
 export const startEdge = async (options: {
   databaseUrl: string
+  login?: TestLogin
   main?: string
   bindings?: Record<string, string>
 }): Promise<Edge> => {
-  const gateway = await startNeonGateway({ target: options.databaseUrl })
+  const gateway = await startNeonGateway({
+    target: asLogin(options.databaseUrl, options.login ?? 'functions'),
+  })
   const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
   const authKeys = { keys: [{ ...(jwk as Record<string, string>), kid: 'test' }] }
   const config = options.main ?? '../../wrangler.toml'

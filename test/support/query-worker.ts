@@ -4,8 +4,8 @@ import { createDatabase } from '../../functions/database.ts'
 /** Runs statements on workerd, through the functions' own driver, for tests that compare it with `pg`. */
 export default {
   async fetch(request: Request, env: { DATABASE_URL: string; NEON_GATEWAY: string }): Promise<Response> {
-    const run = createDatabase({ url: env.DATABASE_URL, gateway: env.NEON_GATEWAY })
-    const rows = await run((await request.json()) as Query<unknown>)
+    const database = createDatabase({ url: env.DATABASE_URL, gateway: env.NEON_GATEWAY })
+    const rows = await database.run((await request.json()) as Query<unknown>)
     return Response.json(tag(rows))
   },
 }

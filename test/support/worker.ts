@@ -7,7 +7,7 @@ import { parseConfig } from '../../worker-runtime/config.ts'
 import type { JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
 import { createWorker, type Worker } from '../../worker-runtime/worker.ts'
-import type { TestDatabase } from './database.ts'
+import { asLogin, type TestDatabase } from './database.ts'
 import { waitFor } from './wait-for.ts'
 
 export type LogLine = Record<string, unknown>
@@ -41,7 +41,7 @@ export const startWorker = async (
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       ...process.env,
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: asLogin(databaseUrl, 'workers'),
       SMARTQUEUE_HTTP_ALLOW: '127.0.0.1',
       SMARTQUEUE_LOG_LEVEL: 'debug',
       ...env,
@@ -90,7 +90,7 @@ export const prepareWorker = (
   env: Record<string, string> = {},
 ): Worker & { readonly log: LogLine[] } => {
   const { log, logger } = keepLog()
-  const config = { ...parseConfig(env), DATABASE_URL: databaseUrl }
+  const config = { ...parseConfig(env), DATABASE_URL: asLogin(databaseUrl, 'workers') }
   return { ...createWorker({ config, handlers, logger }), log }
 }
 

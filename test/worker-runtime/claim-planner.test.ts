@@ -9,7 +9,7 @@ import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 const SMALL = { cpu_units: 1, memory_mb: 64 }
 const NEWS: ExchangeNews = {
   big_waiting: false,
-  paused: false,
+  gated: false,
   reserved: false,
   predicted_ms: 400,
   floors: { 10: 100 },
@@ -215,16 +215,16 @@ test('while something is paused no floor hides what a claim passed over', () => 
   const { plan, observe } = setUp()
   observe(claimed(4), { predicted_ms: 0 })
   assert.ok(plan().segments.length > 1)
-  observe(claimed(4), { predicted_ms: 0, paused: true })
+  observe(claimed(4), { predicted_ms: 0, gated: true })
   assert.equal(plan().segments.length, 1)
 })
 
 test('once something is found to be paused, a claim that passed over everything is followed by one that looks', () => {
   const { plan, planner, observe } = setUp()
   assert.equal(plan().gated, false)
-  observe([], { paused: true })
+  observe([], { gated: true })
   assert.deepEqual([plan().gated, planner.mayClaimMore()], [true, true])
-  observe([], { paused: true })
+  observe([], { gated: true })
   assert.deepEqual([plan().gated, planner.mayClaimMore()], [true, false], 'it has looked')
   observe([])
   assert.equal(plan().gated, false)

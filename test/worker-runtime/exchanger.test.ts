@@ -3,6 +3,7 @@ import { after, before, beforeEach, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import type { Query, Run } from '../../db/query.ts'
+import { createRedactor } from '../../db/rules/redaction.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'
 import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from '../../worker-runtime/database.ts'
@@ -73,7 +74,7 @@ const setUp = (
       options.tamperAfter?.(statement)
       return rows
     }
-  const logs = createLogWriter({ run: through('logs'), onError: () => {} })
+  const logs = createLogWriter({ run: through('logs'), redactor: createRedactor(), onError: () => {} })
   const slots = options.slots ?? 10
   const capacity = createCapacity({ slots, cpuUnits: slots, memoryMb: 100_000 })
   const held: HeldJobs = createHeldJobs({

@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { UsageError } from '../command.ts'
+import { newPassword, type Runtime } from '../database-login.ts'
 import { describeError } from '../describe-error.ts'
 
 /** Where the local system keeps what it must find again: data, keys, and who is using them. */
@@ -9,6 +10,8 @@ export type Home = {
   readonly postgresDir: string
   readonly postgresPassword: string
   readonly wranglerDir: string
+  /** What a runtime connects as. The name is this home's own: roles belong to the whole server. */
+  loginOf(runtime: Runtime): { name: string; password: string }
   /** Private JWK set, as the AUTH_KEYS binding takes it. */
   readonly authKeys: string
   /** Writes the bindings of the functions where only this user can read them, and answers the file's path. */
@@ -22,10 +25,15 @@ export const openHome = (path: string): Home => {
   const lock = takeLock(join(root, 'dev.lock'), root)
   return {
     postgresDir: join(root, 'postgres'),
-    postgresPassword: keepSecret(join(root, 'postgres-password'), () =>
-      randomBytes(18).toString('base64url'),
-    ),
+    postgresPassword: keepSecret(join(root, 'postgres-password'), newPassword),
     wranglerDir: join(root, 'wrangler'),
+    loginOf: (runtime) => {
+      const id = keepSecret(join(root, 'login-id'), () => randomBytes(4).toString('hex'))
+      return {
+        name: `smartqueue_${id}_${runtime}`,
+        password: keepSecret(join(root, `${runtime}-password`), newPassword),
+      }
+    },
     authKeys: keepSecret(join(root, 'auth-keys.json'), createAuthKeys),
     writeBindings: (bindings) => {
       const file = join(root, 'functions.vars')

@@ -1,5 +1,6 @@
-import { findAccount } from '../../db/queries/accounts.ts'
+import { findUser } from '../../db/queries/accounts.ts'
 import type { Config } from '../config.ts'
+import { ensureLogin, type Runtime, withLogin } from '../database-login.ts'
 import { migrateDatabase, withClient } from '../migrate.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { reachPostgres } from './external-postgres.ts'
@@ -25,9 +26,20 @@ export type LocalSystem = {
   stop(): Promise<void>
 }
 
+/** The functions and the workers connect as they do in production: by logins of their own, which see no more than they need. */
+const ensureLogins = (url: string, home: Home): Promise<Record<Runtime, string>> =>
+  withClient(url, async (client) => {
+    const urlOf = async (runtime: Runtime): Promise<string> => {
+      const login = home.loginOf(runtime)
+      await ensureLogin(client, runtime, login)
+      return withLogin(url, login)
+    }
+    return { functions: await urlOf('functions'), workers: await urlOf('workers') }
+  })
+
 /** Who the printed commands register. */
 export const EXAMPLE_USER = 'ada'
-const findExample = findAccount(EXAMPLE_USER)
+const findExample = findUser(EXAMPLE_USER)
 
 /** Everything that `npm run dev` runs. Whoever starts it must also stop it, also after a failed start. */
 export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
@@ -67,6 +79,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
       DATABASE_URL: gateway.connectionString,
       NEON_GATEWAY: gateway.address,
       AUTH_KEYS: home.authKeys,
+      CORS_ORIGINS: config.SMARTQUEUE_CORS_ORIGINS,
     })
     const functions = spawnFunctions({
       port: config.PORT,
@@ -105,14 +118,16 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     told({ part: 'PostgreSQL', detail })
     const { applied, version } = await migrateDatabase(url)
     told({ part: 'Migrations', detail: `schema at version ${version}, ${applied.length} applied now` })
-    const gateway = await startGateway(url)
+    const logins = await ensureLogins(url, home)
+    told({ part: 'Logins', detail: 'functions and workers, under row-level security' })
+    const gateway = await startGateway(logins.functions)
     told({ part: 'Gateway', detail: `Neon's protocol at ${gateway.address}` })
     await startFunctions(gateway)
     told({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
     // Together: one after the other, each would claim what the one before gave back.
     stops.push(() => Promise.all(workers.map((worker) => worker.stop())))
     while (workers.length < config.SMARTQUEUE_MIN_WORKERS) {
-      told({ part: 'Worker', detail: await startWorker(url) })
+      told({ part: 'Worker', detail: await startWorker(logins.workers) })
     }
     vitalSigns.start()
     const accounts = await withClient(url, (client) =>

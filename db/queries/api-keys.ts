@@ -1,0 +1,108 @@
+import type { Query } from '../query.ts'
+import type { MemberRole } from '../rules/roles.ts'
+import { audit } from './audit.ts'
+
+export type ApiKeyRow = {
+  id: string
+  user_id: string
+  name: string
+  prefix: string
+  scopes: string[]
+  created_at: Date
+  expires_at: Date | null
+  last_used_at: Date | null
+  revoked_at: Date | null
+}
+
+const COLUMNS = 'id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
+
+export const createApiKey = (key: {
+  id: string
+  orgId: string
+  userId: string
+  name: string
+  prefix: string
+  hash: string
+  scopes: readonly string[]
+  expiresAt: string | null
+}): Query<ApiKeyRow> => ({
+  name: 'create-api-key',
+  text: `
+    with created as (
+      insert into api_keys (id, org_id, user_id, name, prefix, key_hash, scopes, expires_at)
+      values (
+        $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, decode($6::text, 'hex'), $7::text[], $8::timestamptz
+      )
+      returning org_id, ${COLUMNS}
+    ),
+    audit as (${audit('api_key.created', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix, 'scopes', scopes)`, 'created')}
+    )
+    select ${COLUMNS}
+    from created`,
+  values: [key.id, key.orgId, key.userId, key.name, key.prefix, key.hash, key.scopes, key.expiresAt],
+})
+
+/** Oldest first: those of one member, or without one all of the organisation. */
+export const listApiKeys = (page: {
+  orgId: string
+  userId: string | null
+  after: string | null
+  limit: number
+}): Query<ApiKeyRow> => ({
+  name: 'list-api-keys',
+  text: `
+    select ${COLUMNS}
+    from api_keys
+    where org_id = $1::uuid
+      and ($2::uuid is null or user_id = $2::uuid)
+      and ($3::uuid is null or id > $3::uuid)
+    order by id
+    limit $4::int`,
+  values: [page.orgId, page.userId, page.after, page.limit],
+})
+
+/** No row: there is no such key. One that was revoked before stays so. */
+export const revokeApiKey = (key: {
+  id: string
+  orgId: string
+  userId: string | null
+}): Query<{ id: string }> => ({
+  name: 'revoke-api-key',
+  text: `
+    with found as materialized (
+      select id, org_id, name, prefix, revoked_at
+      from api_keys
+      where id = $1::uuid
+        and org_id = $2::uuid
+        and ($3::uuid is null or user_id = $3::uuid)
+      for update
+    ),
+    revoked as (
+      update api_keys k
+      set revoked_at = now()
+      from found
+      where k.id = found.id
+        and found.revoked_at is null
+      returning k.id, k.org_id, k.name, k.prefix
+    ),
+    audit as (${audit('api_key.revoked', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix)`, 'revoked')}
+    )
+    select id
+    from found`,
+  values: [key.id, key.orgId, key.userId],
+})
+
+export type KeyHolder = { id: string; org_id: string; user_id: string; role: MemberRole; scopes: string[] }
+
+/** Whose key has this hash. No row: nobody's, or it was revoked or has expired. */
+export const findApiKey = (hash: string): Query<KeyHolder> => ({
+  name: 'find-api-key',
+  text: `
+    select k.id, k.org_id, k.user_id, m.role, k.scopes
+    from api_keys k
+    join memberships m on m.org_id = k.org_id and m.user_id = k.user_id
+    where k.key_hash = decode($1::text, 'hex')
+      and k.revoked_at is null
+      and (k.expires_at is null or k.expires_at > now())`,
+  values: [hash],
+})

@@ -1,0 +1,93 @@
+import type { Query } from '../query.ts'
+
+export const AUDIT_ACTIONS = [
+  'account.registered',
+  'account.signed_in',
+  'account.sign_in_failed',
+  'account.signed_out',
+  'account.password_changed',
+  'account.token_reused',
+  'org.created',
+  'org.switched',
+  'org.quotas_changed',
+  'member.invited',
+  'member.invitation_revoked',
+  'member.joined',
+  'member.role_changed',
+  'member.removed',
+  'api_key.created',
+  'api_key.revoked',
+  'queue.paused',
+  'queue.resumed',
+  'jobs.cancelled',
+  'jobs.retried',
+  'admin.granted',
+  'admin.revoked',
+] as const
+
+export type AuditAction = (typeof AUDIT_ACTIONS)[number]
+
+/**
+ * A row of the audit log for each row of `from`, which has the `org_id`. Part of the statement that does what it tells
+ * of, so that neither happens without the other. Who and from where is what the transaction has entered with.
+ */
+export const audit = (action: AuditAction, target: string, from: string): string => `
+      insert into audit_log (org_id, action, target)
+      select org_id, '${action}', ${target}
+      from ${from}`
+
+export type AuditRow = {
+  id: string
+  at: Date
+  actor_id: string | null
+  actor: string | null
+  api_key_id: string | null
+  action: AuditAction
+  target: Record<string, unknown>
+  ip: string | null
+  request_id: string | null
+}
+
+/** Newest first. */
+export const listAuditLog = (page: {
+  orgId: string
+  action: string | null
+  before: string | null
+  limit: number
+}): Query<AuditRow> => ({
+  name: 'list-audit-log',
+  text: `
+    select a.id::text as id, a.at, a.actor_id, u.username as actor, a.api_key_id, a.action, a.target, host(a.ip) as ip, a.request_id
+    from audit_log a
+    left join users u on u.id = a.actor_id
+    where a.org_id = $1::uuid
+      and ($2::text is null or a.action = $2::text)
+      and ($3::bigint is null or a.id < $3::bigint)
+    order by a.id desc
+    limit $4::int`,
+  values: [page.orgId, page.action, page.before, page.limit],
+})
+
+/** For what a statement of its own has done, or tried. */
+export const appendAudit = (
+  orgId: string,
+  action: AuditAction,
+  target: Record<string, unknown>,
+): Query<never> => ({
+  name: 'append-audit',
+  text: `
+    insert into audit_log (org_id, action, target)
+    values ($1::uuid, $2::text, $3::jsonb)`,
+  values: [orgId, action, JSON.stringify(target)],
+})
+
+/** A failed sign-in is told to all organisations of the user. */
+export const auditFailedSignIn = (userId: string): Query<never> => ({
+  name: 'audit-failed-sign-in',
+  text: `
+    insert into audit_log (org_id, action, target, actor_id)
+    select org_id, 'account.sign_in_failed', jsonb_build_object('user_id', user_id), $1::uuid
+    from memberships
+    where user_id = $1::uuid`,
+  values: [userId],
+})

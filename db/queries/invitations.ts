@@ -1,0 +1,179 @@
+import type { Query } from '../query.ts'
+import type { MemberRole } from '../rules/roles.ts'
+import { audit } from './audit.ts'
+
+export const INVITATION_HOURS = 72
+
+/** `username`: who is invited; null for a link. */
+export type InvitationRow = {
+  id: string
+  org_id: string
+  org_name: string
+  role: MemberRole
+  username: string | null
+  invited_by: string
+  created_at: Date
+  expires_at: Date
+}
+
+const PENDING = `accepted_at is null
+      and i.revoked_at is null
+      and i.expires_at > now()`
+
+const FROM = `
+    select
+      i.id, i.org_id, o.name as org_name, i.role, u.username, by.username as invited_by, i.created_at, i.expires_at
+    from invitations i
+    join orgs o on o.id = i.org_id
+    left join users u on u.id = i.user_id
+    join users by on by.id = i.invited_by`
+
+export type NewInvitation = {
+  id: string
+  orgId: string
+  role: MemberRole
+  invitedBy: string
+  /** Either a user or whoever has the token. */
+  username: string | null
+  tokenHash: string | null
+}
+
+export type InvitationOutcome = {
+  found: boolean
+  is_member: boolean
+  username: string | null
+  created_at: Date | null
+  expires_at: Date | null
+}
+
+/** One row. Without a time nothing was made: the user does not exist, or is a member already. */
+export const createInvitation = (invitation: NewInvitation): Query<InvitationOutcome> => ({
+  name: 'create-invitation',
+  text: `
+    with invited as materialized (
+      select u.id, u.username, exists (
+        select from memberships m where m.org_id = $2::uuid and m.user_id = u.id
+      ) as is_member
+      from users u
+      where u.username_key = lower($5::text)
+    ),
+    created as (
+      insert into invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
+      select
+        $1::uuid, $2::uuid, $3::text, $4::uuid, (select id from invited), decode($6::text, 'hex'),
+        now() + ${INVITATION_HOURS} * interval '1 hour'
+      where $5::text is null
+        or exists (select from invited where not is_member)
+      returning id, org_id, role, user_id, created_at, expires_at
+    ),
+    audit as (${audit('member.invited', `jsonb_build_object('invitation_id', id, 'role', role, 'user_id', user_id)`, 'created')}
+    )
+    select
+      $5::text is null or exists (select from invited) as found,
+      coalesce((select is_member from invited), false) as is_member,
+      (select username from invited) as username,
+      (select created_at from created) as created_at,
+      (select expires_at from created) as expires_at`,
+  values: [
+    invitation.id,
+    invitation.orgId,
+    invitation.role,
+    invitation.invitedBy,
+    invitation.username,
+    invitation.tokenHash,
+  ],
+})
+
+/** Those of an organisation that can still be accepted. */
+export const listOrgInvitations = (page: {
+  orgId: string
+  after: string | null
+  limit: number
+}): Query<InvitationRow> => ({
+  name: 'list-org-invitations',
+  text: `${FROM}
+    where i.org_id = $1::uuid
+      and i.${PENDING}
+      and ($2::uuid is null or i.id > $2::uuid)
+    order by i.id
+    limit $3::int`,
+  values: [page.orgId, page.after, page.limit],
+})
+
+/** Those for one user that can still be accepted. */
+export const listOwnInvitations = (page: {
+  userId: string
+  after: string | null
+  limit: number
+}): Query<Omit<InvitationRow, 'username' | 'invited_by'>> => ({
+  name: 'list-own-invitations',
+  text: `
+    select i.id, i.org_id, o.name as org_name, i.role, i.created_at, i.expires_at
+    from invitations i
+    join orgs o on o.id = i.org_id
+    where i.user_id = $1::uuid
+      and i.${PENDING}
+      and ($2::uuid is null or i.id > $2::uuid)
+    order by i.id
+    limit $3::int`,
+  values: [page.userId, page.after, page.limit],
+})
+
+/** No row: there is none that is pending. */
+export const revokeInvitation = (orgId: string, id: string): Query<{ id: string }> => ({
+  name: 'revoke-invitation',
+  text: `
+    with revoked as (
+      update invitations i
+      set revoked_at = now()
+      where i.org_id = $1::uuid
+        and i.id = $2::uuid
+        and i.${PENDING}
+      returning i.id, i.org_id
+    ),
+    audit as (${audit('member.invitation_revoked', `jsonb_build_object('invitation_id', id)`, 'revoked')}
+    )
+    select id
+    from revoked`,
+  values: [orgId, id],
+})
+
+/**
+ * Makes the invited user a member. Good once: the row lock makes a second one see that it was accepted. No row: it cannot
+ * be accepted, or not by this user. `joined` false: they are a member already, and the invitation stays.
+ */
+export const acceptInvitation = (acceptance: {
+  id: string
+  userId: string
+  tokenHash: string | null
+}): Query<{ org_id: string; org_name: string; role: MemberRole; joined: boolean }> => ({
+  name: 'accept-invitation',
+  text: `
+    with invitation as materialized (
+      select i.id, i.org_id, i.role
+      from invitations i
+      where i.id = $1::uuid
+        and i.${PENDING}
+        and (i.user_id = $2::uuid or i.token_hash = decode($3::text, 'hex'))
+      for update
+    ),
+    joined as (
+      insert into memberships (org_id, user_id, role)
+      select org_id, $2::uuid, role
+      from invitation
+      on conflict (org_id, user_id) do nothing
+      returning org_id, user_id, role
+    ),
+    accepted as (
+      update invitations i
+      set accepted_at = now(), accepted_by = $2::uuid
+      from joined j, invitation v
+      where i.id = v.id
+    ),
+    audit as (${audit('member.joined', `jsonb_build_object('user_id', user_id, 'role', role, 'invitation_id', $1::uuid)`, 'joined')}
+    )
+    select v.org_id, o.name as org_name, v.role, exists (select from joined) as joined
+    from invitation v
+    join orgs o on o.id = v.org_id`,
+  values: [acceptance.id, acceptance.userId, acceptance.tokenHash],
+})

@@ -1,0 +1,101 @@
+import type { Query } from '../query.ts'
+import type { MemberRole } from '../rules/roles.ts'
+import type { Account } from './accounts.ts'
+import { audit } from './audit.ts'
+
+/** `role`: that of the user who asks; null for an admin who is no member. */
+export type OrgRow = {
+  id: string
+  name: string
+  role: MemberRole | null
+  members: number
+  created_at: Date
+}
+
+const COLUMNS = `
+      o.id, o.name, o.created_at,
+      (select m.role from memberships m where m.org_id = o.id and m.user_id = $1::uuid) as role`
+
+const MEMBERS = `(select count(*)::integer from memberships m where m.org_id = o.id)`
+
+/** The transaction has entered the new organisation, although nobody is in it yet. */
+export const createOrg = (org: {
+  id: string
+  userId: string
+  name: string
+}): Query<{ id: string; name: string; created_at: Date }> => ({
+  name: 'create-org',
+  text: `
+    with org as (
+      insert into orgs (id, name)
+      values ($2::uuid, $3::text)
+      returning id, id as org_id, name, created_at
+    ),
+    membership as (
+      insert into memberships (org_id, user_id, role)
+      select id, $1::uuid, 'org_admin'
+      from org
+    ),
+    audit as (${audit('org.created', `jsonb_build_object('name', name)`, 'org')}
+    )
+    select id, name, created_at
+    from org`,
+  values: [org.userId, org.id, org.name],
+})
+
+export const getOrg = (orgId: string, userId: string): Query<OrgRow> => ({
+  name: 'get-org',
+  text: `
+    select ${COLUMNS}, ${MEMBERS} as members
+    from orgs o
+    where o.id = $2::uuid`,
+  values: [userId, orgId],
+})
+
+/** Those of one user in the order of their ids, or those of everybody. */
+export const listOrgs = (page: {
+  userId: string
+  everybodys: boolean
+  after: string | null
+  limit: number
+}): Query<Omit<OrgRow, 'members'>> => ({
+  name: 'list-orgs',
+  text: `
+    select ${COLUMNS}
+    from orgs o
+    where ($2::boolean or exists (select from memberships m where m.org_id = o.id and m.user_id = $1::uuid))
+      and ($3::uuid is null or o.id > $3::uuid)
+    order by o.id
+    limit $4::int`,
+  values: [page.userId, page.everybodys, page.after, page.limit],
+})
+
+/**
+ * Makes an organisation the active one of a session. An admin who is no member only looks: the session stays where it
+ * is, and the access token alone is for the other organisation. No row: there is no such organisation.
+ */
+export const switchOrg = (change: { orgId: string; userId: string; sessionId: string }): Query<Account> => ({
+  name: 'switch-org',
+  text: `
+    with account as materialized (
+      select
+        u.id as user_id, u.username, o.id as org_id, case when u.is_admin then 'admin' else m.role end as role,
+        m.role is not null as is_member
+      from orgs o
+      join users u on u.id = $1::uuid
+      left join memberships m on m.org_id = o.id and m.user_id = u.id
+      where o.id = $2::uuid
+    ),
+    switched as (
+      update refresh_families f
+      set org_id = account.org_id
+      from account
+      where f.id = $3::uuid
+        and account.is_member
+    ),
+    audit as (${audit('org.switched', `jsonb_build_object('user_id', user_id)`, 'account')}
+    )
+    select user_id, username, org_id, role
+    from account`,
+  values: [change.userId, change.orgId, change.sessionId],
+})

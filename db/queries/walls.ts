@@ -1,0 +1,85 @@
+import type { Query } from '../query.ts'
+
+/** The groups that the two runtimes' logins are members of. */
+export const FUNCTIONS_ROLE = 'smartqueue_functions'
+export const WORKERS_ROLE = 'smartqueue_workers'
+
+export type WallReport = {
+  role: string
+  /** A role without row-level security that this one is, or can become. */
+  bypasses_as: string | null
+  /** It owns a table that the wall stands around. */
+  owns: string | null
+  /** A table with an organisation and without row-level security, or not forced upon its owner. */
+  open_table: string | null
+  is_member: boolean
+  /** It has the rights of the other runtime, too. */
+  is_other: boolean
+}
+
+/** What the role of this session could do to the wall between organisations. */
+export const inspectWalls = (expected: string): Query<WallReport> => ({
+  name: 'inspect-walls',
+  text: `
+    select
+      current_user::text as role,
+      (
+        select rolname::text
+        from pg_roles
+        where (rolsuper or rolbypassrls)
+          and pg_has_role(session_user, oid, 'member')
+        order by rolname <> session_user, rolname
+        limit 1
+      ) as bypasses_as,
+      (
+        select c.relname::text
+        from pg_class c
+        where c.relnamespace = 'public'::regnamespace
+          and c.relrowsecurity
+          and pg_has_role(session_user, c.relowner, 'member')
+        order by c.relname
+        limit 1
+      ) as owns,
+      (
+        select c.relname::text
+        from pg_class c
+        where c.relnamespace = 'public'::regnamespace
+          and c.relkind = 'r'
+          and not (c.relrowsecurity and c.relforcerowsecurity)
+          and exists (
+            select
+            from pg_attribute a
+            where a.attrelid = c.oid
+              and a.attname in ('org_id', 'org_ids')
+              and not a.attisdropped
+          )
+        order by c.relname
+        limit 1
+      ) as open_table,
+      coalesce((select pg_has_role(session_user, oid, 'member') from pg_roles where rolname = $1::text), false) as is_member,
+      coalesce(
+        (
+          select pg_has_role(session_user, oid, 'member')
+          from pg_roles
+          where rolname = case $1::text when '${FUNCTIONS_ROLE}' then '${WORKERS_ROLE}' else '${FUNCTIONS_ROLE}' end
+        ),
+        false
+      ) as is_other`,
+  values: [expected],
+})
+
+/** Why a runtime must not start with this role; nothing if it may. */
+export const faultOfWalls = (report: WallReport, expected: string): string | undefined => {
+  const { role, bypasses_as, owns, open_table, is_member, is_other } = report
+  const remedy = `Make a login with: npm run admin -- database-login ${expected === FUNCTIONS_ROLE ? 'functions' : 'workers'}`
+  if (bypasses_as === role) return `The database role ${role} bypasses row-level security. ${remedy}`
+  if (bypasses_as)
+    return `The database role ${role} can become ${bypasses_as}, which bypasses row-level security. ${remedy}`
+  if (owns)
+    return `The database role ${role} owns the table ${owns} and could take its row-level security away. ${remedy}`
+  if (open_table) return `The table ${open_table} has no forced row-level security. Run npm run migrate.`
+  if (!is_member) return `The database role ${role} is not in the group ${expected}. ${remedy}`
+  if (is_other)
+    return `The database role ${role} is in the groups of both the functions and the workers. ${remedy}`
+  return undefined
+}

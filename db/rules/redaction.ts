@@ -1,0 +1,67 @@
+/** Keeps secrets out of logs: by the name of a field, by their form, and by their value where it is known. */
+export type Redactor = {
+  text(text: string): string
+  /** Any value that is about to be written as JSON. */
+  value(value: unknown): unknown
+}
+
+const HIDDEN = '[redacted]'
+
+const SECRET_NAME =
+  /passw(or)?d|passphrase|secret|token|authori[sz]ation|cookie|api[-_]?key|private[-_]?key|credential|connection[-_]?string|database[-_]?url|signature/i
+
+/** Says which one, or how many, or when, and not what it is. */
+const HARMLESS_NAME = /[-_](id|ids|at|prefix|count|days|seconds)$/i
+
+const SECRET_FORMS: [RegExp, string][] = [
+  // Our own: refresh tokens, API keys, invitations.
+  [/\bsq[rki]_[0-9a-f]{8,}/g, HIDDEN],
+  // JSON Web Tokens.
+  [/\beyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, HIDDEN],
+  [/\b(Bearer|Basic) +[\w.~+/=-]{8,}/gi, `$1 ${HIDDEN}`],
+  // The password of a URL.
+  [/\b([a-z][a-z0-9+.-]*:\/\/[^\s:/?#@]*:)[^\s@/]+@/gi, `$1${HIDDEN}@`],
+]
+
+/** A shorter one would be found in words that are none. */
+const SHORTEST = 6
+const DEEPEST = 8
+
+export const createRedactor = (secrets: readonly (string | undefined)[] = []): Redactor => {
+  const known = [...new Set(secrets)].filter((secret) => secret !== undefined && secret.length >= SHORTEST)
+
+  const text = (given: string): string => {
+    let safe = given
+    for (const secret of known) safe = safe.replaceAll(secret as string, HIDDEN)
+    for (const [form, instead] of SECRET_FORMS) safe = safe.replace(form, instead)
+    return safe
+  }
+
+  const visit = (value: unknown, depth: number): unknown => {
+    if (typeof value === 'string') return text(value)
+    if (typeof value !== 'object' || value === null || value instanceof Date) return value
+    if (depth > DEEPEST) return HIDDEN
+    if (Array.isArray(value)) return value.map((item) => visit(item, depth + 1))
+    return Object.fromEntries(
+      Object.entries(value).map(([name, child]) => [
+        name,
+        isSecretName(name) && child !== null && child !== undefined ? HIDDEN : visit(child, depth + 1),
+      ]),
+    )
+  }
+
+  return { text, value: (value) => visit(value, 0) }
+}
+
+const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !HARMLESS_NAME.test(name)
+
+/** The password of a connection string, as it is written there and as it is meant. */
+export const passwordsOf = (url: string | undefined): string[] => {
+  const [, written] = /^[a-z+]+:\/\/[^:/@]*:([^@]*)@/i.exec(url ?? '') ?? []
+  if (!written) return []
+  try {
+    return [written, decodeURIComponent(written)]
+  } catch {
+    return [written]
+  }
+}

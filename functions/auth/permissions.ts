@@ -1,0 +1,29 @@
+import type { Role } from '../../db/rules/roles.ts'
+
+/**
+ * Who may do what: the one table behind every route. `role` is the least that is needed; `key` says whether an API key can
+ * be given the permission, as a scope of the same name. Accounts, members and keys are for people: a leaked key must not
+ * be able to make itself another.
+ */
+export const PERMISSIONS = {
+  'jobs:read': { role: 'user', key: true, about: 'see jobs, logs, dead letters, workers and pauses' },
+  'jobs:submit': { role: 'user', key: true, about: 'submit jobs' },
+  'jobs:manage': { role: 'user', key: true, about: 'cancel and retry jobs' },
+  'queue:manage': { role: 'org_admin', key: true, about: 'pause and resume the queue' },
+  'org:read': { role: 'user', key: true, about: 'see the organisation, its members and quotas' },
+  'org:manage': { role: 'org_admin', key: false, about: 'invite members, change their roles, remove them' },
+  'audit:read': { role: 'org_admin', key: true, about: 'read the audit log' },
+  account: { role: 'user', key: false, about: "manage one's own account, keys and memberships" },
+  platform: { role: 'admin', key: false, about: 'see all users, and set quotas' },
+} as const satisfies Record<string, { role: Role; key: boolean; about: string }>
+
+export type Permission = keyof typeof PERMISSIONS
+
+type KeyPermission = {
+  [P in Permission]: (typeof PERMISSIONS)[P]['key'] extends true ? P : never
+}[Permission]
+
+/** What an API key can be given. */
+export const SCOPES = Object.entries(PERMISSIONS).flatMap(([name, { key }]) =>
+  key ? [name as KeyPermission] : [],
+) as [KeyPermission, ...KeyPermission[]]

@@ -1,0 +1,130 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { holdOf } from '../http/background.ts'
+import { jsonBody } from '../http/json-body.ts'
+import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { originOf } from '../http/origin.ts'
+import { createRouter } from '../http/validation.ts'
+import { access } from './permit.ts'
+import { credentials, jwks, passwordChange, refreshRequest, registration, session } from './schemas.ts'
+import { viewSession } from './session-view.ts'
+import { login, logout, refresh, register, replacePassword } from './sign-in.ts'
+
+/** Registration, sign-in and its end. */
+export const sessionRoutes = () =>
+  createRouter()
+    .openapi(registerRoute, async (c) => {
+      const services = c.get('services')
+      const { account, refreshToken, headers } = await register(services, originOf(c), c.req.valid('json'))
+      const view = await viewSession(services.keys, account)
+      return c.json({ ...view, refresh_token: refreshToken }, 201, headers)
+    })
+    .openapi(loginRoute, async (c) => {
+      const services = c.get('services')
+      const signedIn = await login(services, originOf(c), c.req.valid('json'), holdOf(c))
+      const view = await viewSession(services.keys, signedIn.account)
+      return c.json({ ...view, refresh_token: signedIn.refreshToken }, 200, signedIn.headers)
+    })
+    .openapi(refreshRoute, async (c) => {
+      const services = c.get('services')
+      const presented = c.req.valid('json').refresh_token
+      const { account, refreshToken } = await refresh(services, originOf(c), presented)
+      return c.json({ ...(await viewSession(services.keys, account)), refresh_token: refreshToken }, 200)
+    })
+    .openapi(logoutRoute, async (c) => {
+      await logout(c.get('services'), originOf(c), c.req.valid('json').refresh_token)
+      return c.body(null, 204)
+    })
+    .openapi(passwordRoute, async (c) => {
+      const change = c.req.valid('json')
+      return c.json(await replacePassword(c.get('run'), c.get('principal'), originOf(c), change), 200)
+    })
+    .openapi(jwksRoute, (c) =>
+      c.json({ keys: [...c.get('services').keys.publicKeys] }, 200, {
+        'cache-control': 'public, max-age=300',
+      }),
+    )
+
+const bodyProblems = [
+  'malformed-body',
+  'body-too-large',
+  'unsupported-media-type',
+  'invalid-request',
+] as const
+
+const registerRoute = createRoute({
+  method: 'post',
+  path: '/auth/register',
+  tags: ['auth'],
+  summary: 'Create an account and its personal organisation',
+  description: 'At most 5 a minute from one network: an IPv4 address, or the /64 of an IPv6 one.',
+  middleware: jsonBody(),
+  request: { body: jsonRequest(registration) },
+  responses: {
+    201: jsonContent(session, 'Signed in to the new account'),
+    ...problems(...bodyProblems, 'username-taken', 'rate-limited'),
+  },
+})
+
+const loginRoute = createRoute({
+  method: 'post',
+  path: '/auth/login',
+  tags: ['auth'],
+  summary: 'Sign in',
+  description:
+    'At most 10 a minute from one network, whether they succeed or not. After 10 attempts on one name without a ' +
+    'success, each further one must wait for twice as long as the one before, up to a quarter of an hour.',
+  middleware: jsonBody(),
+  request: { body: jsonRequest(credentials) },
+  responses: {
+    200: jsonContent(session, 'Signed in'),
+    ...problems(...bodyProblems, 'wrong-credentials', 'forbidden', 'rate-limited'),
+  },
+})
+
+const refreshRoute = createRoute({
+  method: 'post',
+  path: '/auth/refresh',
+  tags: ['auth'],
+  summary: 'Exchange a refresh token for a new session',
+  description: 'A refresh token is good once. Presenting it a second time ends the whole sign-in.',
+  middleware: jsonBody(),
+  request: { body: jsonRequest(refreshRequest) },
+  responses: {
+    200: jsonContent(session, 'A new access token and the next refresh token'),
+    ...problems(...bodyProblems, 'refresh-token-invalid'),
+  },
+})
+
+const logoutRoute = createRoute({
+  method: 'post',
+  path: '/auth/logout',
+  tags: ['auth'],
+  summary: 'End a sign-in',
+  description: 'Its refresh tokens and its access tokens are worth nothing from then on.',
+  middleware: jsonBody(),
+  request: { body: jsonRequest(refreshRequest) },
+  responses: { 204: { description: 'It has ended, or never was' }, ...problems(...bodyProblems) },
+})
+
+const passwordRoute = createRoute({
+  method: 'post',
+  path: '/auth/password',
+  tags: ['auth'],
+  summary: 'Change the password',
+  description: 'Ends all other sign-ins of the account. Counts as an attempt to sign in.',
+  ...access('account', jsonBody()),
+  request: { body: jsonRequest(passwordChange) },
+  responses: {
+    200: jsonContent(z.object({ ended_sessions: z.int() }), 'Changed'),
+    ...problems(...bodyProblems, 'unauthenticated', 'wrong-credentials', 'forbidden', 'rate-limited'),
+  },
+})
+
+const jwksRoute = createRoute({
+  method: 'get',
+  path: '/.well-known/jwks.json',
+  tags: ['auth'],
+  summary: 'The public keys of access tokens',
+  description: 'For services that want to check a token themselves. The header of a token names its key.',
+  responses: { 200: jsonContent(jwks, 'A JSON Web Key Set') },
+})

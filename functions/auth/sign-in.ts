@@ -1,0 +1,139 @@
+import { type Account, changePassword, nameOf, registerAccount } from '../../db/queries/accounts.ts'
+import { auditFailedSignIn } from '../../db/queries/audit.ts'
+import { hitRateLimit } from '../../db/queries/rate-limits.ts'
+import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
+import { approach, enterWithRefreshToken, type Origin } from '../../db/queries/scope.ts'
+import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
+import type { Run } from '../../db/query.ts'
+import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import { type Hold, logFailure } from '../http/background.ts'
+import { ProblemError } from '../http/problem.ts'
+import type { Services } from '../services.ts'
+import { hashPassword, spendPasswordCheck, verifyPassword } from './passwords.ts'
+import type { Principal } from './principal.ts'
+import { LIMITS, nameBlocked, rateHeaders, rateLimited } from './rate-limit.ts'
+import { createSecret, hashSecret } from './secrets.ts'
+
+const REFRESH_TOKEN_DAYS = 30
+
+type Credentials = { username: string; password: string }
+
+/** Somebody who has just proved who they are. */
+export type SignedIn = {
+  account: Account & { session_id: string }
+  refreshToken: string
+  headers: Record<string, string>
+}
+
+export const register = async (
+  { database }: Services,
+  origin: Origin,
+  { username, password }: Credentials,
+): Promise<SignedIn> => {
+  const [verdict] = await database.run(hitRateLimit(LIMITS.register, origin.ip))
+  if (!verdict) throw new Error('A hit is one row')
+  if (!verdict.admitted) throw rateLimited(LIMITS.register, verdict)
+  const [passwordHash, refresh] = await Promise.all([hashPassword(password), createSecret('refresh')])
+  const ids = { userId: uuidV7(), orgId: uuidV7(), familyId: uuidV7() }
+  const run = database.entering(approach({ orgId: ids.orgId, userId: ids.userId, name: username, origin }))
+  const [account] = await run(
+    registerAccount({
+      ...ids,
+      username,
+      passwordHash,
+      refreshTokenHash: refresh.hash,
+      refreshTokenDays: REFRESH_TOKEN_DAYS,
+    }),
+  )
+  const headers = rateHeaders(LIMITS.register, verdict)
+  if (!account) {
+    throw new ProblemError('username-taken', `"${username}" is taken. Choose another name, or sign in.`, {
+      errors: [{ in: 'body', pointer: '#/username', detail: 'is taken' }],
+      headers,
+    })
+  }
+  return { account: { ...account, session_id: ids.familyId }, refreshToken: refresh.secret, headers }
+}
+
+/** A wrong password and an unknown name take the same steps and the same time, and get the same answer. */
+export const login = async (
+  { database }: Services,
+  origin: Origin,
+  { username, password }: Credentials,
+  hold: Hold,
+): Promise<SignedIn> => {
+  const anyone = database.entering(approach({ name: username, origin }))
+  const { userId, hash, headers } = await countAttempt(anyone, username, origin)
+  const isRight = hash === null ? await spendPasswordCheck(password) : await verifyPassword(password, hash)
+  if (userId === null || !isRight) {
+    if (userId !== null) hold(tellOfFailure(database.entering(approach({ userId, origin })), userId))
+    throw new ProblemError('wrong-credentials', 'Check both, or register with POST /auth/register.', {
+      headers,
+    })
+  }
+  const session = await startSessionOf(database.entering(approach({ userId, origin })), userId)
+  return { ...session, headers }
+}
+
+/** Every look at a password counts as an attempt to sign in, whether it is the right one or not. */
+const countAttempt = async (run: Run, username: string, { ip }: Origin) => {
+  const [attempt] = await run(beginSignIn(LIMITS.login, { username, ip }))
+  if (!attempt) throw new Error('An attempt is one row')
+  if (!attempt.admitted) throw rateLimited(LIMITS.login, attempt)
+  const headers = rateHeaders(LIMITS.login, attempt)
+  if (attempt.blocked_for !== null) throw nameBlocked(attempt.blocked_for, headers)
+  return { userId: attempt.user_id, hash: attempt.password_hash, headers }
+}
+
+const tellOfFailure = (run: Run, userId: string): Promise<unknown> =>
+  run(auditFailedSignIn(userId)).catch(logFailure)
+
+const startSessionOf = async (run: Run, userId: string): Promise<Omit<SignedIn, 'headers'>> => {
+  const refresh = await createSecret('refresh')
+  const session = { userId, familyId: uuidV7(), tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS }
+  const [account] = await run(startSession(session))
+  if (!account) throw new ProblemError('forbidden', 'This account is a member of no organisation any more.')
+  return { account: { ...account, session_id: session.familyId }, refreshToken: refresh.secret }
+}
+
+export const refresh = async (
+  { database }: Services,
+  origin: Origin,
+  presented: string,
+): Promise<Omit<SignedIn, 'headers'>> => {
+  const [successor, presentedHash] = await Promise.all([createSecret('refresh'), hashSecret(presented)])
+  const run = database.trying(enterWithRefreshToken(presentedHash, origin))
+  const [account] = await run(
+    rotateRefreshToken({ presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS }),
+  )
+  if (!account) throw new ProblemError('refresh-token-invalid', 'Sign in again with POST /auth/login.')
+  return { account, refreshToken: successor.secret }
+}
+
+/** Ends the sign-in of a refresh token. One that is not known has none, which is as well. */
+export const logout = async ({ database }: Services, origin: Origin, presented: string): Promise<void> => {
+  const hash = await hashSecret(presented)
+  await database.trying(enterWithRefreshToken(hash, origin))(endSession(hash))
+}
+
+export const replacePassword = async (
+  run: Run,
+  { user_id: userId, org_id: orgId, session_id: sessionId }: Principal,
+  origin: Origin,
+  { current_password, new_password }: { current_password: string; new_password: string },
+): Promise<{ ended_sessions: number }> => {
+  const [user] = await run(nameOf(userId))
+  if (!user || sessionId === null) throw new Error('A session without a user')
+  const { hash, headers } = await countAttempt(run, user.username, origin)
+  if (hash === null || !(await verifyPassword(current_password, hash))) {
+    throw new ProblemError('wrong-credentials', 'The current password is wrong.', {
+      errors: [{ in: 'body', pointer: '#/current_password', detail: 'is wrong' }],
+      headers,
+    })
+  }
+  const to = await hashPassword(new_password)
+  const [changed] = await run(changePassword({ userId, orgId, sessionId, from: hash, to }))
+  if (!changed)
+    throw new ProblemError('wrong-credentials', 'The password was changed meanwhile.', { headers })
+  return { ended_sessions: changed.ended }
+}

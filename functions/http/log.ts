@@ -1,0 +1,19 @@
+import { createRedactor, passwordsOf } from '../../db/rules/redaction.ts'
+
+let redactor = createRedactor()
+
+/** Told once, by the isolate's bindings: values that must never appear in a line. */
+export const hideSecrets = (bindings: {
+  DATABASE_URL: string
+  AUTH_KEYS: { keys: { d: string }[] }
+}): void => {
+  const { DATABASE_URL, AUTH_KEYS } = bindings
+  redactor = createRedactor([...passwordsOf(DATABASE_URL), ...AUTH_KEYS.keys.map(({ d }) => d)])
+}
+
+/** One line of JSON, without secrets. */
+export const log = (level: 'warn' | 'error', message: string, fields: Record<string, unknown> = {}): void => {
+  const line = JSON.stringify(redactor.value({ level, message, ...fields }))
+  if (level === 'error') console.error(line)
+  else console.warn(line)
+}

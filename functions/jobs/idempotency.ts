@@ -1,0 +1,104 @@
+import type { IdempotencyKey, UsedKeys } from '../../db/queries/submission.ts'
+import { hashSecret } from '../auth/secrets.ts'
+import { type ProblemError, toPointer } from '../http/problem.ts'
+import { problemAt } from '../http/validation.ts'
+import type { JobRequest } from './new-job.ts'
+import type { PathOf } from './submission.ts'
+
+/** A key of the whole request, and where it stood. */
+export type RequestKey = { key: string; place: { in: 'header' | 'body'; pointer: string } }
+
+/** What a key stands for: all jobs of a request, or the one of a batch that has it. */
+export type KeyedPart = { key: string; bodyHash: string; positions: number[]; place: RequestKey['place'] }
+
+export const keyedParts = async (
+  requests: readonly JobRequest[],
+  whole: RequestKey | undefined,
+  pathOf: PathOf,
+): Promise<KeyedPart[]> => {
+  if (whole) {
+    const positions = requests.map((_, position) => position)
+    return [{ ...whole, bodyHash: await hashOf(requests), positions }]
+  }
+  const ofJobs = requests.map(async (request, position): Promise<KeyedPart[]> => {
+    const { idempotency_key: key } = request
+    if (key === undefined) return []
+    const place = { in: 'body' as const, pointer: toPointer([...pathOf(position), 'idempotency_key']) }
+    return [{ key, place, bodyHash: await hashOf([request]), positions: [position] }]
+  })
+  const parts = (await Promise.all(ofJobs)).flat()
+  refuseTwice(parts)
+  return parts
+}
+
+const refuseTwice = (parts: readonly KeyedPart[]): void => {
+  const seen = new Set<string>()
+  const again = parts.filter(({ key }) => seen.has(key) || !seen.add(key))
+  if (again.length === 0) return
+  throw problemAt(
+    'invalid-request',
+    again.map(({ place }) => ({ ...place, detail: 'is the idempotency key of another job of this batch' })),
+  )
+}
+
+export const toIdempotencyKey = (
+  { key, bodyHash, positions }: KeyedPart,
+  ids: readonly string[],
+): IdempotencyKey => ({
+  key,
+  bodyHash,
+  jobIds: positions.flatMap((position) => ids[position] ?? []),
+})
+
+export const keyReused = (
+  parts: readonly KeyedPart[],
+  used: UsedKeys['detail'],
+): ProblemError | undefined => {
+  const others = parts.filter(({ key }) => used.some((one) => one.key === key && !one.same))
+  if (others.length === 0) return undefined
+  return problemAt(
+    'idempotency-key-reused',
+    others.map(({ place }) => ({ ...place, detail: 'was used within 24 hours with another body' })),
+  )
+}
+
+/** Of what was meant, and not of how it was written: neither the order of keys nor defaults that are spelt out matter. */
+const hashOf = async (requests: readonly JobRequest[]): Promise<string> => {
+  const bodies = requests.map(({ idempotency_key: _, ...body }) => inOrder(body))
+  return hashSecret(JSON.stringify(bodies))
+}
+
+const inOrder = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(inOrder)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([name, child]) => [name, inOrder(child)]))
+}
+
+/** The key of a request of one job: in the header or in the body. */
+export const keyOfRequest = (
+  header: string | undefined,
+  body: string | undefined,
+): RequestKey | undefined => {
+  if (header !== undefined && body !== undefined && header !== body) {
+    throw problemAt('invalid-request', [
+      { in: 'body', pointer: '#/idempotency_key', detail: 'is not the Idempotency-Key of the header' },
+    ])
+  }
+  if (header !== undefined) return { key: header, place: { in: 'header', pointer: '#/idempotency-key' } }
+  return body === undefined ? undefined : { key: body, place: { in: 'body', pointer: '#/idempotency_key' } }
+}
+
+/** The key of a batch is in the header; its jobs may have keys of their own instead. */
+export const keyOfBatch = (
+  header: string | undefined,
+  jobs: readonly JobRequest[],
+): RequestKey | undefined => {
+  const keyed = jobs.findIndex(({ idempotency_key }) => idempotency_key !== undefined)
+  if (header !== undefined && keyed >= 0) {
+    const pointer = toPointer(['jobs', keyed, 'idempotency_key'])
+    const detail = 'cannot be given beside an Idempotency-Key of the whole batch'
+    throw problemAt('invalid-request', [{ in: 'body', pointer, detail }])
+  }
+  return keyOfRequest(header, undefined)
+}

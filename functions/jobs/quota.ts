@@ -1,0 +1,31 @@
+import type { QuotaExceeded } from '../../db/queries/submission.ts'
+import type { Quota } from '../../db/rules/quotas.ts'
+import { ProblemError } from '../http/problem.ts'
+
+const WHAT: Record<Quota, string> = {
+  submissions_per_minute: 'jobs submitted within a minute',
+  queued_jobs: 'jobs queued or running',
+  running_jobs: 'jobs running',
+  payload_bytes_per_day: 'bytes of payload within a day',
+}
+
+const WINDOW_SECONDS: Partial<Record<Quota, number>> = {
+  submissions_per_minute: 60,
+  payload_bytes_per_day: 86_400,
+}
+
+export const quotaExceeded = ({ quota, limit, used, retry_after }: QuotaExceeded['detail']): ProblemError => {
+  const number = (value: number): string => value.toLocaleString('en')
+  const window = WINDOW_SECONDS[quota]
+  return new ProblemError(
+    'quota-exceeded',
+    `The organisation may have ${number(limit)} ${WHAT[quota]}, and has ${number(used)}. Nothing was submitted.`,
+    {
+      headers: {
+        'retry-after': String(retry_after),
+        'ratelimit-policy': `"${quota}";q=${limit}${window ? `;w=${window}` : ''}`,
+        ratelimit: `"${quota}";r=${Math.max(0, limit - used)};t=${retry_after}`,
+      },
+    },
+  )
+}

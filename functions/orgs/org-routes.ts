@@ -1,0 +1,129 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
+import { approach, enter } from '../../db/queries/scope.ts'
+import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import { access, enterAs, enterNamed, noSuchOrg } from '../auth/permit.ts'
+import { memberOf } from '../auth/principal.ts'
+import { activeSession } from '../auth/schemas.ts'
+import { viewSession } from '../auth/session-view.ts'
+import { jsonBody } from '../http/json-body.ts'
+import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { originOf } from '../http/origin.ts'
+import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
+import { createRouter } from '../http/validation.ts'
+import { activeOrg, newOrg, org } from './schemas.ts'
+
+export const orgRoutes = () =>
+  createRouter()
+    .openapi(createOrgRoute, async (c) => {
+      const { name } = c.req.valid('json')
+      const { user_id: userId } = c.get('principal')
+      const [id, origin] = [uuidV7(), originOf(c)]
+      // Lets in whoever is signed in, and then opens the organisation that is about to be made, and no other.
+      const run = c
+        .get('services')
+        .database.entering(
+          enter([memberOf(c.get('principal'))], { leastRole: 'user', origin }),
+          approach({ orgId: id, userId, origin }),
+        )
+      const [row] = await run(createOrg({ id, userId, name }))
+      if (!row) throw new Error('One organisation was made and none came back')
+      const made = { id, name, role: 'org_admin' as const, created_at: row.created_at.toISOString() }
+      return c.json(made, 201, { location: '/orgs/me' })
+    })
+    .openapi(listOrgsRoute, async (c) => {
+      const { cursor, limit } = c.req.valid('query')
+      const { user_id: userId, role } = c.get('principal')
+      const everybodys = role === 'admin'
+      const run = everybodys ? enterAs(c, { leastRole: 'admin', allOrgs: true }) : c.get('run')
+      const rows = await run(listOrgs({ userId, everybodys, after: cursor ?? null, limit: limit + 1 }))
+      return c.json(toPage(rows, limit, { position: ({ id }) => id, item: viewOrg }), 200)
+    })
+    .openapi(activeOrgRoute, async (c) => {
+      const { org_id, user_id } = c.get('principal')
+      const [row] = await c.get('run')(getOrg(org_id, user_id))
+      if (!row) throw noSuchOrg(org_id)
+      return c.json({ ...viewOrg(row), members: row.members }, 200)
+    })
+    .openapi(switchRoute, async (c) => {
+      const { id: orgId } = c.req.valid('param')
+      const { user_id: userId, session_id: sessionId } = c.get('principal')
+      if (sessionId === null) throw new Error('Only a session can switch')
+      const [account] = await enterNamed(c, { leastRole: 'user', orgId })(
+        switchOrg({ orgId, userId, sessionId }),
+      )
+      if (!account) throw noSuchOrg(orgId)
+      return c.json(await viewSession(c.get('services').keys, { ...account, session_id: sessionId }), 200)
+    })
+
+const viewOrg = <
+  Row extends { created_at: Date; id: string; name: string; role: 'org_admin' | 'user' | null },
+>({
+  id,
+  name,
+  role,
+  created_at,
+}: Row): z.output<typeof org> => ({ id, name, role, created_at: created_at.toISOString() })
+
+const createOrgRoute = createRoute({
+  method: 'post',
+  path: '/orgs',
+  tags: ['organisations'],
+  summary: 'Create an organisation',
+  description: 'You become its org_admin. The active organisation stays; see `POST /orgs/{id}/switch`.',
+  ...access('account', jsonBody()),
+  request: { body: jsonRequest(newOrg) },
+  responses: {
+    201: jsonContent(org, 'The organisation'),
+    ...problems(
+      'malformed-body',
+      'unauthenticated',
+      'forbidden',
+      'body-too-large',
+      'unsupported-media-type',
+      'invalid-request',
+    ),
+  },
+})
+
+const listOrgsRoute = createRoute({
+  method: 'get',
+  path: '/orgs',
+  tags: ['organisations'],
+  summary: 'List your organisations',
+  description: 'An admin sees all.',
+  ...access('account'),
+  request: { query: pageQuery(z.uuid()) },
+  responses: {
+    200: jsonContent(pageOf(org), 'A page of organisations, oldest first'),
+    ...problems('unauthenticated', 'forbidden', 'invalid-request'),
+  },
+})
+
+const activeOrgRoute = createRoute({
+  method: 'get',
+  path: '/orgs/me',
+  tags: ['organisations'],
+  summary: 'See the active organisation',
+  ...access('org:read'),
+  responses: {
+    200: jsonContent(activeOrg, 'The organisation'),
+    ...problems('unauthenticated', 'forbidden', 'not-found'),
+  },
+})
+
+const switchRoute = createRoute({
+  method: 'post',
+  path: '/orgs/{id}/switch',
+  tags: ['organisations'],
+  summary: 'Make another organisation the active one',
+  description:
+    'Answers an access token for it; the refresh token goes on there, too. An admin can look into organisations that ' +
+    'they are not a member of, for the life of that access token.',
+  ...access('account'),
+  request: { params: pathId },
+  responses: {
+    200: jsonContent(activeSession, 'Signed in to the other organisation'),
+    ...problems('unauthenticated', 'forbidden', 'not-found'),
+  },
+})
