@@ -81,12 +81,12 @@ export const appendAudit = (
   values: [orgId, action, JSON.stringify(target)],
 })
 
-/** A failed sign-in is told to all organisations of the user. */
+/** A failed sign-in is told to all organisations of the user. Who it was is not known. */
 export const auditFailedSignIn = (userId: string): Query<never> => ({
   name: 'audit-failed-sign-in',
   text: `
     insert into audit_log (org_id, action, target, actor_id)
-    select org_id, 'account.sign_in_failed', jsonb_build_object('user_id', user_id), $1::uuid
+    select org_id, 'account.sign_in_failed', jsonb_build_object('user_id', user_id), null
     from memberships
     where user_id = $1::uuid`,
   values: [userId],

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
-import { registerUser } from '../support/accounts.ts'
+import { fromElsewhere, registerUser } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -17,7 +17,7 @@ after(async () => {
   await database.drop()
 })
 
-const post = (path: string, json: unknown) => edge.request('POST', path, { json })
+const post = (path: string, json: unknown) => edge.request('POST', path, { json, headers: fromElsewhere() })
 
 test('registration makes an account, a personal organisation and a session', async () => {
   const answer = await post('/auth/register', { username: 'ada', password: 'correct horse' })

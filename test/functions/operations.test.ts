@@ -71,6 +71,12 @@ test('the OpenAPI document describes every route with its answers', async () => 
     Object.keys(item as object).map((method) => `${method} ${path}`),
   )
   assert.deepEqual(operations.sort(), [
+    'delete /auth/keys/{id}',
+    'delete /orgs/me/invitations/{id}',
+    'delete /orgs/me/members/{id}',
+    'get /.well-known/jwks.json',
+    'get /auth/keys',
+    'get /auth/users',
     'get /dlq',
     'get /healthz',
     'get /jobs',
@@ -79,10 +85,22 @@ test('the OpenAPI document describes every route with its answers', async () => 
     'get /jobs/{id}',
     'get /jobs/{id}/attempts',
     'get /jobs/{id}/logs',
+    'get /orgs',
+    'get /orgs/invitations',
+    'get /orgs/me',
+    'get /orgs/me/audit',
+    'get /orgs/me/invitations',
+    'get /orgs/me/members',
+    'get /orgs/me/quotas',
     'get /queue',
     'get /readyz',
     'patch /jobs/{id}/cancel',
+    'patch /orgs/me/members/{id}',
+    'patch /orgs/{id}/quotas',
+    'post /auth/keys',
     'post /auth/login',
+    'post /auth/logout',
+    'post /auth/password',
     'post /auth/refresh',
     'post /auth/register',
     'post /dlq/replay',
@@ -91,11 +109,17 @@ test('the OpenAPI document describes every route with its answers', async () => 
     'post /jobs/bulk/cancel',
     'post /jobs/bulk/retry',
     'post /jobs/{id}/retry',
+    'post /orgs',
+    'post /orgs/invitations/{id}/accept',
+    'post /orgs/{id}/invite',
+    'post /orgs/{id}/switch',
     'post /queue/pause',
     'post /queue/resume',
   ])
   const submit = body.paths['/jobs'].post
-  assert.deepEqual(Object.keys(submit.responses), ['201', '400', '401', '413', '415', '422', '503'])
+  assert.deepEqual(Object.keys(submit.responses), [
+    ...['200', '201', '400', '401', '403', '413', '415', '422', '429', '503'],
+  ])
   assert.deepEqual(submit.security, [{ bearer: [] }])
   assert.equal(body.components.securitySchemes.bearer.scheme, 'bearer')
   assert.equal(body.components.schemas.NewJob.additionalProperties, false)

@@ -41,7 +41,7 @@ test('register, submit, watch it run; Ctrl-C stops all of it, and the next start
   withHome(async (home) => {
     const first = await startRunner(home)
     const steps = [...first.output().matchAll(/✓ (\w+)/g)].map(([, part]) => part)
-    assert.deepEqual(steps, ['PostgreSQL', 'Migrations', 'Gateway', 'Functions', 'Worker'])
+    assert.deepEqual(steps, ['PostgreSQL', 'Migrations', 'Logins', 'Gateway', 'Functions', 'Worker'])
     assert.match(first.output(), new RegExp(`^SmartQueue ready: ${first.url}$`, 'm'))
     assert.equal(commandsOf(first).length, 3)
     assert.match(commandsOf(first)[0] ?? '', /auth\/register/)
