@@ -1,5 +1,41 @@
 -- The whole schema, for reading. The migrations make it; a test proves that both are the same.
 
+-- What a transaction may see, as `enter` has set it.
+
+create function scope_orgs() returns uuid[]
+language sql stable parallel safe
+return coalesce(nullif(current_setting('smartqueue.orgs', true), ''), '{}')::uuid[];
+
+create function sees_all_orgs() returns boolean
+language sql stable parallel safe
+return coalesce(current_setting('smartqueue.all_orgs', true), '') = 'on';
+
+create function scope_user() returns uuid
+language sql stable parallel safe
+return nullif(current_setting('smartqueue.user', true), '')::uuid;
+
+create function scope_key() returns uuid
+language sql stable parallel safe
+return nullif(current_setting('smartqueue.key', true), '')::uuid;
+
+create function scope_name() returns text
+language sql stable parallel safe
+-- Who wants to sign in, or is to be invited.
+return lower(nullif(current_setting('smartqueue.name', true), ''));
+
+create function scope_secret() returns bytea
+language sql stable parallel safe
+-- The hash of a refresh token, an API key or the token of an invitation: whoever has one may see its row.
+return decode(nullif(current_setting('smartqueue.secret', true), ''), 'hex');
+
+create function scope_ip() returns inet
+language sql stable parallel safe
+return nullif(current_setting('smartqueue.ip', true), '')::inet;
+
+create function scope_request() returns text
+language sql stable parallel safe
+return nullif(current_setting('smartqueue.request', true), '');
+
 create table orgs (
   id uuid primary key,
   name text not null,
@@ -15,11 +51,16 @@ create table users (
   -- Sees every organisation. Inside an organisation the membership decides.
   is_admin boolean not null default false,
   created_at timestamptz not null default now(),
+  -- Looked up by this and not by lower(username): under row-level security an index serves only conditions that cannot leak.
+  username_key text generated always as (lower(username)) stored,
   constraint users_username_length check (char_length(username) between 3 and 64)
 );
 
 create unique index users_username_key on users (lower(username));
-comment on index users_username_key is 'Serves find-account; names that differ only in case are one name.';
+comment on index users_username_key is 'Names that differ only in case are one name.';
+
+create index users_by_username_key on users (username_key);
+comment on index users_by_username_key is 'Serves begin-sign-in and create-invitation.';
 
 create table memberships (
   org_id uuid not null references orgs on delete cascade,
@@ -40,8 +81,16 @@ create table refresh_families (
   org_id uuid not null,
   created_at timestamptz not null default now(),
   revoked_at timestamptz,
+  -- When the last of its tokens expires.
+  expires_at timestamptz not null default now() + interval '30 days',
   foreign key (org_id, user_id) references memberships on delete cascade
 );
+
+create index refresh_families_by_user on refresh_families (user_id);
+comment on index refresh_families_by_user is 'Serves change-password, which ends all other sign-ins of a user.';
+
+create index refresh_families_by_expiry on refresh_families (expires_at);
+comment on index refresh_families_by_expiry is 'Serves delete-stale.';
 
 create index refresh_families_by_member on refresh_families (org_id, user_id);
 comment on index refresh_families_by_member is 'Serves the cascade when a membership ends.';
@@ -56,6 +105,132 @@ create table refresh_tokens (
 
 create index refresh_tokens_by_family on refresh_tokens (family_id);
 comment on index refresh_tokens_by_family is 'Serves the cascade when a family ends.';
+
+create index refresh_tokens_by_expiry on refresh_tokens (expires_at);
+comment on index refresh_tokens_by_expiry is 'Serves delete-stale.';
+
+create table api_keys (
+  id uuid primary key,
+  org_id uuid not null,
+  user_id uuid not null,
+  name text not null,
+  -- The part of the key that is shown, to tell keys apart.
+  prefix text not null,
+  -- SHA-256 of the whole key.
+  key_hash bytea not null,
+  scopes text[] not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  -- To the minute.
+  last_used_at timestamptz,
+  revoked_at timestamptz,
+  constraint api_keys_hash unique (key_hash),
+  constraint api_keys_name_length check (char_length(name) between 1 and 100),
+  constraint api_keys_some_scope check (cardinality(scopes) > 0),
+  foreign key (org_id, user_id) references memberships on delete cascade
+);
+comment on table api_keys is 'Keys of programs. A key acts for the member who made it, and ends with the membership.';
+
+create index api_keys_by_member on api_keys (org_id, user_id, id);
+comment on index api_keys_by_member is 'Serves list-api-keys, and the cascade when a membership ends.';
+
+create table invitations (
+  id uuid primary key,
+  org_id uuid not null references orgs on delete cascade,
+  role text not null,
+  -- Either a known user is invited, or whoever has the link.
+  user_id uuid references users on delete cascade,
+  token_hash bytea,
+  invited_by uuid not null references users on delete cascade,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  accepted_at timestamptz,
+  accepted_by uuid references users on delete set null,
+  revoked_at timestamptz,
+  constraint invitations_role check (role in ('org_admin', 'user')),
+  constraint invitations_way check ((user_id is null) <> (token_hash is null)),
+  constraint invitations_token unique (token_hash)
+);
+
+create index invitations_by_org on invitations (org_id, id);
+comment on index invitations_by_org is 'Serves list-org-invitations.';
+
+create index invitations_by_user on invitations (user_id, id) where user_id is not null;
+comment on index invitations_by_user is 'Serves list-own-invitations.';
+
+create table audit_log (
+  id bigint generated always as identity primary key,
+  org_id uuid not null references orgs,
+  at timestamptz not null default clock_timestamp(),
+  -- Who: a user, perhaps through an API key. Null: an operator with the database's own credentials.
+  actor_id uuid default scope_user(),
+  api_key_id uuid default scope_key(),
+  action text not null,
+  -- What it was done to, without secrets.
+  target jsonb not null default '{}',
+  -- From where.
+  ip inet default scope_ip(),
+  request_id text default scope_request(),
+  constraint audit_log_action_form check (action ~ '^[a-z_]+\.[a-z_]+$')
+);
+comment on table audit_log is 'Who did what, when and from where. Rows are only added.';
+
+create index audit_log_by_org on audit_log (org_id, id);
+comment on index audit_log_by_org is 'Serves list-audit-log.';
+
+create function refuse_change() returns trigger
+language plpgsql
+as $$
+begin
+  raise exception 'Rows of % are only added.', tg_table_name using errcode = 'insufficient_privilege';
+end
+$$;
+
+create trigger audit_log_append_only before update or delete on audit_log
+for each row execute function refuse_change();
+
+create trigger audit_log_no_truncate before truncate on audit_log
+for each statement execute function refuse_change();
+
+create table rate_limits (
+  action text not null,
+  -- A network: an IPv4 address, or the /64 of an IPv6 one.
+  subject text not null,
+  -- A sliding log: the times of all hits within the window, oldest first.
+  hits timestamptz[] not null,
+  -- Whether the newest request was one of them.
+  admitted boolean not null,
+  last_hit timestamptz not null,
+  primary key (action, subject)
+)
+with (fillfactor = 50);
+comment on table rate_limits is 'One row for each subject: its lock makes concurrent requests take turns, so that limits are exact.';
+
+create index rate_limits_by_time on rate_limits (last_hit);
+comment on index rate_limits_by_time is 'Serves delete-stale.';
+
+create table sign_in_attempts (
+  -- SHA-256 of the name, known or not: what is typed there may be a password.
+  name_hash bytea primary key,
+  -- Since the last success.
+  attempts integer not null,
+  blocked_until timestamptz,
+  admitted boolean not null,
+  last_attempt timestamptz not null
+)
+with (fillfactor = 50);
+
+create index sign_in_attempts_by_time on sign_in_attempts (last_attempt);
+comment on index sign_in_attempts_by_time is 'Serves delete-stale.';
+
+create function network_of(address inet) returns text
+language sql immutable parallel safe
+-- A household has at least a /64 of IPv6, so that its addresses are one. An IPv4 address in IPv6 clothes is IPv4.
+return case
+  when family(address) = 4 then host(address)
+  when address <<= '::ffff:0:0/96'::inet then host('0.0.0.0'::inet + (address - '::ffff:0:0'::inet))
+  else network(set_masklen(address, 64))::text
+end;
 
 -- What a job is never changes after submission; where it stands is told by the one table that holds it:
 -- waiting_jobs, blocked_jobs, ready_jobs, leases or finished_jobs. Each transition moves the row in one statement.
@@ -194,8 +369,11 @@ comment on table waiting_jobs is 'Pending and retrying jobs: what becomes ready 
 create index waiting_jobs_due on waiting_jobs (wake_at);
 comment on index waiting_jobs_due is 'Serves wake-due-jobs.';
 
-create index waiting_jobs_by_org on waiting_jobs (org_id, state, job_id);
-comment on index waiting_jobs_by_org is 'Serves list-jobs by status pending and retrying, next to organisations with many.';
+create index waiting_jobs_pending on waiting_jobs (org_id, job_id) where state = 'pending';
+comment on index waiting_jobs_pending is 'Serves list-jobs by status pending, next to organisations with many.';
+
+create index waiting_jobs_retrying on waiting_jobs (org_id, job_id) where state = 'retrying';
+comment on index waiting_jobs_retrying is 'Serves list-jobs by status retrying, next to organisations with many.';
 
 create sequence ready_keys cache 1;
 
@@ -286,8 +464,12 @@ create table finished_jobs (
 with (autovacuum_vacuum_insert_scale_factor = 0.05);
 comment on table finished_jobs is 'Completed, failed and cancelled jobs with their last attempt. Off the hot path: only inserted into.';
 
-create index finished_jobs_unsuccessful on finished_jobs (org_id, state, job_id) where state <> 'completed';
-comment on index finished_jobs_unsuccessful is 'Serves list-jobs by status failed and cancelled.';
+-- A state is a predicate and no column: under row-level security no index serves the comparison of an enum.
+create index finished_jobs_failed on finished_jobs (org_id, job_id) where state = 'failed';
+comment on index finished_jobs_failed is 'Serves list-jobs by status failed.';
+
+create index finished_jobs_cancelled on finished_jobs (org_id, job_id) where state = 'cancelled';
+comment on index finished_jobs_cancelled is 'Serves list-jobs by status cancelled.';
 
 create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) include (stream_id, finished_at)
 where state = 'failed';
@@ -337,7 +519,7 @@ alter table job_event_groups
 create index job_event_groups_by_time on job_event_groups using brin (at) with (pages_per_range = 16, autosummarize = on);
 comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
 
-create view job_events as
+create view job_events with (security_invoker = true) as
 select
   g.id, n::bigint as position, g.org_id, g.job_ids[n] as job_id, 'running'::job_state as state,
   g.attempts[least(n, cardinality(g.attempts))] as attempt, null as reason,
@@ -398,7 +580,7 @@ create table job_progress (
 )
 with (fillfactor = 70);
 
-create view queue_entries as
+create view queue_entries with (security_invoker = true) as
 select
   j.id as job_id,
   j.org_id,
@@ -707,7 +889,7 @@ begin
 end
 $$;
 
-create view held_jobs as
+create view held_jobs with (security_invoker = true) as
 select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
 from leases l
 cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
@@ -715,7 +897,7 @@ where not exists (select from finished_jobs f where f.org_id = h.org_id and f.jo
 comment on view held_jobs is
   'Jobs in the hands of a worker. Of those that it does not hold any more, a lease names only completed ones.';
 
-create view job_overview as
+create view job_overview with (security_invoker = true) as
 select
   j.id,
   j.org_id,
@@ -777,3 +959,654 @@ left join lateral (
 ) l on true
 left join job_progress p on p.job_id = j.id;
 comment on view job_overview is 'Each job with its status: the one place that says which table means what.';
+
+-- Quotas of organisations, and keys that make a submission idempotent.
+
+create table quotas (
+  -- Null: of all organisations without a row of their own.
+  org_id uuid references orgs on delete cascade,
+  -- Null: no limit.
+  submissions_per_minute bigint,
+  queued_jobs bigint,
+  running_jobs bigint,
+  payload_bytes_per_day bigint,
+  constraint quotas_once unique nulls not distinct (org_id),
+  constraint quotas_not_negative check (
+    submissions_per_minute >= 0 and queued_jobs >= 0 and running_jobs >= 0 and payload_bytes_per_day >= 0
+  )
+);
+comment on table quotas is
+  'The first three count jobs. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
+
+create index quotas_running on quotas (org_id) where running_jobs is not null;
+comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit of running jobs.';
+
+-- A runaway loop is stopped, an honest burst is not.
+insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
+values (null, 1000000, 2000000, null, 53687091200);
+
+create table quota_states (
+  org_id uuid primary key references orgs on delete cascade,
+  -- At least as many as are queued or running: counted, and since then only added to. Null: to be counted.
+  queued_bound bigint,
+  counted_at timestamptz
+)
+with (fillfactor = 50);
+comment on table quota_states is 'Its row lock makes the submissions of an organisation take turns, so that quotas and idempotency are exact.';
+
+create table quota_usage (
+  org_id uuid not null references orgs on delete cascade,
+  quota text not null,
+  -- A second of submissions, ten minutes of payload bytes.
+  bucket timestamptz not null,
+  used bigint not null,
+  primary key (org_id, quota, bucket)
+)
+with (fillfactor = 70);
+comment on table quota_usage is 'A sliding log in buckets. One that is partly in the window counts in full: never too much passes.';
+
+create index quota_usage_by_time on quota_usage (bucket);
+comment on index quota_usage_by_time is 'Serves delete-stale.';
+
+create table idempotency_keys (
+  org_id uuid not null references orgs on delete cascade,
+  key text not null,
+  -- SHA-256 of what was submitted under the key.
+  body_hash bytea not null,
+  job_ids uuid[] not null,
+  created_at timestamptz not null,
+  primary key (org_id, key),
+  constraint idempotency_keys_length check (char_length(key) between 1 and 255)
+);
+comment on table idempotency_keys is 'Good for 24 hours; then the key may be used anew.';
+
+create index idempotency_keys_by_time on idempotency_keys (created_at);
+comment on index idempotency_keys_by_time is 'Serves delete-stale.';
+
+create function count_unfinished(in_org uuid) returns bigint
+language sql
+return
+  (select count(*) from ready_jobs where org_id = in_org)
+  + (select count(*) from waiting_jobs where org_id = in_org)
+  + (select count(*) from blocked_jobs where org_id = in_org)
+  + (select count(*) from held_jobs where org_id = in_org);
+
+create function quota_window(quota text) returns interval
+language sql immutable parallel safe
+-- With the length of a bucket added: its oldest hits leave the window last.
+return case quota when 'submissions_per_minute' then interval '61 seconds' else interval '1 day 10 minutes' end;
+
+create function quota_bucket(quota text) returns timestamptz
+language sql
+return date_bin(
+  case quota when 'submissions_per_minute' then interval '1 second' else interval '10 minutes' end,
+  clock_timestamp(), timestamptz '2000-01-01Z'
+);
+
+create function quota_used(in_org uuid, in_quota text) returns bigint
+language sql
+return (
+  select coalesce(sum(used), 0)
+  from quota_usage
+  where org_id = in_org
+    and quota = in_quota
+    and bucket > clock_timestamp() - quota_window(in_quota)
+);
+
+create function quota_refusal(in_org uuid, quota text, allowed bigint, used bigint, wanted bigint) returns jsonb
+language sql
+-- Says when there will be room: when as much as is needed has left the window. What is too much for an empty window, and
+-- a full queue, are told a fixed time.
+return jsonb_build_object(
+  'quota', quota, 'limit', allowed, 'used', used, 'retry_after',
+  coalesce(
+    (
+      select greatest(1, ceil(extract(epoch from log.bucket + quota_window(quota_refusal.quota) - clock_timestamp())))
+      from (
+        select u.bucket, sum(u.used) over (order by u.bucket) as freed
+        from quota_usage u
+        where u.org_id = in_org
+          and u.quota = quota_refusal.quota
+          and u.bucket > clock_timestamp() - quota_window(quota_refusal.quota)
+      ) log
+      where log.freed >= quota_refusal.used + wanted - allowed
+      order by log.bucket
+      limit 1
+    ),
+    case quota when 'queued_jobs' then 10 else 60 end
+  )::integer
+);
+
+create function admit_submissions(submissions jsonb, acceptable integer[])
+returns table (submission integer, refusal text, detail jsonb)
+language plpgsql
+as $$
+-- Called by the statement that submits, before it stores anything. Answers the submissions that may not pass: those with
+-- an idempotency key that was used before, and those over a quota. If there is one, nothing is charged for the others
+-- either, and the caller stores nothing at all; it sends the others again without it. Being a function it looks with
+-- fresh snapshots, after it has locked the organisation: of two submissions with one key the second sees the first.
+--
+-- submissions: [{submission, kind, org_id, jobs, bytes, keys: [{key, body_hash, job_ids}]}], no key twice. Only those
+-- whose kind is acceptable are looked at: the others are refused for other reasons.
+declare
+  org record;
+  entry record;
+  limits quotas;
+  state quota_states;
+  used_jobs bigint;
+  used_bytes bigint;
+  refused_some boolean := false;
+begin
+  for org in
+    select s.org_id, sum(s.jobs) as jobs, bool_or(s.keys is not null) as keyed
+    from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, jobs bigint, keys jsonb)
+    where s.kind = any (acceptable)
+    group by s.org_id
+    -- In one order, so that no two callers wait for each other.
+    order by s.org_id
+  loop
+    select q.* into limits from quotas q where q.org_id = org.org_id;
+    if not found then
+      select q.* into limits from quotas q where q.org_id is null;
+    end if;
+    continue when not org.keyed
+      and limits.submissions_per_minute is null and limits.queued_jobs is null and limits.payload_bytes_per_day is null;
+
+    select s.* into state from quota_states s where s.org_id = org.org_id for update;
+    if not found then
+      insert into quota_states (org_id) values (org.org_id) on conflict do nothing;
+      select s.* into state from quota_states s where s.org_id = org.org_id for update;
+    end if;
+    if limits.queued_jobs is not null and (
+      state.queued_bound is null
+      or (
+        state.queued_bound + org.jobs > limits.queued_jobs
+        -- A million jobs take a while to count: a flood of submissions above the limit counts once a second.
+        and state.counted_at < clock_timestamp() - interval '1 second'
+      )
+    ) then
+      update quota_states s
+      set queued_bound = count_unfinished(org.org_id), counted_at = clock_timestamp()
+      where s.org_id = org.org_id
+      returning s.* into state;
+    end if;
+    used_jobs := quota_used(org.org_id, 'submissions_per_minute');
+    used_bytes := quota_used(org.org_id, 'payload_bytes_per_day');
+
+    for entry in
+      select s.submission, s.jobs, s.bytes, used.keys as used_keys
+      from jsonb_to_recordset(submissions)
+        as s (submission integer, kind integer, org_id uuid, jobs bigint, bytes bigint, keys jsonb)
+      left join lateral (
+        select jsonb_agg(
+          jsonb_build_object('key', k.key, 'job_ids', k.job_ids, 'same', k.body_hash = decode(w.body_hash, 'hex'))
+        ) as keys
+        from jsonb_to_recordset(s.keys) as w (key text, body_hash text)
+        join idempotency_keys k on k.org_id = s.org_id and k.key = w.key
+        where k.created_at > clock_timestamp() - interval '24 hours'
+      ) used on s.keys is not null
+      where s.org_id = org.org_id
+        and s.kind = any (acceptable)
+      order by s.submission
+    loop
+      submission := entry.submission;
+      refusal := 'quota';
+      if entry.used_keys is not null then
+        refusal := 'used_key';
+        detail := entry.used_keys;
+      elsif used_jobs + entry.jobs > limits.submissions_per_minute then
+        detail := quota_refusal(
+          org.org_id, 'submissions_per_minute', limits.submissions_per_minute, used_jobs, entry.jobs
+        );
+      elsif used_bytes + entry.bytes > limits.payload_bytes_per_day then
+        detail := quota_refusal(
+          org.org_id, 'payload_bytes_per_day', limits.payload_bytes_per_day, used_bytes, entry.bytes
+        );
+      elsif state.queued_bound + entry.jobs > limits.queued_jobs then
+        detail := quota_refusal(org.org_id, 'queued_jobs', limits.queued_jobs, state.queued_bound, entry.jobs);
+      else
+        used_jobs := used_jobs + entry.jobs;
+        used_bytes := used_bytes + entry.bytes;
+        state.queued_bound := state.queued_bound + entry.jobs;
+        continue;
+      end if;
+      refused_some := true;
+      return next;
+    end loop;
+  end loop;
+  if refused_some then return; end if;
+
+  insert into quota_usage as u (org_id, quota, bucket, used)
+  select s.org_id, charge.quota, quota_bucket(charge.quota), charge.used
+  from (
+    select s.org_id, sum(s.jobs) as jobs, sum(s.bytes) as bytes
+    from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, jobs bigint, bytes bigint)
+    where s.kind = any (acceptable)
+    group by s.org_id
+  ) s
+  cross join lateral (
+    select q.submissions_per_minute, q.payload_bytes_per_day
+    from quotas q
+    where q.org_id = s.org_id
+      or q.org_id is null
+    order by q.org_id nulls last
+    limit 1
+  ) q
+  cross join lateral (
+    select 'submissions_per_minute' as quota, s.jobs as used
+    where q.submissions_per_minute is not null
+    union all
+    select 'payload_bytes_per_day', s.bytes
+    where q.payload_bytes_per_day is not null
+  ) charge
+  order by s.org_id, charge.quota
+  on conflict on constraint quota_usage_pkey do update
+  set used = u.used + excluded.used;
+
+  update quota_states q
+  set queued_bound = q.queued_bound + s.jobs
+  from (
+    select s.org_id, sum(s.jobs) as jobs
+    from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, jobs bigint)
+    where s.kind = any (acceptable)
+    group by s.org_id
+  ) s
+  where q.org_id = s.org_id
+    and q.queued_bound is not null;
+
+  insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at)
+  select s.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp()
+  from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, keys jsonb)
+  cross join lateral jsonb_to_recordset(s.keys) as w (key text, body_hash text, job_ids uuid[])
+  where s.kind = any (acceptable)
+    and s.keys is not null
+  on conflict on constraint idempotency_keys_pkey do update
+  set body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at;
+end
+$$;
+
+create function running_room(in_org uuid, ended uuid[]) returns bigint
+language plpgsql
+as $$
+-- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For one
+-- claim at a time: another that comes meanwhile gets none and passes the organisation over. Being a function it looks
+-- with a fresh snapshot, after it has the lock, and sees what the claim before has taken. What the same statement ends
+-- does not count any more.
+declare
+  allowed bigint;
+begin
+  select q.running_jobs into allowed
+  from quotas q
+  where q.org_id = in_org
+    or q.org_id is null
+  order by q.org_id nulls last
+  limit 1;
+  if allowed is null then return null; end if;
+  if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || in_org, 0)) then return 0; end if;
+  return greatest(
+    0, allowed - (select count(*) from held_jobs h where h.org_id = in_org and h.job_id <> all (ended))
+  );
+end
+$$;
+
+-- The second wall between organisations: row-level security, under roles of which none can bypass it. The first wall is
+-- that every statement names its organisation.
+--
+-- smartqueue_functions is what the functions connect as. Each of their transactions enters first: it names who asks, and
+-- the database looks whether that is a member, and opens one organisation. smartqueue_workers is what workers connect as.
+-- They run everybody's jobs, and see all of the queue, but no account, key or token.
+--
+-- Both are groups without a login: `npm run admin -- database-login` makes logins in them.
+
+do $$
+begin
+  -- Roles belong to the whole server, and another database on it may have made them.
+  create role smartqueue_functions nologin;
+exception when duplicate_object or unique_violation then null;
+end
+$$;
+
+do $$
+begin
+  create role smartqueue_workers nologin;
+exception when duplicate_object or unique_violation then null;
+end
+$$;
+
+create function set_scope(
+  orgs uuid[] default '{}', in_user uuid default null, key uuid default null, name text default null,
+  secret text default null, ip text default null, request text default null, all_orgs boolean default false
+) returns void
+language sql
+begin atomic
+  select
+    set_config('smartqueue.orgs', orgs::text, true),
+    set_config('smartqueue.user', coalesce(in_user::text, ''), true),
+    set_config('smartqueue.key', coalesce(key::text, ''), true),
+    set_config('smartqueue.name', coalesce(name, ''), true),
+    set_config('smartqueue.secret', coalesce(secret, ''), true),
+    set_config('smartqueue.ip', coalesce(ip, ''), true),
+    set_config('smartqueue.request', coalesce(request, ''), true),
+    set_config('smartqueue.all_orgs', case when all_orgs then 'on' else '' end, true);
+end;
+
+create function role_in(in_org uuid, in_user uuid, in_session uuid, in_key uuid) returns text
+language sql stable
+-- What the user may do in the organisation at this moment: null if nothing. A session that was ended and a key that was
+-- revoked or has expired are worth nothing; a key never has the power of an admin.
+return (
+  select case when u.is_admin and in_key is null then 'admin' else m.role end
+  from users u
+  left join memberships m on m.org_id = in_org and m.user_id = u.id
+  where u.id = in_user
+    and case
+      when in_key is not null then exists (
+        select
+        from api_keys k
+        where k.id = in_key
+          and k.org_id = in_org
+          and k.user_id = in_user
+          and k.revoked_at is null
+          and (k.expires_at is null or k.expires_at > now())
+      )
+      else exists (
+        select
+        from refresh_families f
+        where f.id = in_session
+          and f.user_id = in_user
+          and f.revoked_at is null
+      )
+    end
+);
+
+create function enter(
+  orgs uuid[], users uuid[], sessions uuid[], keys uuid[], least_role text, all_orgs boolean default false,
+  ip text default null, request text default null, name text default null, secret text default null
+) returns text
+language plpgsql
+as $$
+-- Opens the organisations of those who ask, one for each place of the arrays; an organisation only if each of them who
+-- asks for it may, and has at least the role; all organisations only for an admin. Answers 'entered' if nobody was
+-- refused, 'forbidden' if only the role was too low, else 'unknown'.
+declare
+  roles constant text[] := '{user,org_admin,admin}';
+  refused uuid[] := '{}';
+  found_role text;
+  answer text := 'entered';
+begin
+  for i in 1 .. cardinality(users) loop
+    perform set_scope(in_user => users[i]);
+    found_role := role_in(orgs[i], users[i], sessions[i], keys[i]);
+    if found_role is null then
+      refused := refused || orgs[i];
+      answer := 'unknown';
+    elsif array_position(roles, found_role) < array_position(roles, least_role) or (all_orgs and found_role <> 'admin') then
+      refused := refused || orgs[i];
+      answer := case answer when 'unknown' then answer else 'forbidden' end;
+    elsif keys[i] is not null then
+      update api_keys k
+      set last_used_at = now()
+      where k.id = any (
+        array(
+          select u.id
+          from api_keys u
+          where u.id = keys[i]
+            and (u.last_used_at is null or u.last_used_at < now() - interval '1 minute')
+          for update skip locked
+        )
+      );
+    end if;
+  end loop;
+  perform set_scope(
+    orgs => array(select distinct o from unnest(enter.orgs) o where o <> all (refused)),
+    in_user => case when answer = 'entered' and cardinality(users) = 1 then users[1] end,
+    key => case when cardinality(users) = 1 then keys[1] end,
+    name => enter.name,
+    secret => enter.secret,
+    ip => enter.ip,
+    request => enter.request,
+    all_orgs => enter.all_orgs and answer = 'entered'
+  );
+  return answer;
+end
+$$;
+
+create function open_invitation(invitation uuid) returns text
+language plpgsql
+as $$
+-- Whoever is invited may act in the organisation that invites, as far as it takes to accept. After `enter`.
+declare
+  inviting uuid;
+begin
+  select i.org_id into inviting
+  from invitations i
+  where i.id = invitation
+    and (i.user_id = scope_user() or i.token_hash = scope_secret())
+    and i.accepted_at is null
+    and i.revoked_at is null
+    and i.expires_at > now();
+  if inviting is not null then
+    perform set_config('smartqueue.orgs', (scope_orgs() || inviting)::text, true);
+  end if;
+  return case when inviting is null then 'closed' else 'entered' end;
+end
+$$;
+
+create function enter_with_refresh_token(token_hash text, ip text, request text) returns text
+language plpgsql
+as $$
+-- Whoever presents a refresh token acts for its user.
+declare
+  family refresh_families;
+begin
+  perform set_scope(secret => token_hash);
+  select f.* into family
+  from refresh_tokens t
+  join refresh_families f on f.id = t.family_id
+  where t.token_hash = scope_secret();
+  perform set_scope(
+    orgs => array_remove(array[family.org_id], null), in_user => family.user_id, secret => enter_with_refresh_token.token_hash,
+    ip => enter_with_refresh_token.ip, request => enter_with_refresh_token.request
+  );
+  return case when family.id is null then 'unknown' else 'entered' end;
+end
+$$;
+
+create function enter_with_api_key(key_hash text) returns text
+language plpgsql
+as $$
+-- Whoever presents an API key may look up what it is worth.
+declare
+  holder uuid;
+begin
+  perform set_scope(secret => enter_with_api_key.key_hash);
+  select k.user_id into holder from api_keys k where k.key_hash = scope_secret();
+  perform set_scope(in_user => holder, secret => enter_with_api_key.key_hash);
+  return case when holder is null then 'unknown' else 'entered' end;
+end
+$$;
+
+-- By a function that checks the organisation itself: under row-level security no index serves the comparison of an array.
+create function tagged_jobs(in_org uuid, in_tag text) returns setof uuid
+language sql stable security definer
+set search_path = pg_catalog, public
+begin atomic
+  select id
+  from jobs
+  where org_id = in_org
+    and tags @> array[in_tag]
+    and tags <> '{}'
+    and (sees_all_orgs() or in_org = any (scope_orgs()) or pg_has_role(session_user, 'smartqueue_workers', 'usage'));
+end;
+
+-- The policies. Each table that says whose a row is has them, forced upon its owner too.
+
+do $$
+declare
+  walled text;
+  mine constant text := '(select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[])';
+begin
+  foreach walled in array '{
+    streams, jobs, waiting_jobs, ready_jobs, finished_jobs, attempts, job_event_groups, job_logs, job_progress,
+    job_dependencies, blocked_jobs, pauses, reservations, quota_states, quota_usage, idempotency_keys
+  }'::text[] loop
+    execute format('create policy of_org on %I to smartqueue_functions using (%s)', walled, mine);
+    execute format('create policy of_all_orgs on %I to smartqueue_workers using (true)', walled);
+  end loop;
+end
+$$;
+
+create policy of_all_orgs on leases to smartqueue_functions, smartqueue_workers using (true);
+comment on policy of_all_orgs on leases is
+  'A lease names jobs of several organisations, by their ids alone, and a row must not vanish from the sight of the
+statement that takes a job out of it. What the ids stand for is behind the wall.';
+
+create policy of_member on memberships to smartqueue_functions
+  using (
+    (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user())
+  );
+
+create policy of_member on orgs to smartqueue_functions
+  using (
+    (select sees_all_orgs())
+    or id = any ((select scope_orgs())::uuid[])
+    or exists (select from memberships m where m.org_id = id and m.user_id = (select scope_user()))
+    or exists (
+      select
+      from invitations i
+      where i.org_id = id
+        and (i.user_id = (select scope_user()) or i.token_hash = (select scope_secret()))
+    )
+  );
+create policy of_all_orgs on orgs for select to smartqueue_workers using (true);
+
+create policy of_acquaintance on users to smartqueue_functions
+  using (
+    (select sees_all_orgs())
+    or id = (select scope_user())
+    or username_key = (select scope_name())
+    or exists (
+      select
+      from memberships m
+      where m.user_id = id
+        and m.org_id = any ((select scope_orgs())::uuid[])
+    )
+  );
+comment on policy of_acquaintance on users is
+  'Oneself, whoever wants to sign in or is to be invited, by the exact name, and members of the open organisation.';
+
+create policy of_holder on refresh_tokens to smartqueue_functions
+  using (token_hash = (select scope_secret()))
+  with check (true);
+create policy expired on refresh_tokens to smartqueue_workers using (expires_at < now());
+
+create policy of_user on refresh_families to smartqueue_functions
+  using (
+    (select sees_all_orgs())
+    or user_id = (select scope_user())
+    or org_id = any ((select scope_orgs())::uuid[])
+    or id = (select t.family_id from refresh_tokens t where t.token_hash = (select scope_secret()))
+  );
+
+create policy expired on refresh_families to smartqueue_workers using (expires_at < now());
+
+create policy of_org on api_keys to smartqueue_functions
+  using (
+    (select sees_all_orgs())
+    or user_id = (select scope_user())
+    or org_id = any ((select scope_orgs())::uuid[])
+    or key_hash = (select scope_secret())
+  );
+
+create policy of_org on invitations to smartqueue_functions
+  using (
+    (select sees_all_orgs())
+    or org_id = any ((select scope_orgs())::uuid[])
+    or user_id = (select scope_user())
+    or token_hash = (select scope_secret())
+  );
+
+create policy of_org on audit_log for select to smartqueue_functions
+  using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+create policy signed on audit_log for insert to smartqueue_functions
+  with check (
+    (
+      (select sees_all_orgs())
+      or org_id = any ((select scope_orgs())::uuid[])
+      or exists (select from memberships m where m.org_id = audit_log.org_id and m.user_id = (select scope_user()))
+    )
+    and (actor_id is null or actor_id = (select scope_user()))
+    and (api_key_id is null or api_key_id = (select scope_key()))
+  );
+comment on policy signed on audit_log is 'Nobody writes in the name of another.';
+
+create policy of_org on quotas for select to smartqueue_functions
+  using (
+    org_id is null or (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[])
+  );
+create policy of_admin on quotas to smartqueue_functions using ((select sees_all_orgs()));
+create policy of_all_orgs on quotas for select to smartqueue_workers using (true);
+
+do $$
+declare
+  walled text;
+begin
+  foreach walled in array '{
+    orgs, users, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, quotas, quota_states,
+    quota_usage, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts,
+    job_event_groups, job_logs, job_progress, job_dependencies, blocked_jobs, pauses, reservations
+  }'::text[] loop
+    execute format('alter table %I enable row level security', walled);
+    execute format('alter table %I force row level security', walled);
+    -- Whoever migrates must see what it migrates. No part of SmartQueue runs as the owner: it refuses to start.
+    execute format('create policy of_owner on %I to %I using (true)', walled, current_user);
+  end loop;
+end
+$$;
+
+-- What each may do at all.
+
+grant usage on schema public to smartqueue_functions, smartqueue_workers;
+grant select on
+  job_types, type_estimates, workers, scheduler_leader, orgs, memberships, users, refresh_families,
+  refresh_tokens, api_keys, invitations, audit_log, rate_limits, sign_in_attempts, quotas, quota_states, quota_usage,
+  idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts, job_event_groups, job_logs,
+  job_progress, job_dependencies, blocked_jobs, pauses, reservations, job_events, queue_entries, held_jobs, job_overview
+to smartqueue_functions;
+grant insert on
+  orgs, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, rate_limits,
+  sign_in_attempts, quotas, quota_states, quota_usage, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs,
+  finished_jobs, attempts, job_event_groups, job_dependencies, blocked_jobs, pauses, job_events
+to smartqueue_functions;
+grant insert (id, username, password_hash) on users to smartqueue_functions;
+-- To lock a row takes the right to change it.
+grant update on
+  rate_limits, sign_in_attempts, quotas,
+  quota_states, quota_usage, idempotency_keys, waiting_jobs, ready_jobs, leases, finished_jobs, blocked_jobs
+to smartqueue_functions;
+grant update (password_hash) on users to smartqueue_functions;
+grant update (role) on memberships to smartqueue_functions;
+grant update (org_id, revoked_at, expires_at) on refresh_families to smartqueue_functions;
+grant update (replaced_at) on refresh_tokens to smartqueue_functions;
+grant update (last_used_at, revoked_at) on api_keys to smartqueue_functions;
+grant update (accepted_at, accepted_by, revoked_at) on invitations to smartqueue_functions;
+grant update (name) on streams to smartqueue_functions;
+grant delete on
+  memberships, sign_in_attempts, waiting_jobs, ready_jobs, finished_jobs, blocked_jobs, pauses, reservations
+to smartqueue_functions;
+grant usage on sequence ready_keys to smartqueue_functions;
+
+grant select on
+  orgs, quotas, pauses, jobs, streams, queue_entries, held_jobs, job_overview, job_events
+to smartqueue_workers;
+grant select, insert, update, delete on
+  job_types, type_estimates, workers, scheduler_leader, waiting_jobs, ready_jobs, leases, finished_jobs, attempts,
+  job_event_groups, job_logs, job_progress, job_dependencies, blocked_jobs, reservations
+to smartqueue_workers;
+grant update on streams to smartqueue_workers;
+grant delete on jobs to smartqueue_workers;
+grant insert on job_events to smartqueue_workers;
+grant select, delete on rate_limits, quota_usage, idempotency_keys to smartqueue_workers;
+grant select (last_attempt), delete on sign_in_attempts to smartqueue_workers;
+grant select (expires_at), delete on refresh_tokens, refresh_families to smartqueue_workers;
+grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;

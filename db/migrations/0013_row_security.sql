@@ -386,16 +386,22 @@ grant select on
   job_progress, job_dependencies, blocked_jobs, pauses, reservations, job_events, queue_entries, held_jobs, job_overview
 to smartqueue_functions;
 grant insert on
-  orgs, users, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, rate_limits,
+  orgs, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, rate_limits,
   sign_in_attempts, quotas, quota_states, quota_usage, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs,
   finished_jobs, attempts, job_event_groups, job_dependencies, blocked_jobs, pauses, job_events
 to smartqueue_functions;
+grant insert (id, username, password_hash) on users to smartqueue_functions;
 -- To lock a row takes the right to change it.
 grant update on
-  memberships, refresh_families, refresh_tokens, api_keys, invitations, rate_limits, sign_in_attempts, quotas,
+  rate_limits, sign_in_attempts, quotas,
   quota_states, quota_usage, idempotency_keys, waiting_jobs, ready_jobs, leases, finished_jobs, blocked_jobs
 to smartqueue_functions;
 grant update (password_hash) on users to smartqueue_functions;
+grant update (role) on memberships to smartqueue_functions;
+grant update (org_id, revoked_at, expires_at) on refresh_families to smartqueue_functions;
+grant update (replaced_at) on refresh_tokens to smartqueue_functions;
+grant update (last_used_at, revoked_at) on api_keys to smartqueue_functions;
+grant update (accepted_at, accepted_by, revoked_at) on invitations to smartqueue_functions;
 grant update (name) on streams to smartqueue_functions;
 grant delete on
   memberships, sign_in_attempts, waiting_jobs, ready_jobs, finished_jobs, blocked_jobs, pauses, reservations

@@ -36,6 +36,13 @@ export const audit = (action: AuditAction, target: string, from: string): string
       select org_id, '${action}', ${target}
       from ${from}`
 
+/** One row for all jobs of `from`, of the organisation `$1`, with some of their ids. */
+export const auditJobs = (action: AuditAction, from: string): string => `
+      insert into audit_log (org_id, action, target)
+      select $1::uuid, '${action}', jsonb_build_object('count', count(*), 'job_ids', (array_agg(job_id order by job_id))[:20])
+      from ${from}
+      having count(*) > 0`
+
 export type AuditRow = {
   id: string
   at: Date
@@ -66,19 +73,6 @@ export const listAuditLog = (page: {
     order by a.id desc
     limit $4::int`,
   values: [page.orgId, page.action, page.before, page.limit],
-})
-
-/** For what a statement of its own has done, or tried. */
-export const appendAudit = (
-  orgId: string,
-  action: AuditAction,
-  target: Record<string, unknown>,
-): Query<never> => ({
-  name: 'append-audit',
-  text: `
-    insert into audit_log (org_id, action, target)
-    values ($1::uuid, $2::text, $3::jsonb)`,
-  values: [orgId, action, JSON.stringify(target)],
 })
 
 /** A failed sign-in is told to all organisations of the user. Who it was is not known. */

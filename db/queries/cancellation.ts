@@ -1,6 +1,7 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
 import { withoutJobs } from '../lease-arrays.ts'
 import type { Query } from '../query.ts'
+import { auditJobs } from './audit.ts'
 
 /** `worker_id`: who holds the job and must let go of it. */
 export type CancelledJob = { job_id: string; worker_id: string | null }
@@ -92,6 +93,8 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
         from cancelled
       ) transition
       group by org_id
+    ),
+    audit as (${auditJobs('jobs.cancelled', 'cancelled')}
     ),
     unreserved as (
       delete from reservations

@@ -50,9 +50,9 @@ const FULL_ORGS = `
     )`
 
 /** Candidates, and in a gated claim only as many of each organisation as may run. */
-const candidates = (shape: ExchangeShape, columns: string, fits: string): { parts: string; name: string } => {
+const candidates = (shape: ExchangeShape, columns: string, fits: string): { parts: string; from: string } => {
   const found = sources(shape, shape.gated ? `${columns}, c.org_id` : columns, fits)
-  if (!shape.gated) return { parts: '', name: `(${found}\n        ) candidate` }
+  if (!shape.gated) return { parts: '', from: `(${found}\n        ) candidate` }
   return {
     parts: `
     candidate as materialized (
@@ -72,7 +72,7 @@ const candidates = (shape: ExchangeShape, columns: string, fits: string): { part
       where r.room is null or c.nth_of_org <= r.room
       order by c.n
     ),`,
-    name: 'allowed',
+    from: 'allowed',
   }
 }
 
@@ -131,11 +131,11 @@ const ONE_SIZE = `
             and c.memory_mb <= ${DEFAULT_RESOURCES.memory_mb}`
 
 export const claimPlain = (shape: ExchangeShape): string => {
-  const { parts, name } = candidates(shape, 'c.ctid as place', ONE_SIZE)
+  const { parts, from } = candidates(shape, 'c.ctid as place', ONE_SIZE)
   return `${shape.gated ? `${FULL_ORGS},` : ''}${parts}
     chosen as materialized (
       select place
-      from ${name}
+      from ${from}
       limit :claim_limit!
     )`
 }
@@ -150,7 +150,7 @@ const FITS = `
             and c.job_id not in (select job_id from reserved)`
 
 export const claimSized = (shape: ExchangeShape): string => {
-  const { parts, name } = candidates(shape, 'c.ctid as place, c.cpu_units, c.memory_mb', FITS)
+  const { parts, from } = candidates(shape, 'c.ctid as place, c.cpu_units, c.memory_mb', FITS)
   return `${shape.gated ? `${FULL_ORGS},` : ''}
     reserved as materialized (
       select job_id, org_id, cpu_units, memory_mb
@@ -181,7 +181,7 @@ export const claimSized = (shape: ExchangeShape): string => {
         from kept
         union all
         select place, false, row_number() over line, sum(cpu_units) over line, sum(memory_mb) over line
-        from ${name}
+        from ${from}
         window line as (rows unbounded preceding)
       ) summed
       where reserved

@@ -1,5 +1,6 @@
 import { QUEUE_PAUSED } from '../channels.ts'
 import type { Query } from '../query.ts'
+import { audit } from './audit.ts'
 
 /**
  * `type` null means the whole queue of the organisation. Both hold independently of each other. Workers are told by the
@@ -12,6 +13,9 @@ export const pauseQueue = (orgId: string, userId: string, type: string | null): 
       insert into pauses (org_id, type, paused_by)
       values ($1::uuid, $2::text, $3::uuid)
       on conflict on constraint pauses_once do nothing
+      returning org_id, type
+    ),
+    audit as (${audit('queue.paused', `jsonb_build_object('type', type)`, 'paused')}
     )
     select pg_notify('${QUEUE_PAUSED}', concat_ws('/', $1::uuid, $2::text))`,
   values: [orgId, type, userId],
@@ -25,7 +29,9 @@ export const resumeQueue = (orgId: string, type: string | null): Query<{ type: s
       delete from pauses
       where org_id = $1::uuid
         and type is not distinct from $2::text
-      returning type
+      returning org_id, type
+    ),
+    audit as (${audit('queue.resumed', `jsonb_build_object('type', type)`, 'resumed')}
     )
     select distinct s.type
     from resumed r

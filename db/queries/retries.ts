@@ -1,5 +1,6 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
 import type { Query } from '../query.ts'
+import { auditJobs } from './audit.ts'
 
 export type RetryableState = 'failed' | 'cancelled'
 
@@ -78,6 +79,8 @@ export const retryJobs = (
       join jobs j on j.org_id = r.org_id and j.id = r.job_id
       left join obstacle o on o.child_id = r.job_id
       order by r.job_id
+    ),
+    audit as (${auditJobs('jobs.retried', 'placed')}
     ),
     blocked as (
       insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)

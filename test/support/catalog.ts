@@ -57,4 +57,30 @@ const CATALOG = `
   select 'trigger ' || r.relname || ' ' || pg_get_triggerdef(t.oid)
   from relation r
   join pg_trigger t on t.tgrelid = r.oid and not t.tgisinternal
+  union all
+  select 'row security ' || relname || ' ' || relrowsecurity || ' ' || relforcerowsecurity
+  from pg_class
+  where oid in (select oid from relation)
+  union all
+  select 'policy ' || tablename || ' ' || policyname || ' ' || permissive || ' ' || roles::text || ' ' || cmd || ' '
+    || coalesce(qual, '') || ' ' || coalesce(with_check, '')
+  from pg_policies
+  where schemaname = 'public'
+  union all
+  select 'policy comment ' || obj_description(p.oid, 'pg_policy')
+  from pg_policy p
+  where obj_description(p.oid, 'pg_policy') is not null
+  union all
+  select 'grant ' || r.relname || ' ' || a.grantee::regrole || ' ' || a.privilege_type
+  from relation r
+  join pg_class c on c.oid = r.oid
+  cross join lateral aclexplode(c.relacl) a
+  union all
+  select 'column grant ' || r.relname || '.' || t.attname || ' ' || a.grantee::regrole || ' ' || a.privilege_type
+  from relation r
+  join pg_attribute t on t.attrelid = r.oid
+  cross join lateral aclexplode(t.attacl) a
+  union all
+  select 'row of quotas ' || to_jsonb(q)::text
+  from quotas q
   order by line`

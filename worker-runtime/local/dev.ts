@@ -112,7 +112,8 @@ SmartQueue ready: ${url}
 ${exampleExists ? 'Sign in' : 'Register'}, submit, look; the API is described at ${url}/docs
   TOKEN=$(curl -s ${signIn} ${json} -d '${credentials}' | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
   curl -s ${url}/jobs ${auth} ${json} -d '${job}'
-  curl -s ${url}/jobs ${auth}`)
+  curl -s ${url}/jobs ${auth}
+Make an admin, who sees all organisations: npm run admin -- create USERNAME`)
 }
 
 const print = (text: string): number => {

@@ -1,9 +1,10 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { UsageError } from '../command.ts'
 import { newPassword, type Runtime } from '../database-login.ts'
 import { describeError } from '../describe-error.ts'
+import { createSigningKey } from '../signing-key.ts'
 
 /** Where the local system keeps what it must find again: data, keys, and who is using them. */
 export type Home = {
@@ -16,6 +17,8 @@ export type Home = {
   readonly authKeys: string
   /** Writes the bindings of the functions where only this user can read them, and answers the file's path. */
   writeBindings(bindings: Record<string, string>): string
+  /** Tells commands of this machine where the database is, until `unlock`. */
+  tellDatabaseUrl(url: string): void
   unlock(): void
 }
 
@@ -42,7 +45,15 @@ export const openHome = (path: string): Home => {
       writeFileSync(file, lines.join(''), { mode: 0o600 })
       return file
     },
-    unlock: lock.release,
+    tellDatabaseUrl: (url) => {
+      const file = join(root, DATABASE_URL_FILE)
+      rmSync(file, { force: true })
+      writeFileSync(file, url, { mode: 0o600 })
+    },
+    unlock: () => {
+      rmSync(join(root, DATABASE_URL_FILE), { force: true })
+      lock.release()
+    },
   }
 }
 
@@ -60,9 +71,14 @@ const keepSecret = (file: string, create: () => string): string => {
   return readFileSync(file, 'utf8')
 }
 
-const createAuthKeys = (): string => {
-  const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
-  return JSON.stringify({ keys: [{ ...jwk, kid: randomBytes(6).toString('hex') }] })
+const createAuthKeys = (): string => JSON.stringify({ keys: [createSigningKey()] })
+
+const DATABASE_URL_FILE = 'database-url'
+
+/** Where the running system of a home has its database; undefined if none runs. */
+export const readDatabaseUrl = (path: string): string | undefined => {
+  const file = join(resolve(path), DATABASE_URL_FILE)
+  return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 
 /**

@@ -118,6 +118,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     told({ part: 'PostgreSQL', detail })
     const { applied, version } = await migrateDatabase(url)
     told({ part: 'Migrations', detail: `schema at version ${version}, ${applied.length} applied now` })
+    home.tellDatabaseUrl(url)
     const logins = await ensureLogins(url, home)
     told({ part: 'Logins', detail: 'functions and workers, under row-level security' })
     const gateway = await startGateway(logins.functions)

@@ -1,0 +1,125 @@
+import type { Query } from '../query.ts'
+import { audit } from './audit.ts'
+
+/** What an operator does with the database's own credentials: the audit log has no actor. */
+
+/** An account of a name that nobody has, with a personal organisation. No row: the name is taken. */
+export const createAdmin = (admin: {
+  userId: string
+  orgId: string
+  username: string
+  passwordHash: string
+}): Query<{ user_id: string }> => ({
+  name: 'create-admin',
+  text: `
+    with new_user as (
+      insert into users (id, username, password_hash, is_admin)
+      values ($1::uuid, $3::text, $4::text, true)
+      on conflict (lower(username)) do nothing
+      returning id, username
+    ),
+    new_org as (
+      insert into orgs (id, name)
+      select $2::uuid, username
+      from new_user
+      returning id
+    ),
+    membership as (
+      insert into memberships (org_id, user_id, role)
+      select new_org.id, new_user.id, 'org_admin'
+      from new_user, new_org
+      returning org_id, user_id
+    ),
+    audit as (${audit('admin.granted', `jsonb_build_object('user_id', user_id)`, 'membership')}
+    )
+    select user_id
+    from membership`,
+  values: [admin.userId, admin.orgId, admin.username, admin.passwordHash],
+})
+
+/** No row: nobody has the name. */
+export const setAdmin = (username: string, isAdmin: boolean): Query<{ user_id: string }> => ({
+  name: 'set-admin',
+  text: `
+    with changed as (
+      update users
+      set is_admin = $2::boolean
+      where username_key = lower($1::text)
+      returning id as user_id
+    ),
+    membership as (
+      select m.org_id, m.user_id
+      from changed
+      join memberships m on m.user_id = changed.user_id
+    ),
+    granted as (${audit('admin.granted', `jsonb_build_object('user_id', user_id)`, 'membership where $2::boolean')}
+    ),
+    revoked as (${audit('admin.revoked', `jsonb_build_object('user_id', user_id)`, 'membership where not $2::boolean')}
+    )
+    select user_id
+    from changed`,
+  values: [username, isAdmin],
+})
+
+export const listAdmins = (): Query<{ username: string; created_at: Date }> => ({
+  name: 'list-admins',
+  text: `
+    select username, created_at
+    from users
+    where is_admin
+    order by id`,
+  values: [],
+})
+
+/** Ends all sign-ins of the user. No row: nobody has the name. */
+export const resetPassword = (username: string, passwordHash: string): Query<{ user_id: string }> => ({
+  name: 'reset-password',
+  text: `
+    with changed as (
+      update users
+      set password_hash = $2::text
+      where username_key = lower($1::text)
+      returning id as user_id
+    ),
+    ended as (
+      update refresh_families f
+      set revoked_at = now()
+      from changed
+      where f.user_id = changed.user_id
+        and f.revoked_at is null
+    ),
+    forgotten as (
+      delete from sign_in_attempts
+      where name_hash = sha256(convert_to(lower($1::text), 'UTF8'))
+    ),
+    membership as (
+      select m.org_id, m.user_id
+      from changed
+      join memberships m on m.user_id = changed.user_id
+    ),
+    audit as (${audit('account.password_changed', `jsonb_build_object('user_id', user_id)`, 'membership')}
+    )
+    select user_id
+    from changed`,
+  values: [username, passwordHash],
+})
+
+/** Of all organisations that have none of their own. */
+export const setDefaultQuotas = (
+  changes: Record<string, number | null>,
+): Query<Record<string, string | null>> => ({
+  name: 'set-default-quotas',
+  text: `
+    update quotas
+    set
+      submissions_per_minute =
+        case when c ? 'submissions_per_minute' then (c ->> 'submissions_per_minute')::bigint else submissions_per_minute end,
+      queued_jobs = case when c ? 'queued_jobs' then (c ->> 'queued_jobs')::bigint else queued_jobs end,
+      running_jobs = case when c ? 'running_jobs' then (c ->> 'running_jobs')::bigint else running_jobs end,
+      payload_bytes_per_day =
+        case when c ? 'payload_bytes_per_day' then (c ->> 'payload_bytes_per_day')::bigint else payload_bytes_per_day end
+    from (select $1::jsonb as c) change
+    where org_id is null
+    returning submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day`,
+  values: [JSON.stringify(changes)],
+})

@@ -1,0 +1,25 @@
+import { setDefaultQuotas } from '../../db/queries/admins.ts'
+import { QUOTAS } from '../../db/rules/quotas.ts'
+import { UsageError } from '../command.ts'
+import type { AdminCommand } from './command.ts'
+
+export const quotasCommand: AdminCommand = {
+  usage: 'quotas [NAME=NUMBER|NAME=none …]',
+  about: 'show or set the quotas of organisations without ones of their own',
+  run: async ({ name, more, run }) => {
+    const changes = Object.fromEntries([name, ...more].flatMap((text) => (text ? [parseChange(text)] : [])))
+    const [quotas] = await run(setDefaultQuotas(changes))
+    if (!quotas) throw new Error('The default quotas are gone')
+    const lines = QUOTAS.map((quota) => `${quota} = ${quotas[quota] ?? 'none'}`)
+    const data = QUOTAS.map((quota) => [quota, quotas[quota] === null ? null : Number(quotas[quota])])
+    return { text: lines.join('\n'), data: Object.fromEntries(data) }
+  },
+}
+
+const parseChange = (text: string): [string, number | null] => {
+  const [, quota = '', value] = /^([a-z_]+)=(none|\d{1,15})$/.exec(text) ?? []
+  if (!QUOTAS.some((known) => known === quota) || value === undefined) {
+    throw new UsageError(`"${text}" is no quota: ${QUOTAS.join(', ')}, each =NUMBER or =none`)
+  }
+  return [quota, value === 'none' ? null : Number(value)]
+}
