@@ -1,5 +1,5 @@
 import { NeonDbError, neon, neonConfig } from '@neondatabase/serverless'
-import type { Entry } from '../db/queries/scope.ts'
+import { type Entry, NOT_ENTERED } from '../db/queries/scope.ts'
 import type { Query, Run } from '../db/query.ts'
 import { isConnectionLoss, isTransient } from '../db/rules/transient-error.ts'
 
@@ -13,22 +13,20 @@ export class DatabaseUnavailable extends Error {
 
 /** The database did not let the transaction in: nothing was seen, and nothing done. */
 export class NotEntered extends Error {
-  readonly entry: Entry['entry']
+  readonly reason: (typeof NOT_ENTERED)[keyof typeof NOT_ENTERED]
 
-  constructor(entry: Entry['entry']) {
-    super(`The transaction was not let in: ${entry}`)
+  constructor(code: keyof typeof NOT_ENTERED) {
+    super(`The transaction was not let in: ${NOT_ENTERED[code]}`)
     this.name = 'NotEntered'
-    this.entry = entry
+    this.reason = NOT_ENTERED[code]
   }
 }
 
 export type Database = {
   /** For what belongs to no organisation. */
   readonly run: Run
-  /** Runs statements each in a transaction that enters first; one round trip all the same. */
-  entering(...entries: Query<Entry>[]): Run
-  /** The same, and whoever is not let in gets no error: their rows are not there. */
-  trying(...entries: Query<Entry>[]): Run
+  /** Runs each statement in a transaction that begins with these; one round trip all the same. */
+  after(...entries: Entry[]): Run
 }
 
 const TRIES = 3
@@ -45,31 +43,23 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
   const runOnce = async <Row>(query: Query<Row>): Promise<Row[]> =>
     (await sql.query(query.text, [...query.values], fetchOptions())) as Row[]
 
-  const runAfter = async <Row>(
-    entries: readonly Query<Entry>[],
-    query: Query<Row>,
-  ): Promise<{ entry: Entry['entry']; rows: Row[] }> => {
+  const runAfter = async <Row>(entries: readonly Entry[], query: Query<Row>): Promise<Row[]> => {
     const statements = [...entries, query].map(({ text, values }) => sql.query(text, [...values]))
     const results = (await sql.transaction(statements, fetchOptions())) as unknown[][]
-    const refused = entries.map((_, i) => (results[i] as Entry[])[0]?.entry).find((it) => it !== 'entered')
-    return { entry: refused ?? 'entered', rows: (results.at(-1) ?? []) as Row[] }
+    return (results.at(-1) ?? []) as Row[]
   }
 
   return {
     run: (query) => persist(() => runOnce(query)),
-    entering:
+    after:
       (...entries) =>
-      async (query) => {
-        const { entry, rows } = await persist(() => runAfter(entries, query))
-        if (entry !== 'entered') throw new NotEntered(entry)
-        return rows
-      },
-    trying:
-      (...entries) =>
-      async (query) =>
-        (await persist(() => runAfter(entries, query))).rows,
+      (query) =>
+        persist(() => runAfter(entries, query)),
   }
 }
+
+const isNotEntered = (code: string | undefined): code is keyof typeof NOT_ENTERED =>
+  code !== undefined && Object.hasOwn(NOT_ENTERED, code)
 
 /** Tries again what Postgres has rolled back for a passing reason. */
 const persist = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -78,6 +68,7 @@ const persist = async <T>(work: () => Promise<T>): Promise<T> => {
       return await work()
     } catch (error) {
       if (!(error instanceof NeonDbError)) throw error
+      if (isNotEntered(error.code)) throw new NotEntered(error.code)
       if (isTransient(error.code) && tried < TRIES) continue
       // Without a SQLSTATE nothing of Postgres answered at all.
       if (!error.code || isTransient(error.code) || isConnectionLoss(error.code)) {

@@ -1,4 +1,4 @@
-import { enter } from '../db/queries/scope.ts'
+import { enterTogether } from '../db/queries/scope.ts'
 import { type ApiKeys, createApiKeys } from './auth/api-key.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
 import { parseBindings, type RawBindings } from './bindings.ts'
@@ -35,7 +35,7 @@ export const servicesFor = (raw: RawBindings): Services => {
     jobTypes: createJobTypes(database.run),
     submitter: createSubmitter({
       run: database.run,
-      runAs: (members) => database.trying(enter(members, { leastRole: 'user' })),
+      runAs: (members) => database.after(enterTogether(members)),
       onError: logFailure,
     }),
     corsOrigins: bindings.CORS_ORIGINS,

@@ -33,7 +33,6 @@ export const guardWalls = (database: Database): Database => {
 
   return {
     run: guarded(database.run),
-    entering: (...entries) => guarded(database.entering(...entries)),
-    trying: (...entries) => guarded(database.trying(...entries)),
+    after: (...entries) => guarded(database.after(...entries)),
   }
 }

@@ -162,6 +162,18 @@ begin
 end
 $$;
 
+create function must_enter(entry text) returns void
+language plpgsql
+as $$
+-- Ends the transaction of whoever was not let in, before it asks for anything.
+begin
+  if entry <> 'entered' then
+    raise exception 'The transaction was not let in: %', entry
+      using errcode = case entry when 'forbidden' then 'SQ403' when 'closed' then 'SQ404' else 'SQ401' end;
+  end if;
+end
+$$;
+
 create function open_invitation(invitation uuid) returns text
 language plpgsql
 as $$

@@ -16,6 +16,7 @@ export type ApiKeyRow = {
 
 const COLUMNS = 'id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
 
+/** No row: the user is no member of the organisation. */
 export const createApiKey = (key: {
   id: string
   orgId: string
@@ -30,9 +31,10 @@ export const createApiKey = (key: {
   text: `
     with created as (
       insert into api_keys (id, org_id, user_id, name, prefix, key_hash, scopes, expires_at)
-      values (
-        $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, decode($6::text, 'hex'), $7::text[], $8::timestamptz
-      )
+      select $1::uuid, org_id, user_id, $4::text, $5::text, decode($6::text, 'hex'), $7::text[], $8::timestamptz
+      from memberships
+      where org_id = $2::uuid
+        and user_id = $3::uuid
       returning org_id, ${COLUMNS}
     ),
     audit as (${audit('api_key.created', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix, 'scopes', scopes)`, 'created')}

@@ -2,14 +2,21 @@
  * What opens the rows of an organisation to a transaction of the functions: the first statement of each. The database
  * looks itself whether whoever asks may, at this moment. See `db/migrations/0013_row_security.sql`.
  */
-import type { Query } from '../query.ts'
+import type { Query, QueryValue } from '../query.ts'
 import type { Role } from '../rules/roles.ts'
 
-/**
- * `unknown`: no member, or the session or key has ended. `forbidden`: the role is too low. `closed`: there is no such
- * invitation that could be accepted.
- */
-export type Entry = { entry: 'entered' | 'forbidden' | 'unknown' | 'closed' }
+/** A statement that comes before others in their transaction. */
+export type Entry = Query<unknown>
+
+/** The SQLSTATEs with which a transaction ends that was not let in. */
+export const NOT_ENTERED = {
+  /** No member, or the session or key has ended. */
+  SQ401: 'unknown',
+  /** The role is too low. */
+  SQ403: 'forbidden',
+  /** There is no such invitation that could be accepted. */
+  SQ404: 'closed',
+} as const
 
 /** A user in an organisation, and how they proved it: by a session or by an API key. */
 export type Member = { orgId: string; userId: string; sessionId: string | null; keyId: string | null }
@@ -28,45 +35,59 @@ export type EntryOptions = {
   secretHash?: string
 }
 
-export const enter = (members: readonly Member[], options: EntryOptions): Query<Entry> => ({
+const ENTER = `enter(
+      $1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text, $6::boolean, $7::text, $8::text, $9::text, $10::text
+    )`
+
+/** Whoever is not let in gets an error, and nothing after it runs. */
+export const enter = (member: Member, options: EntryOptions): Entry => ({
   name: 'enter',
   text: `
-    select enter(
-      $1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text, $6::boolean, $7::text, $8::text, $9::text, $10::text
-    ) as entry`,
-  values: [
-    members.map(({ orgId }) => orgId),
-    members.map(({ userId }) => userId),
-    members.map(({ sessionId }) => sessionId),
-    members.map(({ keyId }) => keyId),
-    options.leastRole,
-    options.allOrgs ?? false,
-    options.origin?.ip ?? null,
-    options.origin?.requestId ?? null,
-    options.name ?? null,
-    options.secretHash ?? null,
-  ],
+    select must_enter(${ENTER})`,
+  values: entryValues([member], options),
 })
 
-export const enterWithRefreshToken = (tokenHash: string, origin: Origin): Query<Entry> => ({
+/** For several at once. Whoever is not let in sees nothing; the others are not disturbed. */
+export const enterTogether = (members: readonly Member[]): Entry => ({
+  name: 'enter-together',
+  text: `
+    select ${ENTER}`,
+  values: entryValues(members, { leastRole: 'user' }),
+})
+
+const entryValues = (members: readonly Member[], options: EntryOptions): QueryValue[] => [
+  members.map(({ orgId }) => orgId),
+  members.map(({ userId }) => userId),
+  members.map(({ sessionId }) => sessionId),
+  members.map(({ keyId }) => keyId),
+  options.leastRole,
+  options.allOrgs ?? false,
+  options.origin?.ip ?? null,
+  options.origin?.requestId ?? null,
+  options.name ?? null,
+  options.secretHash ?? null,
+]
+
+/** Of a token that is not known nothing is seen. */
+export const enterWithRefreshToken = (tokenHash: string, origin: Origin): Entry => ({
   name: 'enter-with-refresh-token',
   text: `
-    select enter_with_refresh_token($1::text, $2::text, $3::text) as entry`,
+    select enter_with_refresh_token($1::text, $2::text, $3::text)`,
   values: [tokenHash, origin.ip, origin.requestId],
 })
 
-export const enterWithApiKey = (keyHash: string): Query<Entry> => ({
+export const enterWithApiKey = (keyHash: string): Entry => ({
   name: 'enter-with-api-key',
   text: `
-    select enter_with_api_key($1::text) as entry`,
+    select enter_with_api_key($1::text)`,
   values: [keyHash],
 })
 
 /** For an invited user, after `enter`. */
-export const openInvitation = (invitationId: string): Query<Entry> => ({
+export const openInvitation = (invitationId: string): Entry => ({
   name: 'open-invitation',
   text: `
-    select open_invitation($1::uuid) as entry`,
+    select must_enter(open_invitation($1::uuid))`,
   values: [invitationId],
 })
 
@@ -77,10 +98,10 @@ export const approach = (scope: {
   name?: string
   secretHash?: string
   origin: Origin
-}): Query<Entry> => ({
+}): Entry => ({
   name: 'approach',
   text: `
-    select 'entered' as entry, set_scope(
+    select set_scope(
       array_remove(array[$1::uuid], null), $2::uuid, null, $3::text, $4::text, $5::text, $6::text
     )`,
   values: [

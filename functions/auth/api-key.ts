@@ -19,7 +19,7 @@ export const createApiKeys = (database: Database): ApiKeys => {
   const remembered = new Map<string, { principal: Principal; until: number }>()
 
   const load = async (hash: string): Promise<Principal | undefined> => {
-    const [holder] = await database.trying(enterWithApiKey(hash))(findApiKey(hash))
+    const [holder] = await database.after(enterWithApiKey(hash))(findApiKey(hash))
     if (!holder) return undefined
     const { id, org_id, user_id, role } = holder
     const scopes = SCOPES.filter((scope) => holder.scopes.includes(scope))

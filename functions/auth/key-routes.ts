@@ -40,7 +40,7 @@ export const keyRoutes = () =>
           expiresAt: expires_at === undefined ? null : new Date(expires_at).toISOString(),
         }),
       )
-      if (!row) throw new Error('One key was made and none came back')
+      if (!row) throw new ProblemError('forbidden', 'An admin makes keys only where they are a member.')
       return c.json({ ...viewKey(row), key: secret }, 201)
     })
     .openapi(listKeysRoute, async (c) => {

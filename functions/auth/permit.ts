@@ -42,7 +42,7 @@ const permit =
 export const enterAs = (c: Context<AppEnv>, options: EntryOptions & { orgId?: string }): Run => {
   const { orgId, ...rest } = options
   const member = { ...memberOf(c.get('principal')), ...(orgId !== undefined && { orgId }) }
-  return c.get('services').database.entering(enter([member], { origin: originOf(c), ...rest }))
+  return c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }))
 }
 
 /** The same for an organisation that the path names: one that the principal is not in does not exist for them. */
@@ -51,7 +51,7 @@ export const enterNamed = (c: Context<AppEnv>, options: EntryOptions & { orgId: 
   return (query) =>
     run(query).catch((error: unknown) => {
       const isForeign = options.orgId !== c.get('principal').org_id
-      if (isForeign && error instanceof NotEntered && error.entry === 'unknown')
+      if (isForeign && error instanceof NotEntered && error.reason === 'unknown')
         throw noSuchOrg(options.orgId)
       throw error
     })

@@ -35,7 +35,7 @@ export const register = async (
   if (!verdict.admitted) throw rateLimited(LIMITS.register, verdict)
   const [passwordHash, refresh] = await Promise.all([hashPassword(password), createSecret('refresh')])
   const ids = { userId: uuidV7(), orgId: uuidV7(), familyId: uuidV7() }
-  const run = database.entering(approach({ orgId: ids.orgId, userId: ids.userId, name: username, origin }))
+  const run = database.after(approach({ orgId: ids.orgId, userId: ids.userId, name: username, origin }))
   const [account] = await run(
     registerAccount({
       ...ids,
@@ -62,16 +62,16 @@ export const login = async (
   { username, password }: Credentials,
   hold: Hold,
 ): Promise<SignedIn> => {
-  const anyone = database.entering(approach({ name: username, origin }))
+  const anyone = database.after(approach({ name: username, origin }))
   const { userId, hash, headers } = await countAttempt(anyone, username, origin)
   const isRight = hash === null ? await spendPasswordCheck(password) : await verifyPassword(password, hash)
   if (userId === null || !isRight) {
-    if (userId !== null) hold(tellOfFailure(database.entering(approach({ userId, origin })), userId))
+    if (userId !== null) hold(tellOfFailure(database.after(approach({ userId, origin })), userId))
     throw new ProblemError('wrong-credentials', 'Check both, or register with POST /auth/register.', {
       headers,
     })
   }
-  const session = await startSessionOf(database.entering(approach({ userId, origin })), userId)
+  const session = await startSessionOf(database.after(approach({ userId, origin })), userId)
   return { ...session, headers }
 }
 
@@ -102,7 +102,7 @@ export const refresh = async (
   presented: string,
 ): Promise<Omit<SignedIn, 'headers'>> => {
   const [successor, presentedHash] = await Promise.all([createSecret('refresh'), hashSecret(presented)])
-  const run = database.trying(enterWithRefreshToken(presentedHash, origin))
+  const run = database.after(enterWithRefreshToken(presentedHash, origin))
   const [account] = await run(
     rotateRefreshToken({ presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS }),
   )
@@ -113,7 +113,7 @@ export const refresh = async (
 /** Ends the sign-in of a refresh token. One that is not known has none, which is as well. */
 export const logout = async ({ database }: Services, origin: Origin, presented: string): Promise<void> => {
   const hash = await hashSecret(presented)
-  await database.trying(enterWithRefreshToken(hash, origin))(endSession(hash))
+  await database.after(enterWithRefreshToken(hash, origin))(endSession(hash))
 }
 
 export const replacePassword = async (

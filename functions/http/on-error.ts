@@ -37,7 +37,7 @@ const toProblem = (error: Error): ProblemError => {
     })
   }
   if (error instanceof NotEntered) {
-    return error.entry === 'forbidden'
+    return error.reason === 'forbidden'
       ? new ProblemError('forbidden', 'Your role in the organisation does not allow it.')
       : membershipEnded()
   }

@@ -70,6 +70,7 @@ export const submitAll = async (
     const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, parts, rows))
     if (!used) {
       refuse(rows, fresh, requests, pathOf)
+      if (rows.length === 0) throw noMember(principal)
       const found = before.size > 0 ? await findAll(run, orgId, jobs) : toRows(fresh, rows, principal)
       return { rows: found, created: true }
     }
@@ -117,8 +118,13 @@ const refuse = (
   if (over) throw quotaExceeded(over.detail)
   const refused = rows.filter(isRefusedParent)
   if (refused.length > 0) throw refusedParents(refused, jobs, requests, pathOf)
-  if (rows.length === 0) throw membershipEnded()
 }
+
+/** An admin may be in an organisation without being a member of it. */
+const noMember = ({ role }: Principal): ProblemError =>
+  role === 'admin'
+    ? new ProblemError('forbidden', 'An admin submits jobs only where they are a member.')
+    : membershipEnded()
 
 const toRows = (jobs: readonly NewJob[], rows: readonly SubmissionRow[], principal: Principal): JobRow[] => {
   const submitted = new Map(rows.filter(isSubmitted).map((row) => [row.id, row]))

@@ -92,13 +92,13 @@ export const invitationRoutes = () =>
       const tokenHash = token === undefined ? null : await hashSecret(token)
       const options = { leastRole: 'user' as const, origin: originOf(c) }
       const { database } = c.get('services')
-      const run = database.entering(
-        enter([memberOf(principal)], { ...options, ...(tokenHash !== null && { secretHash: tokenHash }) }),
+      const run = database.after(
+        enter(memberOf(principal), { ...options, ...(tokenHash !== null && { secretHash: tokenHash }) }),
         openInvitation(id),
       )
       const [accepted] = await run(acceptInvitation({ id, userId: principal.user_id, tokenHash })).catch(
         (error: unknown) => {
-          if (error instanceof NotEntered && error.entry === 'closed') throw noSuchInvitation(id)
+          if (error instanceof NotEntered && error.reason === 'closed') throw noSuchInvitation(id)
           throw error
         },
       )

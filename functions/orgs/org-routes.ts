@@ -22,8 +22,8 @@ export const orgRoutes = () =>
       // Lets in whoever is signed in, and then opens the organisation that is about to be made, and no other.
       const run = c
         .get('services')
-        .database.entering(
-          enter([memberOf(c.get('principal'))], { leastRole: 'user', origin }),
+        .database.after(
+          enter(memberOf(c.get('principal')), { leastRole: 'user', origin }),
           approach({ orgId: id, userId, origin }),
         )
       const [row] = await run(createOrg({ id, userId, name }))

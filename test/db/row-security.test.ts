@@ -1,0 +1,247 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import type pg from 'pg'
+import {
+  FUNCTIONS_ROLE,
+  faultOfWalls,
+  inspectWalls,
+  type WallReport,
+  WORKERS_ROLE,
+} from '../../db/queries/walls.ts'
+import { ensureLogin, withLogin } from '../../worker-runtime/database-login.ts'
+import { withClient } from '../../worker-runtime/migrate.ts'
+import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { jobInState } from '../support/job-in-state.ts'
+import { seedTenant, type Tenant } from '../support/jobs.ts'
+
+let database: TestDatabase
+let ada: Tenant
+let bob: Tenant
+before(async () => {
+  database = await createTestDatabase()
+  ada = await seedTenant(database.run, 'ada')
+  bob = await seedTenant(database.run, 'bob')
+  for (const tenant of [ada, bob]) await fill(tenant)
+})
+after(() => database.drop())
+
+/** A row of the organisation in every table that has an organisation. */
+const fill = async (tenant: Tenant): Promise<void> => {
+  for (const state of ['pending', 'blocked', 'ready', 'retrying', 'completed', 'failed'] as const) {
+    await jobInState(database.run, tenant, state)
+  }
+  const job = await jobInState(database.run, tenant, 'running')
+  const ids = [tenant.orgId, tenant.userId, job]
+  const rows = [
+    `insert into api_keys (id, org_id, user_id, name, prefix, key_hash, scopes)
+     values (gen_random_uuid(), $1, $2, 'k', 'p', decode(md5(random()::text), 'hex'), '{jobs:read}')`,
+    `insert into invitations (id, org_id, role, token_hash, invited_by, expires_at)
+     values (gen_random_uuid(), $1, 'user', decode(md5(random()::text), 'hex'), $2, now() + interval '1 day')`,
+    `insert into quotas (org_id) values ($1)`,
+    `insert into quota_states (org_id) values ($1) on conflict do nothing`,
+    `insert into quota_usage values ($1, 'submissions_per_minute', now() - interval '1 hour', 1)`,
+    `insert into idempotency_keys values ($1, 'key', '', '{}', now())`,
+    `insert into job_logs (org_id, job_id, attempt, at, level, message) values ($1, $3, 1, now(), 'info', 'm')`,
+    `insert into job_progress (org_id, job_id) values ($1, $3)`,
+    `insert into pauses (org_id, type) values ($1, 'none')`,
+    `insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb) values ($3, $1, 'w', 1, 1)`,
+  ]
+  for (const row of rows) {
+    const used = ids.map((_, n) => n + 1).filter((n) => row.includes(`$${n}`))
+    const text = used.reduce((sql, n, i) => sql.replaceAll(`$${n}`, `$${i + 1}::uuid`), row)
+    await database.sql(
+      text,
+      used.map((n) => ids[n - 1]),
+    )
+  }
+}
+
+const tablesWithOrg = async (): Promise<string[]> => {
+  const rows = await database.sql<{ table: string }>(
+    `select c.relname as table
+     from pg_class c
+     join pg_attribute a on a.attrelid = c.oid and a.attname = 'org_id'
+     where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace
+     order by 1`,
+  )
+  return rows.map(({ table }) => table)
+}
+
+/** Runs work in a transaction of the functions' own role that has entered an organisation, and undoes it. */
+const inScope = async <T>(tenant: Tenant | undefined, work: (client: pg.Client) => Promise<T>): Promise<T> =>
+  withClient(asLogin(database.url, 'functions'), async (client) => {
+    await client.query('begin')
+    if (tenant) {
+      await client.query(`select set_scope(array[$1]::uuid[], $2::uuid)`, [tenant.orgId, tenant.userId])
+    }
+    try {
+      return await work(client)
+    } finally {
+      await client.query('rollback')
+    }
+  })
+
+test('in every table the functions see the rows of the organisation that they entered, and no others', async () => {
+  const tables = await tablesWithOrg()
+  assert.ok(tables.length >= 20, tables.join())
+  for (const table of tables) {
+    const all = await database.sql(`select distinct org_id from ${table} where org_id is not null`)
+    assert.ok(all.length >= 2, `${table} has rows of both organisations`)
+    await inScope(ada, async (client) => {
+      const { rows } = await client.query(`select distinct org_id from ${table} where org_id is not null`)
+      assert.deepEqual(rows, [{ org_id: ada.orgId }], table)
+    })
+  }
+})
+
+test('without having entered they see nothing at all', async () => {
+  for (const table of [
+    ...(await tablesWithOrg()),
+    'orgs',
+    'users',
+    'refresh_tokens',
+    'job_overview',
+    'held_jobs',
+  ]) {
+    if (table === 'held_jobs') continue
+    const where = table === 'quotas' ? 'where org_id is not null' : ''
+    await inScope(undefined, async (client) => {
+      assert.equal((await client.query(`select from ${table} ${where}`)).rowCount, 0, table)
+    })
+  }
+})
+
+test('the setting of one transaction is gone in the next', async () => {
+  await withClient(asLogin(database.url, 'functions'), async (client) => {
+    await client.query('begin')
+    await client.query(`select set_scope(array[$1]::uuid[])`, [ada.orgId])
+    assert.ok((await client.query('select from jobs')).rowCount)
+    await client.query('commit')
+    assert.equal((await client.query('select from jobs')).rowCount, 0)
+  })
+})
+
+test("a row of another organisation can neither be written nor moved there, nor one's own given away", async () => {
+  const refused = { code: '42501' }
+  await inScope(ada, async (client) => {
+    await assert.rejects(
+      client.query(`insert into pauses (org_id, type) values ($1, 'theirs')`, [bob.orgId]),
+      refused,
+    )
+  })
+  await inScope(ada, async (client) => {
+    await assert.rejects(client.query(`update waiting_jobs set org_id = $1`, [bob.orgId]), refused)
+  })
+  await inScope(ada, async (client) => {
+    const { rowCount } = await client.query('delete from ready_jobs where org_id = $1', [bob.orgId])
+    assert.equal(rowCount, 0)
+  })
+})
+
+test('a statement that forgets the organisation touches only that of its own', async () => {
+  await inScope(ada, async (client) => {
+    const { rows } = await client.query('delete from waiting_jobs returning org_id')
+    assert.deepEqual([...new Set(rows.map(({ org_id }) => org_id))], [ada.orgId])
+  })
+})
+
+test('views show no more than their tables', async () => {
+  for (const view of ['job_overview', 'queue_entries', 'job_events']) {
+    await inScope(ada, async (client) => {
+      const { rows } = await client.query(`select distinct org_id from ${view}`)
+      assert.deepEqual(rows, [{ org_id: ada.orgId }], view)
+    })
+  }
+})
+
+test('tags of another organisation are not found, whatever organisation is asked for', async () => {
+  await jobInState(database.run, bob, 'ready', { tags: ['secret'] })
+  const find = `select * from tagged_jobs($1::uuid, 'secret')`
+  await inScope(bob, async (client) => assert.equal((await client.query(find, [bob.orgId])).rowCount, 1))
+  await inScope(ada, async (client) => assert.equal((await client.query(find, [bob.orgId])).rowCount, 0))
+})
+
+test('nobody writes to the audit log in the name of another, and nobody changes it', async () => {
+  const entry = `insert into audit_log (org_id, action, actor_id) values ($1, 'org.created', $2)`
+  await inScope(ada, async (client) => {
+    await assert.rejects(client.query(entry, [ada.orgId, bob.userId]), { code: '42501' })
+  })
+  await inScope(ada, async (client) => {
+    await assert.rejects(client.query(entry, [bob.orgId, ada.userId]), { code: '42501' })
+  })
+  await database.sql(entry, [ada.orgId, ada.userId])
+  for (const change of [
+    'update audit_log set action = $$a.b$$',
+    'delete from audit_log',
+    'truncate audit_log',
+  ]) {
+    await inScope(ada, (client) => assert.rejects(client.query(change), { code: '42501' }))
+    await assert.rejects(database.sql(change), { code: '42501' }, 'not even the owner')
+  }
+})
+
+test('the functions cannot make an admin', async () => {
+  for (const statement of [
+    'update users set is_admin = true',
+    `insert into users (id, username, password_hash, is_admin) values (gen_random_uuid(), 'mallory', 'x', true)`,
+  ]) {
+    await inScope(ada, (client) => assert.rejects(client.query(statement), { code: '42501' }))
+  }
+})
+
+test('workers see all of the queue, and no account, key or token', async () => {
+  await withClient(asLogin(database.url, 'workers'), async (client) => {
+    const { rows } = await client.query('select distinct org_id from jobs')
+    assert.equal(rows.length, 2)
+    const closed = ['users', 'memberships', 'api_keys', 'invitations', 'audit_log', 'quota_states']
+    for (const table of closed) {
+      await assert.rejects(client.query(`select * from ${table}`), { code: '42501' }, table)
+    }
+    await assert.rejects(client.query('select token_hash from refresh_tokens'), { code: '42501' })
+    assert.equal(
+      (await client.query('select expires_at from refresh_tokens')).rowCount,
+      0,
+      'none has expired',
+    )
+  })
+})
+
+const inspect = (url: string, group: string): Promise<string | undefined> =>
+  withClient(url, async (client) => {
+    const { text, values } = inspectWalls(group)
+    const { rows } = await client.query<WallReport>(text, [...values])
+    return rows[0] && faultOfWalls(rows[0], group)
+  })
+
+test('a role that could get past the wall is told by name, and a proper one is not', async () => {
+  assert.equal(await inspect(asLogin(database.url, 'functions'), FUNCTIONS_ROLE), undefined)
+  assert.equal(await inspect(asLogin(database.url, 'workers'), WORKERS_ROLE), undefined)
+  assert.match((await inspect(database.url, FUNCTIONS_ROLE)) ?? '', /smartqueue bypasses row-level security/)
+  assert.match((await inspect(asLogin(database.url, 'both'), WORKERS_ROLE)) ?? '', /groups of both/)
+  assert.match((await inspect(asLogin(database.url, 'workers'), FUNCTIONS_ROLE)) ?? '', /not in the group/)
+})
+
+test('nor may a role have a bypass within reach, or own a table', async () => {
+  const login = { name: `test_reach_${process.pid}`, password: 'test' }
+  const url = withLogin(database.url, login)
+  await withClient(database.url, (client) => ensureLogin(client, 'functions', login))
+  assert.equal(await inspect(url, FUNCTIONS_ROLE), undefined)
+  await database.sql(`grant smartqueue to ${login.name}`)
+  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /can become smartqueue/)
+  await database.sql(`revoke smartqueue from ${login.name}`)
+  await database.sql(`alter role ${login.name} bypassrls`)
+  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /bypasses row-level security/)
+  await database.sql(`alter role ${login.name} nobypassrls`)
+  await database.sql(`grant create on schema public to ${login.name}`)
+  await database.sql(`alter table pauses owner to ${login.name}`)
+  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /owns the table pauses/)
+  await database.sql('alter table pauses owner to smartqueue')
+  await database.sql('alter table pauses no force row level security')
+  assert.match(
+    (await inspect(url, FUNCTIONS_ROLE)) ?? '',
+    /The table pauses has no forced row-level security/,
+  )
+  await database.sql('alter table pauses force row level security')
+  await database.sql(`revoke create on schema public from ${login.name}`)
+  await database.sql(`drop role ${login.name}`)
+})
