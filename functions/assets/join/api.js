@@ -1,0 +1,68 @@
+/**
+ * @typedef {{ pointer: string, detail: string }} Reason
+ * @typedef {{ type?: string, title: string, detail: string, errors?: Reason[] }} Problem
+ */
+
+const TIMEOUT_MS = 30_000
+
+/** The API has said no, or nothing at all. */
+export class Refusal extends Error {
+  /**
+   * @param {Problem} problem
+   * @param {number} [retryAfter] seconds
+   */
+  constructor({ type = '', title, detail, errors = [] }, retryAfter) {
+    super(detail)
+    /** The kind of problem, such as `not-found`; empty if it is none that the API names. */
+    this.slug = type.split('#problem-')[1] ?? ''
+    this.title = title
+    this.detail = detail
+    this.errors = errors
+    this.retryAfter = retryAfter
+  }
+}
+
+/**
+ * @template Answer
+ * @param {string} path
+ * @param {object} body
+ * @param {string} [accessToken]
+ * @returns {Promise<Answer>}
+ */
+export const post = async (path, body, accessToken) => {
+  const response = await send(path, body, accessToken)
+  const answer = await response.json().catch(() => undefined)
+  if (response.ok && answer) return answer
+  if (!answer?.title) {
+    throw new Refusal({
+      title: 'The server has trouble',
+      detail: `It answered with status ${response.status}. Try again in a moment.`,
+    })
+  }
+  throw new Refusal(answer, Number(response.headers.get('retry-after')) || undefined)
+}
+
+/**
+ * @param {string} path
+ * @param {object} body
+ * @param {string | undefined} accessToken
+ */
+const send = async (path, body, accessToken) => {
+  try {
+    return await fetch(path, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(accessToken && { authorization: `Bearer ${accessToken}` }),
+      },
+      body: JSON.stringify(body),
+      credentials: 'omit',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    })
+  } catch {
+    throw new Refusal({
+      title: 'The server does not answer',
+      detail: 'Check your connection and try again.',
+    })
+  }
+}
