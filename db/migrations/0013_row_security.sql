@@ -294,11 +294,11 @@ create policy of_member on orgs to smartqueue_functions
   using (
     (select sees_all_orgs())
     or id = any ((select scope_orgs())::uuid[])
-    or exists (select from memberships m where m.org_id = id and m.user_id = (select scope_user()))
+    or exists (select from memberships m where m.org_id = orgs.id and m.user_id = (select scope_user()))
     or exists (
       select
       from invitations i
-      where i.org_id = id
+      where i.org_id = orgs.id
         and (i.user_id = (select scope_user()) or i.token_hash = (select scope_secret()))
     )
   );
@@ -312,7 +312,7 @@ create policy of_acquaintance on users to smartqueue_functions
     or exists (
       select
       from memberships m
-      where m.user_id = id
+      where m.user_id = users.id
         and m.org_id = any ((select scope_orgs())::uuid[])
     )
   );

@@ -24,7 +24,9 @@ export const keyedParts = async (
     const { idempotency_key: key } = request
     if (key === undefined) return []
     const place = { in: 'body' as const, pointer: toPointer([...pathOf(position), 'idempotency_key']) }
-    return [{ key, place, bodyHash: await hashOf([request]), positions: [position] }]
+    // What it is called in this batch is nothing of the job itself.
+    const { ref: _, ...body } = request
+    return [{ key, place, bodyHash: await hashOf([body]), positions: [position] }]
   })
   const parts = (await Promise.all(ofJobs)).flat()
   refuseTwice(parts)

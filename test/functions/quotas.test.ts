@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { registerJobTypes } from '../../db/queries/job-types.ts'
+import { setQuotas } from '../../db/queries/quotas.ts'
+import type { Quota } from '../../db/rules/quotas.ts'
+import { registerUser, type TestAccount } from '../support/accounts.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type Answer, type Edge, startEdge } from '../support/edge.ts'
+import { claimTypes, end, FAILED } from '../support/job-in-state.ts'
+import { assertProblem } from '../support/problem.ts'
+import { makeCast } from '../support/tenants.ts'
+
+let database: TestDatabase
+let edge: Edge
+before(async () => {
+  database = await createTestDatabase()
+  await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
+  edge = await startEdge({ databaseUrl: database.url })
+})
+after(async () => {
+  await edge.stop()
+  await database.drop()
+})
+
+const limited = async (limits: Partial<Record<Quota, number | null>>): Promise<TestAccount> => {
+  const account = await registerUser(edge)
+  await database.run(setQuotas(account.orgId, limits))
+  return account
+}
+
+const job = (payload: object = {}) => ({ name: 'n', type: 'test', payload })
+
+const submit = ({ token }: TestAccount, json: object = job()): Promise<Answer> =>
+  edge.request('POST', '/jobs', { token, json })
+const submitMany = ({ token }: TestAccount, count: number): Promise<Answer> =>
+  edge.request('POST', '/jobs/batch', { token, json: { jobs: Array.from({ length: count }, () => job()) } })
+
+const quotasOf = async ({ token }: TestAccount) =>
+  (await edge.request('GET', '/orgs/me/quotas', { token })).body
+
+const countJobs = async ({ orgId }: TestAccount): Promise<number> =>
+  (await database.sql('select from jobs where org_id = $1', [orgId])).length
+
+const refused = (answers: Answer[]): number => answers.filter(({ status }) => status === 429).length
+
+test('of 60 submissions at the same time exactly as many pass as may within a minute', async () => {
+  const account = await limited({ submissions_per_minute: 25 })
+  const answers = await Promise.all(Array.from({ length: 60 }, () => submit(account)))
+  assert.equal(refused(answers), 35)
+  assert.equal(await countJobs(account), 25)
+  const answer = answers.find(({ status }) => status === 429)
+  assert.ok(answer)
+  assertProblem(answer, 429, 'quota-exceeded')
+  const wait = Number(answer.headers.get('retry-after'))
+  assert.ok(wait >= 55 && wait <= 61, String(wait))
+  assert.equal(answer.headers.get('ratelimit-policy'), '"submissions_per_minute";q=25;w=60')
+  assert.match(answer.headers.get('ratelimit') ?? '', /^"submissions_per_minute";r=0;t=\d+$/)
+  assert.deepEqual((await quotasOf(account)).submissions_per_minute, { limit: 25, used: 25 })
+})
+
+test('a batch counts by its jobs, passes as a whole or not at all, and what has left the window counts no more', async () => {
+  const account = await limited({ submissions_per_minute: 10 })
+  assert.equal((await submitMany(account, 8)).status, 201)
+  assert.equal((await submitMany(account, 3)).status, 429)
+  assert.equal(await countJobs(account), 8)
+  assert.equal((await submitMany(account, 2)).status, 201)
+  await database.sql(`update quota_usage set bucket = bucket - interval '62 seconds' where org_id = $1`, [
+    account.orgId,
+  ])
+  assert.equal((await submitMany(account, 10)).status, 201)
+})
+
+test('others who submit at the same time are not disturbed', async () => {
+  const [full, free] = [await limited({ submissions_per_minute: 0 }), await registerUser(edge)]
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, n) => submit(n % 2 ? full : free).then((answer) => ({ n, answer }))),
+  )
+  for (const { n, answer } of answers) assert.equal(answer.status, n % 2 ? 429 : 201, answer.text)
+  assert.equal(await countJobs(free), 20)
+})
+
+test('queued jobs are limited, and room is made when they end', async () => {
+  const account = await limited({ queued_jobs: 5 })
+  const answers = await Promise.all(Array.from({ length: 12 }, () => submit(account)))
+  assert.equal(refused(answers), 7)
+  assert.equal(answers.find(({ status }) => status === 429)?.headers.get('retry-after'), '10')
+  const claimed = await claimTypes(database.run, ['test'])
+  const own = claimed.filter(({ org_id }) => org_id === account.orgId)
+  assert.equal(own.length, 5)
+  await end(database.run, own[0] as (typeof own)[number], FAILED)
+  // Counted at most once a second.
+  await database.sql(`update quota_states set counted_at = now() - interval '2 seconds'`)
+  assert.equal((await submit(account)).status, 201)
+  assert.equal((await submit(account)).status, 429)
+  const [failedJob] = await database.sql<{ job_id: string }>(
+    'select job_id from finished_jobs where org_id = $1',
+    [account.orgId],
+  )
+  const retried = await edge.request('POST', `/jobs/${failedJob?.job_id}/retry`, { token: account.token })
+  assert.equal(retried.status, 200, 'what was accepted before may be retried')
+  assert.equal((await submit(account)).status, 429)
+})
+
+test('payload bytes are limited by the day, in UTF-8', async () => {
+  const account = await limited({ payload_bytes_per_day: 60 })
+  const payload = { text: 'üüüüüüüüüü' }
+  assert.equal(Buffer.byteLength(JSON.stringify(payload)), 31)
+  assert.equal((await submit(account, job(payload))).status, 201)
+  assert.deepEqual((await quotasOf(account)).payload_bytes_per_day, { limit: 60, used: 31 })
+  const over = await submit(account, job(payload))
+  assertProblem(over, 429, 'quota-exceeded')
+  assert.ok(Number(over.headers.get('retry-after')) > 80_000)
+  assert.equal((await submit(account)).status, 201, 'a smaller one still fits')
+  await database.sql(`update quota_usage set bucket = bucket - interval '25 hours' where org_id = $1`, [
+    account.orgId,
+  ])
+  assert.equal((await submit(account, job(payload))).status, 201)
+})
+
+test('what a submission that is refused for other reasons would have taken is not charged', async () => {
+  const account = await limited({ submissions_per_minute: 3 })
+  const orphan = { ...job(), depends_on: [crypto.randomUUID()] }
+  for (let n = 0; n < 5; n++) assertProblem(await submit(account, orphan), 422, 'unknown-dependency')
+  const keyed = { ...job(), idempotency_key: 'k' }
+  for (let n = 0; n < 5; n++) assert.ok((await submit(account, keyed)).status < 300)
+  assert.deepEqual((await quotasOf(account)).submissions_per_minute, { limit: 3, used: 1 })
+})
+
+test('without a limit nothing is counted and nothing refused', async () => {
+  const account = await limited({
+    submissions_per_minute: null,
+    queued_jobs: null,
+    payload_bytes_per_day: null,
+  })
+  assert.equal((await submitMany(account, 100)).status, 201)
+  const quotas = await quotasOf(account)
+  assert.deepEqual(quotas.submissions_per_minute, { limit: null, used: null })
+  assert.deepEqual(quotas.queued_jobs, { limit: null, used: 100 })
+})
+
+test('only an admin sets quotas; the rest stays as it was', async () => {
+  const { owner, admin } = await makeCast(edge, database)
+  const change = (token: string, json: object, orgId = owner.orgId) =>
+    edge.request('PATCH', `/orgs/${orgId}/quotas`, { token, json })
+  assertProblem(await change(owner.token, { queued_jobs: 1 }), 403, 'forbidden')
+  const changed = await change(admin.token, { queued_jobs: 7 })
+  assert.deepEqual([changed.status, changed.body.queued_jobs.limit], [200, 7])
+  assert.equal(changed.body.submissions_per_minute.limit, 1_000_000)
+  await change(admin.token, { running_jobs: 3, queued_jobs: null })
+  assert.deepEqual((await quotasOf(owner)).running_jobs, { limit: 3, used: 0 })
+  assert.equal((await quotasOf(owner)).queued_jobs.limit, null)
+  for (const json of [{}, { queued_jobs: -1 }, { queued_jobs: 1.5 }, { other: 1 }]) {
+    assertProblem(await change(admin.token, json), 422, 'invalid-request')
+  }
+  assertProblem(await change(admin.token, { queued_jobs: 1 }, crypto.randomUUID()), 404, 'not-found')
+})

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createRedactor, passwordsOf } from '../db/rules/redaction.ts'
+import { createLogger } from '../worker-runtime/logger.ts'
+
+const HIDDEN = '[redacted]'
+
+test('fields with the name of a secret are hidden, whatever they hold, however deep', () => {
+  const { value } = createRedactor()
+  const given = {
+    password: 'p',
+    new_password: 'p',
+    Authorization: 'x',
+    'set-cookie': 'x',
+    nested: [{ api_key: 'k', apiKey: 'k', refresh_token: 1, secrets: ['s'] }],
+    DATABASE_URL: 'postgres://x',
+    privateKey: {},
+    signature: 'x',
+  }
+  assert.deepEqual(value(given), {
+    password: HIDDEN,
+    new_password: HIDDEN,
+    Authorization: HIDDEN,
+    'set-cookie': HIDDEN,
+    nested: [{ api_key: HIDDEN, apiKey: HIDDEN, refresh_token: HIDDEN, secrets: HIDDEN }],
+    DATABASE_URL: HIDDEN,
+    privateKey: HIDDEN,
+    signature: HIDDEN,
+  })
+})
+
+test('what only says which one, or is empty, stays', () => {
+  const harmless = {
+    api_key_id: 'id',
+    token_count: 3,
+    password_changed_at: 'then',
+    secret: null,
+    job_id: 'j',
+    at: 1,
+  }
+  assert.deepEqual(createRedactor().value(harmless), harmless)
+})
+
+test('secrets are known by their form wherever they stand', () => {
+  const { text } = createRedactor()
+  for (const secret of [
+    `sqk_${'a1'.repeat(32)}`,
+    `sqr_${'b2'.repeat(32)}`,
+    `sqi_${'c3'.repeat(32)}`,
+    'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl',
+  ]) {
+    assert.equal(text(`before ${secret} after`), `before ${HIDDEN} after`)
+  }
+  assert.equal(text('authorization: Bearer abc.def-123456'), `authorization: Bearer ${HIDDEN}`)
+  assert.equal(
+    text('connect postgres://u:hunter2@db:5432/x failed'),
+    `connect postgres://u:${HIDDEN}@db:5432/x failed`,
+  )
+  assert.equal(text('https://example.com/a:b@c'), 'https://example.com/a:b@c')
+})
+
+test('values that are known are hidden in every text', () => {
+  const { text, value } = createRedactor(passwordsOf('postgres://u:p%40ss-word@h/d'))
+  assert.equal(text('p@ss-word and p%40ss-word'), `${HIDDEN} and ${HIDDEN}`)
+  assert.deepEqual(value({ error: 'no entry for p@ss-word' }), { error: `no entry for ${HIDDEN}` })
+  assert.equal(createRedactor(['', 'abc', undefined]).text('abc'), 'abc', 'too short to be one')
+})
+
+test('the log of a worker keeps secrets out of messages, fields and errors', () => {
+  const lines: string[] = []
+  const redactor = createRedactor(['topsecret'])
+  const logger = createLogger({ level: 'debug', redactor, pretty: false, write: (line) => lines.push(line) })
+  logger.warn('topsecret in a message', {
+    error: new Error('topsecret in an error'),
+    password: 'p',
+    job: { token: 't' },
+  })
+  assert.equal(lines.length, 1)
+  assert.doesNotMatch(lines.join(), /topsecret|"p"|"t"/)
+  assert.match(lines.join(), /\[redacted\] in a message.*\[redacted\] in an error/)
+})
