@@ -25,12 +25,15 @@ export type Answer = { status: number; headers: Headers; body: any; text: string
 /** The functions on real workerd, against a database, through a gateway of their own. */
 export const startEdge = async (options: {
   databaseUrl: string
-  login?: TestLogin
+  login?: TestLogin | 'owner'
   main?: string
   bindings?: Record<string, string>
 }): Promise<Edge> => {
   const gateway = await startNeonGateway({
-    target: asLogin(options.databaseUrl, options.login ?? 'functions'),
+    target:
+      options.login === 'owner'
+        ? options.databaseUrl
+        : asLogin(options.databaseUrl, options.login ?? 'functions'),
   })
   const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
   const authKeys = { keys: [{ ...(jwk as Record<string, string>), kid: 'test' }] }
