@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
+import { approach } from '../../../db/queries/scope.ts'
 import { submitJobs } from '../../../db/queries/submission.ts'
 import { startRunner, withHome } from '../../support/local-runner.ts'
 import { percentile } from '../report.ts'
@@ -123,7 +124,7 @@ const jsonHeaders = ({ token }: Account) => ({
 
 type Gateway = { address: string; connectionString: string }
 
-/** As Neon's driver sends it. */
+/** As Neon's driver sends it, in a transaction that has entered the organisation. */
 const bareStatement = (gateway: Gateway, { orgId, userId }: Account, jobs: number): HttpRequest => ({
   path: '/sql',
   headers: {
@@ -133,8 +134,10 @@ const bareStatement = (gateway: Gateway, { orgId, userId }: Account, jobs: numbe
     'neon-array-mode': 'true',
   },
   body: () => {
-    const { text, values } = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }])
-    return JSON.stringify({ query: text, params: values })
+    const entry = approach({ orgId, userId, origin: { ip: null, requestId: 'bench' } })
+    const submission = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }])
+    const queries = [entry, submission].map(({ text, values }) => ({ query: text, params: values }))
+    return JSON.stringify({ queries })
   },
 })
 

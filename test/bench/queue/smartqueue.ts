@@ -1,9 +1,11 @@
 import pg from 'pg'
 import { registerJobTypes } from '../../../db/queries/job-types.ts'
+import { setQuotas } from '../../../db/queries/quotas.ts'
 import { submitJobs } from '../../../db/queries/submission.ts'
 import type { Query } from '../../../db/query.ts'
 import { uuidV7 } from '../../../db/rules/uuid-v7.ts'
 import { createSubmitter } from '../../../functions/jobs/submitter.ts'
+import { ensureLogin, type Runtime, withLogin } from '../../../worker-runtime/database-login.ts'
 import { migrateDatabase, withClient } from '../../../worker-runtime/migrate.ts'
 import { newJob, seedTenant, type Tenant } from '../../support/jobs.ts'
 import { type Contender, JOB_TYPE, PAYLOAD, type QueueClient } from './contender.ts'
@@ -19,8 +21,12 @@ export const smartqueue: Contender = {
   prepare: async (url) => {
     await migrateDatabase(url)
     await withClient(url, async (client) => {
-      await seedTenant(runOn(client), 'bench')
-      await runOn(client)(registerJobTypes([{ type: JOB_TYPE, payload_schema: {} }]))
+      const run = runOn(client)
+      const { orgId } = await seedTenant(run, 'bench')
+      await run(registerJobTypes([{ type: JOB_TYPE, payload_schema: {} }]))
+      await run(setQuotas(orgId, BEYOND_REACH))
+      for (const runtime of ['functions', 'workers'] as const)
+        await ensureLogin(client, runtime, loginOf(runtime))
     })
   },
   open: async (url, connections) => openClient(url, connections),
@@ -34,11 +40,20 @@ export const smartqueue: Contender = {
   },
 }
 
+/** As a runtime connects: under row-level security. */
+export const urlOf = (url: string, runtime: Runtime): string => withLogin(url, loginOf(runtime))
+
+const loginOf = (runtime: Runtime) => ({ name: `bench_${runtime}`, password: 'bench' })
+
+/** Limits that are counted like any others, and never reached. */
+const BEYOND_REACH = { submissions_per_minute: 1e12, queued_jobs: 1e12, payload_bytes_per_day: 1e15 }
+
 const openClient = async (url: string, connections: number): Promise<QueueClient> => {
   const tenant = await withClient(url, findTenant)
-  // Planned once, as for the workers: the statement is the same for one job and for a thousand.
-  const options = '-c plan_cache_mode=force_generic_plan'
-  const pool = new pg.Pool({ connectionString: url, max: connections, options })
+  // Planned once, as for the workers: the statement is the same for one job and for a thousand. What a transaction of the
+  // functions enters with, the session has: to enter is measured with the API.
+  const options = `-c plan_cache_mode=force_generic_plan -c smartqueue.orgs={${tenant.orgId}}`
+  const pool = new pg.Pool({ connectionString: urlOf(url, 'functions'), max: connections, options })
   const run = runOn(pool)
   const submitter = createSubmitter({ run })
   return {
