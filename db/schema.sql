@@ -989,24 +989,24 @@ create table quota_states (
   org_id uuid primary key references orgs on delete cascade,
   -- At least as many as are queued or running: counted, and since then only added to. Null: to be counted.
   queued_bound bigint,
-  counted_at timestamptz
+  counted_at timestamptz,
+  -- Sliding logs: a ring of seconds for submitted jobs, one of hours for payload bytes. `at` is the newest slot in use, in
+  -- seconds or hours since 1970; `used` is the sum of the ring. A slot that is partly in the window counts in full: never
+  -- too much passes.
+  minute_at bigint not null default 0,
+  minute_slots integer[] not null default array_fill(0, '{61}'),
+  minute_used bigint not null default 0,
+  day_at bigint not null default 0,
+  day_slots bigint[] not null default array_fill(0::bigint, '{25}'),
+  day_used bigint not null default 0
 )
-with (fillfactor = 50);
+-- Each submission updates it: in place (HOT), as long as the page has room.
+with (fillfactor = 20);
 comment on table quota_states is 'Its row lock makes the submissions of an organisation take turns, so that quotas and idempotency are exact.';
 
-create table quota_usage (
-  org_id uuid not null references orgs on delete cascade,
-  quota text not null,
-  -- A second of submissions, ten minutes of payload bytes.
-  bucket timestamptz not null,
-  used bigint not null,
-  primary key (org_id, quota, bucket)
-)
-with (fillfactor = 70);
-comment on table quota_usage is 'A sliding log in buckets. One that is partly in the window counts in full: never too much passes.';
-
-create index quota_usage_by_time on quota_usage (bucket);
-comment on index quota_usage_by_time is 'Serves delete-stale.';
+alter table quota_states
+  alter column minute_slots set storage main,
+  alter column day_slots set storage main;
 
 create table idempotency_keys (
   org_id uuid not null references orgs on delete cascade,
@@ -1031,53 +1031,31 @@ return
   + (select count(*) from blocked_jobs where org_id = in_org)
   + (select count(*) from held_jobs where org_id = in_org);
 
-create function quota_window(quota text) returns interval
+create function ring_used(slots bigint[], newest bigint, at bigint) returns bigint
 language sql immutable parallel safe
--- With the length of a bucket added: its oldest hits leave the window last.
-return case quota when 'submissions_per_minute' then interval '61 seconds' else interval '1 day 10 minutes' end;
-
-create function quota_bucket(quota text) returns timestamptz
-language sql
-return date_bin(
-  case quota when 'submissions_per_minute' then interval '1 second' else interval '10 minutes' end,
-  clock_timestamp(), timestamptz '2000-01-01Z'
-);
-
-create function quota_used(in_org uuid, in_quota text) returns bigint
-language sql
+-- What of a ring still counts at a time.
 return (
-  select coalesce(sum(used), 0)
-  from quota_usage
-  where org_id = in_org
-    and quota = in_quota
-    and bucket > clock_timestamp() - quota_window(in_quota)
+  select coalesce(sum(slots[slot % cardinality(slots) + 1]), 0)
+  from generate_series(greatest(newest, at) - cardinality(slots) + 1, newest) as slot
 );
 
-create function quota_refusal(in_org uuid, quota text, allowed bigint, used bigint, wanted bigint) returns jsonb
-language sql
--- Says when there will be room: when as much as is needed has left the window. What is too much for an empty window, and
--- a full queue, are told a fixed time.
-return jsonb_build_object(
-  'quota', quota, 'limit', allowed, 'used', used, 'retry_after',
-  coalesce(
-    (
-      select greatest(1, ceil(extract(epoch from log.bucket + quota_window(quota_refusal.quota) - clock_timestamp())))
-      from (
-        select u.bucket, sum(u.used) over (order by u.bucket) as freed
-        from quota_usage u
-        where u.org_id = in_org
-          and u.quota = quota_refusal.quota
-          and u.bucket > clock_timestamp() - quota_window(quota_refusal.quota)
-      ) log
-      where log.freed >= quota_refusal.used + wanted - allowed
-      order by log.bucket
-      limit 1
-    ),
-    case quota when 'queued_jobs' then 10 else 60 end
-  )::integer
+create function ring_frees_in(slots bigint[], at bigint, needed bigint) returns bigint
+language sql immutable parallel safe
+-- How many slots must pass until as much as is needed has left the ring. Null: there is not so much in it.
+return (
+  select slot + cardinality(slots) - at
+  from (
+    select slot, sum(slots[slot % cardinality(slots) + 1]) over (order by slot) as freed
+    from generate_series(at - cardinality(slots) + 1, at) as slot
+  ) log
+  where freed >= needed
+  order by slot
+  limit 1
 );
 
-create function admit_submissions(submissions jsonb, acceptable integer[])
+create function admit_submissions(
+  orgs uuid[], kinds integer[], jobs bigint[], bytes bigint[], keys jsonb, acceptable integer[]
+)
 returns table (submission integer, refusal text, detail jsonb)
 language plpgsql
 as $$
@@ -1086,30 +1064,33 @@ as $$
 -- either, and the caller stores nothing at all; it sends the others again without it. Being a function it looks with
 -- fresh snapshots, after it has locked the organisation: of two submissions with one key the second sees the first.
 --
--- submissions: [{submission, kind, org_id, jobs, bytes, keys: [{key, body_hash, job_ids}]}], no key twice. Only those
--- whose kind is acceptable are looked at: the others are refused for other reasons.
+-- The arrays have a value for each submission. Only those whose kind is acceptable are looked at: the others are refused
+-- for other reasons. keys: [{submission, org_id, key, body_hash, job_ids}], no key twice.
 declare
   org record;
-  entry record;
   limits quotas;
   state quota_states;
-  used_jobs bigint;
-  used_bytes bigint;
+  second bigint;
+  hour bigint;
+  used_keys jsonb;
+  wanted_jobs bigint;
+  wanted_bytes bigint;
   refused_some boolean := false;
+  charged quota_states[] := '{}';
 begin
   for org in
-    select s.org_id, sum(s.jobs) as jobs, bool_or(s.keys is not null) as keyed
-    from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, jobs bigint, keys jsonb)
-    where s.kind = any (acceptable)
-    group by s.org_id
+    select u.org_id, sum(u.jobs)::bigint as jobs, sum(u.bytes)::bigint as bytes, array_agg(u.n order by u.n) as members
+    from unnest(orgs, kinds, jobs, bytes) with ordinality as u (org_id, kind, jobs, bytes, n)
+    where u.kind = any (acceptable)
+    group by u.org_id
     -- In one order, so that no two callers wait for each other.
-    order by s.org_id
+    order by u.org_id
   loop
     select q.* into limits from quotas q where q.org_id = org.org_id;
     if not found then
       select q.* into limits from quotas q where q.org_id is null;
     end if;
-    continue when not org.keyed
+    continue when keys is null
       and limits.submissions_per_minute is null and limits.queued_jobs is null and limits.payload_bytes_per_day is null;
 
     select s.* into state from quota_states s where s.org_id = org.org_id for update;
@@ -1117,6 +1098,18 @@ begin
       insert into quota_states (org_id) values (org.org_id) on conflict do nothing;
       select s.* into state from quota_states s where s.org_id = org.org_id for update;
     end if;
+    second := floor(extract(epoch from clock_timestamp()));
+    hour := second / 3600;
+    for slot in greatest(state.minute_at + 1, second - 60) .. second loop
+      state.minute_used := state.minute_used - state.minute_slots[slot % 61 + 1];
+      state.minute_slots[slot % 61 + 1] := 0;
+    end loop;
+    for slot in greatest(state.day_at + 1, hour - 24) .. hour loop
+      state.day_used := state.day_used - state.day_slots[slot % 25 + 1];
+      state.day_slots[slot % 25 + 1] := 0;
+    end loop;
+    state.minute_at := second;
+    state.day_at := hour;
     if limits.queued_jobs is not null and (
       state.queued_bound is null
       or (
@@ -1125,103 +1118,103 @@ begin
         and state.counted_at < clock_timestamp() - interval '1 second'
       )
     ) then
+      state.queued_bound := count_unfinished(org.org_id);
+      state.counted_at := clock_timestamp();
       update quota_states s
-      set queued_bound = count_unfinished(org.org_id), counted_at = clock_timestamp()
-      where s.org_id = org.org_id
-      returning s.* into state;
+      set queued_bound = state.queued_bound, counted_at = state.counted_at
+      where s.org_id = org.org_id;
     end if;
-    used_jobs := quota_used(org.org_id, 'submissions_per_minute');
-    used_bytes := quota_used(org.org_id, 'payload_bytes_per_day');
 
-    for entry in
-      select s.submission, s.jobs, s.bytes, used.keys as used_keys
-      from jsonb_to_recordset(submissions)
-        as s (submission integer, kind integer, org_id uuid, jobs bigint, bytes bigint, keys jsonb)
-      left join lateral (
+    if keys is not null
+      or state.minute_used + org.jobs > limits.submissions_per_minute
+      or state.day_used + org.bytes > limits.payload_bytes_per_day
+      or state.queued_bound + org.jobs > limits.queued_jobs
+    then
+      -- Not all of them fit, or some may have been here before: each is looked at.
+      wanted_jobs := 0;
+      wanted_bytes := 0;
+      foreach submission in array org.members loop
+        refusal := null;
         select jsonb_agg(
           jsonb_build_object('key', k.key, 'job_ids', k.job_ids, 'same', k.body_hash = decode(w.body_hash, 'hex'))
-        ) as keys
-        from jsonb_to_recordset(s.keys) as w (key text, body_hash text)
-        join idempotency_keys k on k.org_id = s.org_id and k.key = w.key
-        where k.created_at > clock_timestamp() - interval '24 hours'
-      ) used on s.keys is not null
-      where s.org_id = org.org_id
-        and s.kind = any (acceptable)
-      order by s.submission
-    loop
-      submission := entry.submission;
-      refusal := 'quota';
-      if entry.used_keys is not null then
-        refusal := 'used_key';
-        detail := entry.used_keys;
-      elsif used_jobs + entry.jobs > limits.submissions_per_minute then
-        detail := quota_refusal(
-          org.org_id, 'submissions_per_minute', limits.submissions_per_minute, used_jobs, entry.jobs
-        );
-      elsif used_bytes + entry.bytes > limits.payload_bytes_per_day then
-        detail := quota_refusal(
-          org.org_id, 'payload_bytes_per_day', limits.payload_bytes_per_day, used_bytes, entry.bytes
-        );
-      elsif state.queued_bound + entry.jobs > limits.queued_jobs then
-        detail := quota_refusal(org.org_id, 'queued_jobs', limits.queued_jobs, state.queued_bound, entry.jobs);
-      else
-        used_jobs := used_jobs + entry.jobs;
-        used_bytes := used_bytes + entry.bytes;
-        state.queued_bound := state.queued_bound + entry.jobs;
-        continue;
-      end if;
-      refused_some := true;
-      return next;
-    end loop;
+        ) into used_keys
+        from jsonb_to_recordset(keys) as w (submission integer, key text, body_hash text)
+        join idempotency_keys k on k.org_id = org.org_id and k.key = w.key
+        where w.submission = admit_submissions.submission
+          and k.created_at > clock_timestamp() - interval '24 hours';
+        if used_keys is not null then
+          refusal := 'used_key';
+          detail := used_keys;
+        elsif state.minute_used + wanted_jobs + jobs[submission] > limits.submissions_per_minute then
+          refusal := 'quota';
+          detail := jsonb_build_object(
+            'quota', 'submissions_per_minute', 'limit', limits.submissions_per_minute,
+            'used', state.minute_used + wanted_jobs, 'retry_after', coalesce(
+              ring_frees_in(
+                state.minute_slots, second,
+                state.minute_used + wanted_jobs + jobs[submission] - limits.submissions_per_minute
+              ),
+              61
+            )
+          );
+        elsif state.day_used + wanted_bytes + bytes[submission] > limits.payload_bytes_per_day then
+          refusal := 'quota';
+          detail := jsonb_build_object(
+            'quota', 'payload_bytes_per_day', 'limit', limits.payload_bytes_per_day,
+            'used', state.day_used + wanted_bytes, 'retry_after', coalesce(
+              ring_frees_in(
+                state.day_slots, hour,
+                state.day_used + wanted_bytes + bytes[submission] - limits.payload_bytes_per_day
+              ) * 3600 - second % 3600,
+              25 * 3600
+            )
+          );
+        elsif state.queued_bound + wanted_jobs + jobs[submission] > limits.queued_jobs then
+          refusal := 'quota';
+          detail := jsonb_build_object(
+            'quota', 'queued_jobs', 'limit', limits.queued_jobs, 'used', state.queued_bound + wanted_jobs,
+            'retry_after', 10
+          );
+        end if;
+        if refusal is null then
+          wanted_jobs := wanted_jobs + jobs[submission];
+          wanted_bytes := wanted_bytes + bytes[submission];
+        else
+          refused_some := true;
+          return next;
+        end if;
+      end loop;
+    end if;
+
+    state.minute_slots[second % 61 + 1] := state.minute_slots[second % 61 + 1] + org.jobs;
+    state.minute_used := state.minute_used + org.jobs;
+    state.day_slots[hour % 25 + 1] := state.day_slots[hour % 25 + 1] + org.bytes;
+    state.day_used := state.day_used + org.bytes;
+    state.queued_bound := state.queued_bound + org.jobs;
+    charged := charged || state;
   end loop;
   if refused_some then return; end if;
 
-  insert into quota_usage as u (org_id, quota, bucket, used)
-  select s.org_id, charge.quota, quota_bucket(charge.quota), charge.used
-  from (
-    select s.org_id, sum(s.jobs) as jobs, sum(s.bytes) as bytes
-    from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, jobs bigint, bytes bigint)
-    where s.kind = any (acceptable)
-    group by s.org_id
-  ) s
-  cross join lateral (
-    select q.submissions_per_minute, q.payload_bytes_per_day
-    from quotas q
-    where q.org_id = s.org_id
-      or q.org_id is null
-    order by q.org_id nulls last
-    limit 1
-  ) q
-  cross join lateral (
-    select 'submissions_per_minute' as quota, s.jobs as used
-    where q.submissions_per_minute is not null
-    union all
-    select 'payload_bytes_per_day', s.bytes
-    where q.payload_bytes_per_day is not null
-  ) charge
-  order by s.org_id, charge.quota
-  on conflict on constraint quota_usage_pkey do update
-  set used = u.used + excluded.used;
-
-  update quota_states q
-  set queued_bound = q.queued_bound + s.jobs
-  from (
-    select s.org_id, sum(s.jobs) as jobs
-    from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, jobs bigint)
-    where s.kind = any (acceptable)
-    group by s.org_id
-  ) s
-  where q.org_id = s.org_id
-    and q.queued_bound is not null;
-
-  insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at)
-  select s.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp()
-  from jsonb_to_recordset(submissions) as s (kind integer, org_id uuid, keys jsonb)
-  cross join lateral jsonb_to_recordset(s.keys) as w (key text, body_hash text, job_ids uuid[])
-  where s.kind = any (acceptable)
-    and s.keys is not null
-  on conflict on constraint idempotency_keys_pkey do update
-  set body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at;
+  foreach state in array charged loop
+    update quota_states s
+    set
+      queued_bound = state.queued_bound,
+      minute_at = state.minute_at,
+      minute_slots = state.minute_slots,
+      minute_used = state.minute_used,
+      day_at = state.day_at,
+      day_slots = state.day_slots,
+      day_used = state.day_used
+    where s.org_id = state.org_id;
+  end loop;
+  if keys is not null then
+    insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at)
+    select w.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp()
+    from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text, job_ids uuid[])
+    where kinds[w.submission] = any (acceptable)
+    on conflict on constraint idempotency_keys_pkey do update
+    set body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at;
+  end if;
 end
 $$;
 
@@ -1460,7 +1453,7 @@ declare
 begin
   foreach walled in array '{
     streams, jobs, waiting_jobs, ready_jobs, finished_jobs, attempts, job_event_groups, job_logs, job_progress,
-    job_dependencies, blocked_jobs, pauses, reservations, quota_states, quota_usage, idempotency_keys
+    job_dependencies, blocked_jobs, pauses, reservations, quota_states, idempotency_keys
   }'::text[] loop
     execute format('create policy of_org on %I to smartqueue_functions using (%s)', walled, mine);
     execute format('create policy of_all_orgs on %I to smartqueue_workers using (true)', walled);
@@ -1565,7 +1558,7 @@ declare
 begin
   foreach walled in array '{
     orgs, users, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, quotas, quota_states,
-    quota_usage, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts,
+    idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts,
     job_event_groups, job_logs, job_progress, job_dependencies, blocked_jobs, pauses, reservations
   }'::text[] loop
     execute format('alter table %I enable row level security', walled);
@@ -1581,20 +1574,20 @@ $$;
 grant usage on schema public to smartqueue_functions, smartqueue_workers;
 grant select on
   job_types, type_estimates, workers, scheduler_leader, orgs, memberships, users, refresh_families,
-  refresh_tokens, api_keys, invitations, audit_log, rate_limits, sign_in_attempts, quotas, quota_states, quota_usage,
+  refresh_tokens, api_keys, invitations, audit_log, rate_limits, sign_in_attempts, quotas, quota_states,
   idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts, job_event_groups, job_logs,
   job_progress, job_dependencies, blocked_jobs, pauses, reservations, job_events, queue_entries, held_jobs, job_overview
 to smartqueue_functions;
 grant insert on
   orgs, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, rate_limits,
-  sign_in_attempts, quotas, quota_states, quota_usage, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs,
+  sign_in_attempts, quotas, quota_states, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs,
   finished_jobs, attempts, job_event_groups, job_dependencies, blocked_jobs, pauses, job_events
 to smartqueue_functions;
 grant insert (id, username, password_hash) on users to smartqueue_functions;
 -- To lock a row takes the right to change it.
 grant update on
   rate_limits, sign_in_attempts, quotas,
-  quota_states, quota_usage, idempotency_keys, waiting_jobs, ready_jobs, leases, finished_jobs, blocked_jobs
+  quota_states, idempotency_keys, waiting_jobs, ready_jobs, leases, finished_jobs, blocked_jobs
 to smartqueue_functions;
 grant update (password_hash) on users to smartqueue_functions;
 grant update (role) on memberships to smartqueue_functions;
@@ -1618,7 +1611,7 @@ to smartqueue_workers;
 grant update on streams to smartqueue_workers;
 grant delete on jobs to smartqueue_workers;
 grant insert on job_events to smartqueue_workers;
-grant select, delete on rate_limits, quota_usage, idempotency_keys to smartqueue_workers;
+grant select, delete on rate_limits, idempotency_keys to smartqueue_workers;
 grant select (last_attempt), delete on sign_in_attempts to smartqueue_workers;
 grant select (expires_at), delete on refresh_tokens, refresh_families to smartqueue_workers;
 grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;

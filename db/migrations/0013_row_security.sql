@@ -272,7 +272,7 @@ declare
 begin
   foreach walled in array '{
     streams, jobs, waiting_jobs, ready_jobs, finished_jobs, attempts, job_event_groups, job_logs, job_progress,
-    job_dependencies, blocked_jobs, pauses, reservations, quota_states, quota_usage, idempotency_keys
+    job_dependencies, blocked_jobs, pauses, reservations, quota_states, idempotency_keys
   }'::text[] loop
     execute format('create policy of_org on %I to smartqueue_functions using (%s)', walled, mine);
     execute format('create policy of_all_orgs on %I to smartqueue_workers using (true)', walled);
@@ -377,7 +377,7 @@ declare
 begin
   foreach walled in array '{
     orgs, users, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, quotas, quota_states,
-    quota_usage, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts,
+    idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts,
     job_event_groups, job_logs, job_progress, job_dependencies, blocked_jobs, pauses, reservations
   }'::text[] loop
     execute format('alter table %I enable row level security', walled);
@@ -393,20 +393,20 @@ $$;
 grant usage on schema public to smartqueue_functions, smartqueue_workers;
 grant select on
   schema_migrations, job_types, type_estimates, workers, scheduler_leader, orgs, memberships, users, refresh_families,
-  refresh_tokens, api_keys, invitations, audit_log, rate_limits, sign_in_attempts, quotas, quota_states, quota_usage,
+  refresh_tokens, api_keys, invitations, audit_log, rate_limits, sign_in_attempts, quotas, quota_states,
   idempotency_keys, streams, jobs, waiting_jobs, ready_jobs, leases, finished_jobs, attempts, job_event_groups, job_logs,
   job_progress, job_dependencies, blocked_jobs, pauses, reservations, job_events, queue_entries, held_jobs, job_overview
 to smartqueue_functions;
 grant insert on
   orgs, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, rate_limits,
-  sign_in_attempts, quotas, quota_states, quota_usage, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs,
+  sign_in_attempts, quotas, quota_states, idempotency_keys, streams, jobs, waiting_jobs, ready_jobs,
   finished_jobs, attempts, job_event_groups, job_dependencies, blocked_jobs, pauses, job_events
 to smartqueue_functions;
 grant insert (id, username, password_hash) on users to smartqueue_functions;
 -- To lock a row takes the right to change it.
 grant update on
   rate_limits, sign_in_attempts, quotas,
-  quota_states, quota_usage, idempotency_keys, waiting_jobs, ready_jobs, leases, finished_jobs, blocked_jobs
+  quota_states, idempotency_keys, waiting_jobs, ready_jobs, leases, finished_jobs, blocked_jobs
 to smartqueue_functions;
 grant update (password_hash) on users to smartqueue_functions;
 grant update (role) on memberships to smartqueue_functions;
@@ -430,7 +430,7 @@ to smartqueue_workers;
 grant update on streams to smartqueue_workers;
 grant delete on jobs to smartqueue_workers;
 grant insert on job_events to smartqueue_workers;
-grant select, delete on rate_limits, quota_usage, idempotency_keys to smartqueue_workers;
+grant select, delete on rate_limits, idempotency_keys to smartqueue_workers;
 grant select (last_attempt), delete on sign_in_attempts to smartqueue_workers;
 grant select (expires_at), delete on refresh_tokens, refresh_families to smartqueue_workers;
 grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;

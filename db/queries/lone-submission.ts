@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
-import { type AnswerRow, type NewJob, type Submission, toKeyRow } from './submission.ts'
+import { type AnswerRow, type NewJob, type Submission, toKeyRows } from './submission.ts'
 import {
   INSERT_EVENTS,
   INSERT_JOBS,
@@ -18,14 +18,14 @@ import { ANNOUNCED } from './submission-text.ts'
  * not a member, or it is not admitted, nothing is stored and nothing answered.
  */
 export const submitLoneJob = (
-  { orgId, userId, keys }: Submission,
+  submission: Submission,
   job: NewJob,
   payload = JSON.stringify(job.payload),
 ): Query<AnswerRow> => ({
   ...(job.run_at === null ? READY : DELAYED),
   values: [
-    orgId,
-    userId,
+    submission.orgId,
+    submission.userId,
     job.id,
     job.type,
     job.name,
@@ -47,7 +47,7 @@ export const submitLoneJob = (
     P90_DEVIATIONS,
     job.run_at,
     utf8Bytes(payload),
-    keys?.length ? JSON.stringify(keys.map(toKeyRow)) : null,
+    toKeyRows([submission]),
   ],
 })
 
@@ -86,15 +86,7 @@ const loneText = (delayed: boolean): string => `
       cross join lateral (
         select count(*) as refused
         from admit_submissions(
-          jsonb_build_array(
-            jsonb_strip_nulls(
-              jsonb_build_object(
-                'submission', 1, 'kind', sign(stream_id), 'org_id', $1::uuid, 'jobs', 1, 'bytes', $23::bigint,
-                'keys', $24::jsonb
-              )
-            )
-          ),
-          array[1]
+          array[$1::uuid], array[sign(stream_id)::integer], '{1}', array[$23::bigint], $24::jsonb, '{1}'
         )
       ) admission
       where admission.refused = 0

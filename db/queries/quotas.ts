@@ -13,13 +13,27 @@ const OF_ORG = `
       order by q.org_id nulls last
       limit 1`
 
+const NOW = 'floor(extract(epoch from clock_timestamp()))::bigint'
+
+const MINUTE_USED = `
+      select coalesce(sum(ring_used(minute_slots, minute_at, ${NOW})), 0)
+      from quota_states
+      where org_id = $1::uuid
+    `
+
+const DAY_USED = `
+      select coalesce(sum(ring_used(day_slots, day_at, ${NOW} / 3600)), 0)
+      from quota_states
+      where org_id = $1::uuid
+    `
+
 export const getQuotas = (orgId: string): Query<QuotaRow> => ({
   name: 'get-quotas',
   text: `
     with mine as materialized (${OF_ORG}
     )
     select 'submissions_per_minute' as quota, submissions_per_minute as allowed,
-      case when submissions_per_minute is not null then quota_used($1::uuid, 'submissions_per_minute') end as used
+      case when submissions_per_minute is not null then (${MINUTE_USED}) end as used
     from mine
     union all
     select 'queued_jobs', queued_jobs,
@@ -34,7 +48,7 @@ export const getQuotas = (orgId: string): Query<QuotaRow> => ({
     from mine
     union all
     select 'payload_bytes_per_day', payload_bytes_per_day,
-      case when payload_bytes_per_day is not null then quota_used($1::uuid, 'payload_bytes_per_day') end
+      case when payload_bytes_per_day is not null then (${DAY_USED}) end
     from mine`,
   values: [orgId],
 })

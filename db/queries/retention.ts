@@ -87,7 +87,7 @@ export const deleteExpiredEvents = (expiry: {
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
-/** What was only good for a while: counts of limits and quotas, idempotency keys, refresh tokens. */
+/** What was only good for a while: counts of limits, idempotency keys, refresh tokens. */
 export const deleteStale = (term: string): Query<{ deleted: number }> => ({
   name: 'delete-stale',
   text: `
@@ -100,13 +100,6 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
     attempt as (
       delete from sign_in_attempts
       where last_attempt < now() - interval '1 day'
-        and ${IN_TERM}
-      returning 1
-    ),
-    usage as (
-      delete from quota_usage
-      where bucket < now() - quota_window(quota) - interval '1 minute'
-        and bucket < now() - interval '2 minutes'
         and ${IN_TERM}
       returning 1
     ),
@@ -129,7 +122,7 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
       returning 1
     )
     select (
-      (select count(*) from rate_limit) + (select count(*) from attempt) + (select count(*) from usage)
+      (select count(*) from rate_limit) + (select count(*) from attempt)
       + (select count(*) from key) + (select count(*) from token) + (select count(*) from family)
     )::integer as deleted`,
   values: [term],

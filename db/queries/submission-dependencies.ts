@@ -7,10 +7,10 @@ export const ACCEPTED = `(submission in (select submission from refusal)) is not
 export const DEPENDENCIES = `
     dependency as materialized (
       select
-        r.submission, r.org_id, r.on_parent_failure, ($9::uuid[])[n] as child_id, ($10::uuid[])[n] as parent_id,
-        ($12::boolean[])[n] as inside
-      from generate_series(1, cardinality($9::uuid[])) as n
-      join request r on r.number = ($11::integer[])[n]
+        r.submission, r.org_id, r.on_parent_failure, ($13::uuid[])[n] as child_id, ($14::uuid[])[n] as parent_id,
+        ($16::boolean[])[n] as inside
+      from generate_series(1, cardinality($13::uuid[])) as n
+      join request r on r.number = ($15::integer[])[n]
     ),
     parent as materialized (
       select o.org_id, p.job_id, p.state

@@ -105,7 +105,10 @@ const NO_KIND = 'null, submission, null, null, null, null, null, null, null, nul
 const admission = (dependent: boolean): string => `
     admission as materialized (
       select submission, refusal, detail
-      from admit_submissions($7::jsonb, array(select number::integer from request${where([dependent && ACCEPTED])}))
+      from admit_submissions(
+        $7::uuid[], $8::integer[], $9::bigint[], $10::bigint[], $11::jsonb,
+        array(select number::integer from request${where([dependent && ACCEPTED])})
+      )
     ),`
 
 /** On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made. */

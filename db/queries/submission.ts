@@ -116,7 +116,7 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
     DEFAULT_ESTIMATE.meanLog,
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,
-    JSON.stringify(toAdmission(submissions, jobs, payloads)),
+    ...toAdmission(submissions, jobs, payloads),
   ]
   if (!alike) values.push(arrayOf(jobs.map(({ kind }) => kind)))
   if (dependent) {
@@ -130,35 +130,40 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
   return { ...submissionText({ dependent, delayed, alike }), values }
 }
 
-/** What `admit_submissions` asks: how much each submission is, and of which kind its first job. */
+/** What `admit_submissions` asks: whose each submission is, of which kind its first job, how many jobs, how many bytes. */
 const toAdmission = (
   submissions: readonly Submission[],
   jobs: Kinds['jobs'],
   payloads: readonly string[],
-): object[] => {
-  const admission = submissions.map(({ orgId, keys }, n) => ({
-    submission: n + 1,
-    kind: 0,
-    org_id: orgId,
-    jobs: 0,
-    bytes: 0,
-    ...(keys?.length && { keys: keys.map(toKeyRow) }),
-  }))
+): QueryValue[] => {
+  const kinds: number[] = submissions.map(() => 0)
+  const bytes: number[] = submissions.map(() => 0)
   jobs.forEach(({ submission, kind }, n) => {
-    const entry = admission[submission - 1]
-    if (!entry) return
-    entry.kind ||= kind
-    entry.jobs++
-    entry.bytes += utf8Bytes(payloads[n] ?? '')
+    const i = submission - 1
+    kinds[i] ||= kind
+    bytes[i] = (bytes[i] ?? 0) + utf8Bytes(payloads[n] ?? '')
   })
-  return admission
+  return [
+    arrayOf(submissions.map(({ orgId }) => orgId)),
+    arrayOf(kinds),
+    arrayOf(submissions.map((submission) => submission.jobs.length)),
+    arrayOf(bytes),
+    toKeyRows(submissions),
+  ]
 }
 
-export const toKeyRow = ({ key, bodyHash, jobIds }: IdempotencyKey): object => ({
-  key,
-  body_hash: bodyHash,
-  job_ids: jobIds,
-})
+export const toKeyRows = (submissions: readonly Submission[]): string | null => {
+  const rows = submissions.flatMap(({ orgId, keys = [] }, n) =>
+    keys.map(({ key, bodyHash, jobIds }) => ({
+      submission: n + 1,
+      org_id: orgId,
+      key,
+      body_hash: bodyHash,
+      job_ids: jobIds,
+    })),
+  )
+  return rows.length > 0 ? JSON.stringify(rows) : null
+}
 
 /** The rows of each submission's jobs, in their order, and those of its refusal. */
 export const readSubmitted = (

@@ -39,7 +39,6 @@ const fill = async (tenant: Tenant): Promise<void> => {
      values (gen_random_uuid(), $1, 'user', decode(md5(random()::text), 'hex'), $2, now() + interval '1 day')`,
     `insert into quotas (org_id) values ($1)`,
     `insert into quota_states (org_id) values ($1) on conflict do nothing`,
-    `insert into quota_usage values ($1, 'submissions_per_minute', now() - interval '1 hour', 1)`,
     `insert into idempotency_keys values ($1, 'key', '', '{}', now())`,
     `insert into job_logs (org_id, job_id, attempt, at, level, message) values ($1, $3, 1, now(), 'info', 'm')`,
     `insert into job_progress (org_id, job_id) values ($1, $3)`,
