@@ -63,6 +63,7 @@ export type PathOperation = {
   description?: string
   deprecated?: boolean
   security?: object[]
+  'x-permission'?: string
   parameters?: Parameter[]
   requestBody?: BodyOrResponse
   responses?: Record<string, BodyOrResponse>
@@ -81,6 +82,9 @@ export type SecurityScheme = {
 
 export type Problem = { slug: string; status: number; title: string; description?: string }
 
+/** What operations may ask for: the least role, and whether an API key can be given it. */
+export type Permission = { name: string; role: string; key: boolean; about: string }
+
 /** `/openapi.json`, as far as the page reads it. */
 export type OpenApiDocument = {
   openapi?: string
@@ -90,6 +94,7 @@ export type OpenApiDocument = {
   paths: Record<string, PathItem>
   components?: { schemas?: Record<string, Schema>; securitySchemes?: Record<string, SecurityScheme> }
   'x-problems'?: Problem[]
+  'x-permissions'?: Permission[]
 }
 
 export type Content = { mediaType: string; schema: Schema; example: unknown }
@@ -110,6 +115,7 @@ export type Operation = {
   description: string | undefined
   deprecated: boolean
   token: 'needed' | 'optional' | 'none'
+  permission: string | undefined
   parameters: Parameter[]
   body: Content | undefined
   answers: Answer[]
@@ -130,6 +136,7 @@ export type Api = {
   operations: Operation[]
   schemas: [string, Schema][]
   problems: Problem[]
+  permissions: Permission[]
   securitySchemes: SecurityScheme[]
   resolve: Resolve
 }

@@ -1,4 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
+import { PERMISSIONS } from '../auth/permissions.ts'
 import type { AppEnv } from '../context.ts'
 import { PROBLEMS } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
@@ -26,12 +27,13 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
         openapi: '3.1.0',
         info: {
           title: 'SmartQueue',
-          version: '0.2.0',
+          version: '0.3.0',
           description: 'A multi-tenant job scheduling platform on Postgres.',
           license: { name: 'MIT' },
         },
         servers: [{ url: '/' }],
         tags: TAGS,
+        'x-permissions': Object.entries(PERMISSIONS).map(([name, permission]) => ({ name, ...permission })),
         'x-problems': Object.entries(PROBLEMS).map(([slug, { status, title }]) => ({ slug, status, title })),
       }),
     ),

@@ -25,6 +25,7 @@ export const readApi = (document) => {
     operations,
     schemas: Object.entries(document.components?.schemas ?? {}),
     problems: document['x-problems'] ?? [],
+    permissions: document['x-permissions'] ?? [],
     securitySchemes: Object.values(document.components?.securitySchemes ?? {}),
     resolve: createResolver(document),
   }
@@ -52,6 +53,7 @@ const readOperations = (document) => {
         description: operation.description,
         deprecated: operation.deprecated === true,
         token: tokenOf(operation.security ?? document.security ?? []),
+        permission: operation['x-permission'],
         parameters: readParameters([...(item.parameters ?? []), ...(operation.parameters ?? [])], resolve),
         body: readContent(resolve(operation.requestBody)),
         answers: readAnswers(operation.responses ?? {}, document['x-problems'] ?? [], resolve),

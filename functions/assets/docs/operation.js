@@ -45,7 +45,7 @@ export const operationSection = (operation, resolve) => {
 export const methodBadge = (method) => h('span', { class: `method method-${method}` }, method.toUpperCase())
 
 /** @param {Operation} operation */
-const addressLine = ({ method, path, token }) =>
+const addressLine = ({ method, path, token, permission }) =>
   h(
     'p',
     { class: 'address' },
@@ -53,7 +53,11 @@ const addressLine = ({ method, path, token }) =>
     h('code', { class: 'path' }, breakable(path)),
     token === 'none'
       ? h('span', { class: 'token' }, TOKEN_WORDS.none)
-      : h('a', { class: 'token needed', href: '#authentication' }, TOKEN_WORDS[token]),
+      : h(
+          'a',
+          { class: 'token needed', href: '#authentication' },
+          permission ? `Needs ${permission}` : TOKEN_WORDS[token],
+        ),
   )
 
 /**

@@ -20,7 +20,7 @@ export const intro = ({ title, version, description, openapi }) =>
   )
 
 /** @param {Api} api */
-export const authentication = ({ securitySchemes }) =>
+export const authentication = ({ securitySchemes, permissions }) =>
   h(
     'section',
     { id: 'authentication', 'data-place': true },
@@ -29,8 +29,8 @@ export const authentication = ({ securitySchemes }) =>
       'p',
       {},
       'Operations marked ',
-      h('span', { class: 'token needed' }, 'Needs a token'),
-      ' are answered only with credentials.',
+      h('span', { class: 'token needed' }, 'Needs …'),
+      ' are answered only with credentials that have the permission.',
     ),
     securitySchemes.map(({ type, scheme, bearerFormat, name, in: place, description }) =>
       h(
@@ -49,6 +49,13 @@ export const authentication = ({ securitySchemes }) =>
         prose(description),
       ),
     ),
+    permissions.length > 0 &&
+      table(
+        ['Permission', 'Least role', 'API key', 'Allows to'],
+        permissions.map(({ name, role, key, about }) =>
+          row({}, [h('code', {}, name)], [h('code', {}, role)], [key ? 'scope' : 'no'], [about]),
+        ),
+      ),
   )
 
 /** The rows are what the `type` of a problem response points at. @param {Api} api */
