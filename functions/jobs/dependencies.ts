@@ -23,14 +23,17 @@ const SLUGS = {
 
 /** For each job the ids that it waits for, each once, in the order in which they are read back. */
 export const resolveParents = (requests: readonly JobRequest[], ids: readonly string[]): string[][] => {
+  const resolve = createRefs(requests, ids)
+  return requests.map(({ depends_on }) => [...new Set(depends_on.map(resolve))].sort())
+}
+
+/** The id that an entry of `depends_on` means: itself, or that of the job of the batch with the ref. */
+export const createRefs = (requests: readonly JobRequest[], ids: readonly string[]) => {
   const byRef = new Map(requests.map(({ ref }, i) => [ref, ids[i]]))
-  return requests.map(({ depends_on }) => {
-    const parents = depends_on.map((entry) => {
-      const ref = refOf(entry)
-      return ref === undefined ? entry : (byRef.get(ref) ?? entry)
-    })
-    return [...new Set(parents)].sort()
-  })
+  return (entry: string): string => {
+    const ref = refOf(entry)
+    return ref === undefined ? entry : (byRef.get(ref) ?? entry)
+  }
 }
 
 const toReasons = (fault: GraphFault, requests: readonly JobRequest[], pathOf: PathOf): ProblemReason[] => {

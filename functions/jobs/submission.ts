@@ -3,9 +3,6 @@ import {
   findIdempotencyKey,
   findSubmitted,
   type NewJob,
-  type QuotaExceeded,
-  type RefusedParent,
-  type RefusedSubmission,
   type SubmissionRow,
   type SubmittedJob,
   type UsedKeys,
@@ -16,14 +13,13 @@ import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import { memberOf, type Principal } from '../auth/principal.ts'
 import type { Hold } from '../http/background.ts'
-import { ProblemError, toPointer } from '../http/problem.ts'
-import { problemAt } from '../http/validation.ts'
+import { ProblemError } from '../http/problem.ts'
 import type { Services } from '../services.ts'
 import { checkGraph, resolveParents } from './dependencies.ts'
 import { type KeyedPart, keyedParts, keyReused, type RequestKey, toIdempotencyKey } from './idempotency.ts'
 import type { JobRequest } from './new-job.ts'
 import { checkPayloads } from './payloads.ts'
-import { quotaExceeded } from './quota.ts'
+import { isRefusedParent, isSubmitted, isUsedKey, refuse } from './refusals.ts'
 
 /** The path of a job in the body that it came in: none if it is the body. */
 export type PathOf = (job: number) => readonly PropertyKey[]
@@ -69,23 +65,31 @@ export const submitAll = async (
     const rows = await services.submitter.submit({ orgId, userId, member, jobs: fresh, keys }, hold)
     const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, parts, rows))
     if (!used) {
-      refuse(rows, fresh, requests, pathOf)
-      if (rows.length === 0) throw noMember(principal)
+      refuse(rows, { requests, ids, pathOf, principal })
       const found = before.size > 0 ? await findAll(run, orgId, jobs) : toRows(fresh, rows, principal)
       return { rows: found, created: true }
     }
-    const reused = keyReused(parts, used)
-    if (reused) throw reused
-    for (const { key, positions } of parts) {
-      const known = used.find((one) => one.key === key)
-      positions.forEach((position, i) => {
-        const id = known?.job_ids[i]
-        if (id === undefined) return
-        ids[position] = id
-        before.add(position)
-      })
+    for (const [position, id] of knownJobs(parts, used)) {
+      ids[position] = id
+      before.add(position)
     }
   }
+}
+
+/** Which jobs of the request were submitted before, and as what. At least one: else it would be asked for ever. */
+const knownJobs = (parts: readonly KeyedPart[], used: UsedKeys['detail']): Map<number, string> => {
+  const reused = keyReused(parts, used)
+  if (reused) throw reused
+  const known = new Map<number, string>()
+  for (const { key, positions } of parts) {
+    const ids = used.find((one) => one.key === key)?.job_ids
+    positions.forEach((position, i) => {
+      const id = ids?.[i]
+      if (id !== undefined) known.set(position, id)
+    })
+  }
+  if (known.size === 0) throw new Error('A used key that nobody sent')
+  return known
 }
 
 /** What it depends on may have failed since it was submitted for the first time. That one is answered all the same. */
@@ -99,32 +103,6 @@ const usedAnyway = async (
   const [found] = await run(findIdempotencyKey(orgId, part.key))
   return found && [{ key: part.key, job_ids: found.job_ids, same: found.body_hash === part.bodyHash }]
 }
-
-const isUsedKey = (row: SubmissionRow): row is RefusedSubmission & UsedKeys =>
-  row.id === null && row.refusal === 'used_key'
-const isOverQuota = (row: SubmissionRow): row is RefusedSubmission & QuotaExceeded =>
-  row.id === null && row.refusal === 'quota'
-const isRefusedParent = (row: SubmissionRow): row is RefusedSubmission & RefusedParent =>
-  row.id === null && (row.refusal === 'unknown_parent' || row.refusal === 'failed_parent')
-const isSubmitted = (row: SubmissionRow): row is SubmittedJob => row.id !== null
-
-const refuse = (
-  rows: readonly SubmissionRow[],
-  jobs: readonly NewJob[],
-  requests: readonly JobRequest[],
-  pathOf: PathOf,
-): void => {
-  const over = rows.find(isOverQuota)
-  if (over) throw quotaExceeded(over.detail)
-  const refused = rows.filter(isRefusedParent)
-  if (refused.length > 0) throw refusedParents(refused, jobs, requests, pathOf)
-}
-
-/** An admin may be in an organisation without being a member of it. */
-const noMember = ({ role }: Principal): ProblemError =>
-  role === 'admin'
-    ? new ProblemError('forbidden', 'An admin submits jobs only where they are a member.')
-    : membershipEnded()
 
 const toRows = (jobs: readonly NewJob[], rows: readonly SubmissionRow[], principal: Principal): JobRow[] => {
   const submitted = new Map(rows.filter(isSubmitted).map((row) => [row.id, row]))
@@ -194,29 +172,3 @@ const toRow = (
   started_at: null,
   finished_at: null,
 })
-
-const refusedParents = (
-  refused: readonly RefusedParent[],
-  jobs: readonly NewJob[],
-  requests: readonly JobRequest[],
-  pathOf: PathOf,
-) => {
-  const positions = new Map(jobs.map(({ id }, i) => [id, i]))
-  const unknown = refused.filter(({ refusal }) => refusal === 'unknown_parent')
-  const shown = unknown.length > 0 ? unknown : refused
-  return problemAt(
-    unknown.length > 0 ? 'unknown-dependency' : 'failed-dependency',
-    shown.map(({ child_id, parent_id }) => {
-      const job = positions.get(child_id) ?? 0
-      const entry = requests[job]?.depends_on.indexOf(parent_id) ?? 0
-      return {
-        in: 'body',
-        pointer: toPointer([...pathOf(job), 'depends_on', entry]),
-        detail:
-          unknown.length > 0
-            ? `names ${parent_id}, which is no job of this organisation`
-            : `names ${parent_id}, which has failed or was cancelled`,
-      }
-    }),
-  )
-}

@@ -177,6 +177,18 @@ test('jobs of a batch may have keys of their own: those that are known are not s
   assert.equal(await countJobs(), 3, 'none of it')
 })
 
+test('a new job that depends on a known one which has failed is refused, at its own place', async () => {
+  account = await registerUser(edge)
+  const known = await submit(JOB, 'fails')
+  await database.run(cancelJobs(account.orgId, [known.body.id]))
+  const jobs = [
+    { ...JOB, ref: 'known', idempotency_key: 'fails' },
+    { ...JOB, depends_on: ['ref:known'] },
+  ]
+  assertProblem(await submitBatch(jobs), 422, 'failed-dependency', '#/jobs/1/depends_on/0')
+  assert.equal(await countJobs(), 1)
+})
+
 test('keys that contradict each other are refused', async () => {
   account = await registerUser(edge)
   const keyed = { ...JOB, idempotency_key: 'k' }
