@@ -38,7 +38,7 @@ export const migrate = async (
   const applied: string[] = []
   await inLockedTransaction(client, () => client.query(MIGRATIONS_TABLE))
   for (const migration of migrations) {
-    const ran = await inLockedTransaction(client, () => applyOnce(client, migration))
+    const ran = await persist(() => inLockedTransaction(client, () => applyOnce(client, migration)))
     if (!ran) continue
     applied.push(migration.name)
     onApplied(migration)
@@ -82,6 +82,20 @@ const applyOnce = async (client: MigrationClient, migration: Migration): Promise
     migration.checksum,
   ])
   return true
+}
+
+const DEADLOCK = '40P01'
+const TRIES = 5
+
+/** A queue at work locks tables in another order. Whoever is chosen to give way loses nothing but its try. */
+const persist = async <T>(work: () => Promise<T>): Promise<T> => {
+  for (let tried = 1; ; tried++) {
+    try {
+      return await work()
+    } catch (error) {
+      if ((error as { code?: string }).code !== DEADLOCK || tried === TRIES) throw error
+    }
+  }
 }
 
 const inLockedTransaction = async <T>(client: MigrationClient, work: () => Promise<T>): Promise<T> => {

@@ -976,7 +976,7 @@ create table quotas (
   )
 );
 comment on table quotas is
-  'The first three count jobs. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
+  'The first three count jobs; queued_jobs has those that run in it. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
 
 create index quotas_running on quotas (org_id) where running_jobs is not null;
 comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit of running jobs.';
@@ -985,28 +985,55 @@ comment on index quotas_running is 'Serves exchange-jobs: whether any organisati
 insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
 values (null, 1000000, 2000000, null, 53687091200);
 
+create function quotas_of(in_org uuid) returns setof quotas
+language sql stable rows 1
+-- Those of the organisation, else those of all that have none of their own.
+begin atomic
+  select q.*
+  from quotas q
+  where q.org_id = in_org
+    or q.org_id is null
+  order by q.org_id nulls last
+  limit 1;
+end;
+
 create table quota_states (
   org_id uuid primary key references orgs on delete cascade,
   -- At least as many as are queued or running: counted, and since then only added to. Null: to be counted.
   queued_bound bigint,
   counted_at timestamptz,
-  -- Sliding logs: a ring of seconds for submitted jobs, one of hours for payload bytes. `at` is the newest slot in use, in
-  -- seconds or hours since 1970; `used` is the sum of the ring. A slot that is partly in the window counts in full: never
-  -- too much passes.
+  -- Two sliding logs: jobs by the second for the last 61, payload bytes by the hour for the last 25. `at` is the newest
+  -- slot, in seconds or hours since 1970, and what is in it stands beside the ring; `used` is the sum of all. A slot that is
+  -- partly in the window counts in full: never too much passes.
   minute_at bigint not null default 0,
-  minute_slots integer[] not null default array_fill(0, '{61}'),
+  second_jobs bigint not null default 0,
   minute_used bigint not null default 0,
   day_at bigint not null default 0,
-  day_slots bigint[] not null default array_fill(0::bigint, '{25}'),
-  day_used bigint not null default 0
+  hour_bytes bigint not null default 0,
+  day_used bigint not null default 0,
+  minute_slots bigint[] not null default array_fill(0::bigint, '{61}'),
+  day_slots bigint[] not null default array_fill(0::bigint, '{25}')
 )
 -- Each submission updates it: in place (HOT), as long as the page has room.
-with (fillfactor = 20);
-comment on table quota_states is 'Its row lock makes the submissions of an organisation take turns, so that quotas and idempotency are exact.';
+with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+comment on table quota_states is
+  'What an organisation has used. Its row lock makes submissions take turns, so that quotas and idempotency are exact.';
 
 alter table quota_states
   alter column minute_slots set storage main,
   alter column day_slots set storage main;
+
+create function add_quota_state() returns trigger
+language plpgsql
+as $$
+begin
+  insert into quota_states (org_id, queued_bound, counted_at) values (new.id, 0, now());
+  return null;
+end
+$$;
+
+create trigger orgs_quota_state after insert on orgs
+for each row execute function add_quota_state();
 
 create table idempotency_keys (
   org_id uuid not null references orgs on delete cascade,
@@ -1027,16 +1054,31 @@ create function count_unfinished(in_org uuid) returns bigint
 language sql
 return
   (select count(*) from ready_jobs where org_id = in_org)
-  + (select count(*) from waiting_jobs where org_id = in_org)
+  + (select count(*) from waiting_jobs where org_id = in_org and state = 'pending')
+  + (select count(*) from waiting_jobs where org_id = in_org and state = 'retrying')
   + (select count(*) from blocked_jobs where org_id = in_org)
   + (select count(*) from held_jobs where org_id = in_org);
 
-create function ring_used(slots bigint[], newest bigint, at bigint) returns bigint
+create function ring_used(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint
 language sql immutable parallel safe
--- What of a ring still counts at a time.
+-- What of a ring counts at a time.
 return (
-  select coalesce(sum(slots[slot % cardinality(slots) + 1]), 0)
-  from generate_series(greatest(newest, at) - cardinality(slots) + 1, newest) as slot
+  select coalesce(sum(case slot when newest_at then newest else slots[slot % cardinality(slots) + 1] end), 0)
+  from generate_series(at - cardinality(slots) + 1, newest_at) as slot
+);
+
+create function ring_moved(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint[]
+language sql immutable parallel safe
+-- The ring at a later time: with what was newest in its place, and without what has left.
+return array(
+  select
+    case
+      when slot < newest_at then slots[slot % cardinality(slots) + 1]
+      when slot = newest_at then newest
+      else 0
+    end
+  from generate_series(at - cardinality(slots) + 1, at) as slot
+  order by slot % cardinality(slots)
 );
 
 create function ring_frees_in(slots bigint[], at bigint, needed bigint) returns bigint
@@ -1052,6 +1094,64 @@ return (
   order by slot
   limit 1
 );
+
+create function lock_quota_state(in_org uuid, added bigint) returns quota_states
+language plpgsql
+as $$
+-- The state of an organisation, locked, as of now: rings moved on and whole, and the queue counted if its bound plus what is
+-- to be added would pass the limit. A million jobs take a while to count: a flood of submissions above the limit counts
+-- once a second.
+declare
+  state quota_states;
+  second bigint;
+  hour bigint;
+  queue_limit bigint;
+begin
+  select s.* into state from quota_states s where s.org_id = in_org for update;
+  select q.queued_jobs into queue_limit from quotas_of(in_org) q;
+  second := greatest(floor(extract(epoch from clock_timestamp())), state.minute_at);
+  hour := second / 3600;
+  state.minute_slots := ring_moved(state.minute_slots, state.minute_at, state.second_jobs, second);
+  state.minute_used := ring_used(state.minute_slots, second, state.minute_slots[second % 61 + 1], second);
+  state.minute_at := second;
+  state.day_slots := ring_moved(state.day_slots, state.day_at, state.hour_bytes, hour);
+  state.day_used := ring_used(state.day_slots, hour, state.day_slots[hour % 25 + 1], hour);
+  state.day_at := hour;
+  if queue_limit is not null and (
+    state.queued_bound is null
+    or (state.queued_bound + added > queue_limit and state.counted_at < clock_timestamp() - interval '1 second')
+  ) then
+    state.queued_bound := count_unfinished(in_org);
+    state.counted_at := clock_timestamp();
+    update quota_states s
+    set queued_bound = state.queued_bound, counted_at = state.counted_at
+    where s.org_id = in_org;
+  end if;
+  return state;
+end
+$$;
+
+create function refusal_of(limits quotas, state quota_states, jobs bigint, bytes bigint) returns jsonb
+language sql immutable parallel safe
+-- Which quota so many jobs would pass, and when there will be room: when enough has left the window. What is more than the
+-- quota itself, and what comes with others that take the rest, is told the whole window.
+return case
+  when state.minute_used + jobs > limits.submissions_per_minute then jsonb_build_object(
+    'quota', 'submissions_per_minute', 'limit', limits.submissions_per_minute, 'used', state.minute_used, 'wanted', jobs,
+    'retry_after', coalesce(
+      ring_frees_in(state.minute_slots, state.minute_at, state.minute_used + jobs - limits.submissions_per_minute), 61
+    )
+  )
+  when state.day_used + bytes > limits.payload_bytes_per_day then jsonb_build_object(
+    'quota', 'payload_bytes_per_day', 'limit', limits.payload_bytes_per_day, 'used', state.day_used, 'wanted', bytes,
+    'retry_after', coalesce(
+      ring_frees_in(state.day_slots, state.day_at, state.day_used + bytes - limits.payload_bytes_per_day), 25
+    ) * 3600 - state.minute_at % 3600
+  )
+  when state.queued_bound + jobs > limits.queued_jobs then jsonb_build_object(
+    'quota', 'queued_jobs', 'limit', limits.queued_jobs, 'used', state.queued_bound, 'wanted', jobs, 'retry_after', 10
+  )
+end;
 
 create function admit_submissions(
   orgs uuid[], kinds integer[], jobs bigint[], bytes bigint[], keys jsonb, acceptable integer[]
@@ -1070,127 +1170,49 @@ declare
   org record;
   limits quotas;
   state quota_states;
-  second bigint;
-  hour bigint;
   used_keys jsonb;
-  wanted_jobs bigint;
-  wanted_bytes bigint;
   refused_some boolean := false;
   charged quota_states[] := '{}';
 begin
   for org in
-    select u.org_id, sum(u.jobs)::bigint as jobs, sum(u.bytes)::bigint as bytes, array_agg(u.n order by u.n) as members
-    from unnest(orgs, kinds, jobs, bytes) with ordinality as u (org_id, kind, jobs, bytes, n)
+    select u.org_id, sum(u.jobs)::bigint as jobs, array_agg(u.n order by u.n) as members
+    from unnest(orgs, kinds, jobs) with ordinality as u (org_id, kind, jobs, n)
     where u.kind = any (acceptable)
     group by u.org_id
     -- In one order, so that no two callers wait for each other.
     order by u.org_id
   loop
-    select q.* into limits from quotas q where q.org_id = org.org_id;
-    if not found then
-      select q.* into limits from quotas q where q.org_id is null;
-    end if;
-    continue when keys is null
-      and limits.submissions_per_minute is null and limits.queued_jobs is null and limits.payload_bytes_per_day is null;
-
-    select s.* into state from quota_states s where s.org_id = org.org_id for update;
-    if not found then
-      insert into quota_states (org_id) values (org.org_id) on conflict do nothing;
-      select s.* into state from quota_states s where s.org_id = org.org_id for update;
-    end if;
-    second := floor(extract(epoch from clock_timestamp()));
-    hour := second / 3600;
-    for slot in greatest(state.minute_at + 1, second - 60) .. second loop
-      state.minute_used := state.minute_used - state.minute_slots[slot % 61 + 1];
-      state.minute_slots[slot % 61 + 1] := 0;
-    end loop;
-    for slot in greatest(state.day_at + 1, hour - 24) .. hour loop
-      state.day_used := state.day_used - state.day_slots[slot % 25 + 1];
-      state.day_slots[slot % 25 + 1] := 0;
-    end loop;
-    state.minute_at := second;
-    state.day_at := hour;
-    if limits.queued_jobs is not null and (
-      state.queued_bound is null
-      or (
-        state.queued_bound + org.jobs > limits.queued_jobs
-        -- A million jobs take a while to count: a flood of submissions above the limit counts once a second.
-        and state.counted_at < clock_timestamp() - interval '1 second'
-      )
-    ) then
-      state.queued_bound := count_unfinished(org.org_id);
-      state.counted_at := clock_timestamp();
-      update quota_states s
-      set queued_bound = state.queued_bound, counted_at = state.counted_at
-      where s.org_id = org.org_id;
-    end if;
-
-    if keys is not null
-      or state.minute_used + org.jobs > limits.submissions_per_minute
-      or state.day_used + org.bytes > limits.payload_bytes_per_day
-      or state.queued_bound + org.jobs > limits.queued_jobs
-    then
-      -- Not all of them fit, or some may have been here before: each is looked at.
-      wanted_jobs := 0;
-      wanted_bytes := 0;
-      foreach submission in array org.members loop
-        refusal := null;
-        select jsonb_agg(
+    state := lock_quota_state(org.org_id, org.jobs);
+    select q.* into limits from quotas_of(org.org_id) q;
+    used_keys := null;
+    if keys is not null then
+      select jsonb_object_agg(used.submission, used.keys) into used_keys
+      from (
+        select w.submission, jsonb_agg(
           jsonb_build_object('key', k.key, 'job_ids', k.job_ids, 'same', k.body_hash = decode(w.body_hash, 'hex'))
-        ) into used_keys
-        from jsonb_to_recordset(keys) as w (submission integer, key text, body_hash text)
-        join idempotency_keys k on k.org_id = org.org_id and k.key = w.key
-        where w.submission = admit_submissions.submission
-          and k.created_at > clock_timestamp() - interval '24 hours';
-        if used_keys is not null then
-          refusal := 'used_key';
-          detail := used_keys;
-        elsif state.minute_used + wanted_jobs + jobs[submission] > limits.submissions_per_minute then
-          refusal := 'quota';
-          detail := jsonb_build_object(
-            'quota', 'submissions_per_minute', 'limit', limits.submissions_per_minute,
-            'used', state.minute_used + wanted_jobs, 'retry_after', coalesce(
-              ring_frees_in(
-                state.minute_slots, second,
-                state.minute_used + wanted_jobs + jobs[submission] - limits.submissions_per_minute
-              ),
-              61
-            )
-          );
-        elsif state.day_used + wanted_bytes + bytes[submission] > limits.payload_bytes_per_day then
-          refusal := 'quota';
-          detail := jsonb_build_object(
-            'quota', 'payload_bytes_per_day', 'limit', limits.payload_bytes_per_day,
-            'used', state.day_used + wanted_bytes, 'retry_after', coalesce(
-              ring_frees_in(
-                state.day_slots, hour,
-                state.day_used + wanted_bytes + bytes[submission] - limits.payload_bytes_per_day
-              ) * 3600 - second % 3600,
-              25 * 3600
-            )
-          );
-        elsif state.queued_bound + wanted_jobs + jobs[submission] > limits.queued_jobs then
-          refusal := 'quota';
-          detail := jsonb_build_object(
-            'quota', 'queued_jobs', 'limit', limits.queued_jobs, 'used', state.queued_bound + wanted_jobs,
-            'retry_after', 10
-          );
-        end if;
-        if refusal is null then
-          wanted_jobs := wanted_jobs + jobs[submission];
-          wanted_bytes := wanted_bytes + bytes[submission];
-        else
-          refused_some := true;
-          return next;
-        end if;
-      end loop;
+        ) as keys
+        from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text)
+        join idempotency_keys k on k.org_id = w.org_id and k.key = w.key
+        where w.org_id = org.org_id
+          and k.created_at > clock_timestamp() - interval '24 hours'
+        group by w.submission
+      ) used;
     end if;
-
-    state.minute_slots[second % 61 + 1] := state.minute_slots[second % 61 + 1] + org.jobs;
-    state.minute_used := state.minute_used + org.jobs;
-    state.day_slots[hour % 25 + 1] := state.day_slots[hour % 25 + 1] + org.bytes;
-    state.day_used := state.day_used + org.bytes;
-    state.queued_bound := state.queued_bound + org.jobs;
+    foreach submission in array org.members loop
+      detail := used_keys -> submission::text;
+      refusal := case when detail is not null then 'used_key' else 'quota' end;
+      detail := coalesce(detail, refusal_of(limits, state, jobs[submission], bytes[submission]));
+      if detail is null then
+        state.minute_used := state.minute_used + jobs[submission];
+        state.minute_slots[state.minute_at % 61 + 1] := state.minute_slots[state.minute_at % 61 + 1] + jobs[submission];
+        state.day_used := state.day_used + bytes[submission];
+        state.day_slots[state.day_at % 25 + 1] := state.day_slots[state.day_at % 25 + 1] + bytes[submission];
+        state.queued_bound := state.queued_bound + jobs[submission];
+      else
+        refused_some := true;
+        return next;
+      end if;
+    end loop;
     charged := charged || state;
   end loop;
   if refused_some then return; end if;
@@ -1200,11 +1222,13 @@ begin
     set
       queued_bound = state.queued_bound,
       minute_at = state.minute_at,
-      minute_slots = state.minute_slots,
+      second_jobs = state.minute_slots[state.minute_at % 61 + 1],
       minute_used = state.minute_used,
+      minute_slots = state.minute_slots,
       day_at = state.day_at,
-      day_slots = state.day_slots,
-      day_used = state.day_used
+      hour_bytes = state.day_slots[state.day_at % 25 + 1],
+      day_used = state.day_used,
+      day_slots = state.day_slots
     where s.org_id = state.org_id;
   end loop;
   if keys is not null then
@@ -1218,24 +1242,34 @@ begin
 end
 $$;
 
+create function queue_room(in_org uuid) returns bigint
+language plpgsql
+as $$
+-- How many more jobs may be queued: null if there is no limit. Nobody else can queue any until the caller has committed, and
+-- whoever does next counts anew. For retries, which add to the queue without being submissions.
+declare
+  state quota_states;
+  queue_limit bigint;
+begin
+  select q.queued_jobs into queue_limit from quotas_of(in_org) q;
+  state := lock_quota_state(in_org, queue_limit);
+  update quota_states s set queued_bound = null where s.org_id = in_org;
+  return greatest(0, queue_limit - state.queued_bound);
+end
+$$;
+
 create function running_room(in_org uuid, ended uuid[]) returns bigint
 language plpgsql
 as $$
 -- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For one
--- claim at a time: another that comes meanwhile gets none and passes the organisation over. Being a function it looks
--- with a fresh snapshot, after it has the lock, and sees what the claim before has taken. What the same statement ends
--- does not count any more.
+-- claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh snapshot,
+-- after it has the lock, and sees what the claim before has taken. What the same statement ends does not count any more.
 declare
   allowed bigint;
 begin
-  select q.running_jobs into allowed
-  from quotas q
-  where q.org_id = in_org
-    or q.org_id is null
-  order by q.org_id nulls last
-  limit 1;
+  select q.running_jobs into allowed from quotas_of(in_org) q;
   if allowed is null then return null; end if;
-  if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || in_org, 0)) then return 0; end if;
+  if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || in_org, 0)) then return -1; end if;
   return greatest(
     0, allowed - (select count(*) from held_jobs h where h.org_id = in_org and h.job_id <> all (ended))
   );
@@ -1330,6 +1364,12 @@ begin
   for i in 1 .. cardinality(users) loop
     perform set_scope(in_user => users[i]);
     found_role := role_in(orgs[i], users[i], sessions[i], keys[i]);
+    if found_role = 'admin' then
+      -- In every organisation that there is.
+      perform set_scope(in_user => users[i], all_orgs => true);
+      perform from public.orgs o where o.id = enter.orgs[i];
+      if not found then found_role := null; end if;
+    end if;
     if found_role is null then
       refused := refused || orgs[i];
       answer := 'unknown';
@@ -1390,10 +1430,16 @@ begin
     and i.accepted_at is null
     and i.revoked_at is null
     and i.expires_at > now();
-  if inviting is not null then
-    perform set_config('smartqueue.orgs', (scope_orgs() || inviting)::text, true);
-  end if;
-  return case when inviting is null then 'closed' else 'entered' end;
+  if inviting is null then return 'closed'; end if;
+  perform set_config('smartqueue.orgs', (scope_orgs() || inviting)::text, true);
+  -- Whoever has invited must still be one who may.
+  perform
+  from invitations i
+  join users u on u.id = i.invited_by
+  left join memberships m on m.org_id = i.org_id and m.user_id = u.id
+  where i.id = invitation
+    and (u.is_admin or m.role = 'org_admin');
+  return case when found then 'entered' else 'closed' end;
 end
 $$;
 
@@ -1431,7 +1477,9 @@ begin
 end
 $$;
 
--- By a function that checks the organisation itself: under row-level security no index serves the comparison of an array.
+-- Under row-level security an index serves only conditions that cannot leak. Comparisons of arrays could: tags are looked up by
+-- a function that checks the organisation itself, and so is the newest event of all, which is nobody's.
+
 create function tagged_jobs(in_org uuid, in_tag text) returns setof uuid
 language sql stable security definer
 set search_path = pg_catalog, public
@@ -1442,6 +1490,16 @@ begin atomic
     and tags @> array[in_tag]
     and tags <> '{}'
     and (sees_all_orgs() or in_org = any (scope_orgs()) or pg_has_role(session_user, 'smartqueue_workers', 'usage'));
+end;
+
+create function newest_event_at() returns timestamptz
+language sql stable security definer
+set search_path = pg_catalog, public
+begin atomic
+  select at
+  from job_event_groups
+  order by id desc
+  limit 1;
 end;
 
 -- The policies. Each table that says whose a row is has them, forced upon its owner too.
@@ -1469,7 +1527,9 @@ statement that takes a job out of it. What the ids stand for is behind the wall.
 create policy of_member on memberships to smartqueue_functions
   using (
     (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user())
-  );
+  )
+  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+comment on policy of_member on memberships is 'One sees where one is a member, and cannot make oneself one.';
 
 create policy of_member on orgs to smartqueue_functions
   using (
@@ -1482,7 +1542,8 @@ create policy of_member on orgs to smartqueue_functions
       where i.org_id = orgs.id
         and (i.user_id = (select scope_user()) or i.token_hash = (select scope_secret()))
     )
-  );
+  )
+  with check ((select sees_all_orgs()) or id = any ((select scope_orgs())::uuid[]));
 create policy of_all_orgs on orgs for select to smartqueue_workers using (true);
 
 create policy of_acquaintance on users to smartqueue_functions
@@ -1496,9 +1557,17 @@ create policy of_acquaintance on users to smartqueue_functions
       where m.user_id = users.id
         and m.org_id = any ((select scope_orgs())::uuid[])
     )
-  );
+    or exists (
+      select
+      from invitations i
+      where i.org_id = any ((select scope_orgs())::uuid[])
+        and users.id in (i.user_id, i.invited_by)
+    )
+  )
+  with check ((select sees_all_orgs()) or id = (select scope_user()));
 comment on policy of_acquaintance on users is
-  'Oneself, whoever wants to sign in or is to be invited, by the exact name, and members of the open organisation.';
+  'Oneself, whoever wants to sign in or is to be invited, by the exact name, and members of the open organisation and those
+who have invited or are invited there. Only oneself can be changed.';
 
 create policy of_holder on refresh_tokens to smartqueue_functions
   using (token_hash = (select scope_secret()))
@@ -1511,7 +1580,8 @@ create policy of_user on refresh_families to smartqueue_functions
     or user_id = (select scope_user())
     or org_id = any ((select scope_orgs())::uuid[])
     or id = (select t.family_id from refresh_tokens t where t.token_hash = (select scope_secret()))
-  );
+  )
+  with check ((select sees_all_orgs()) or user_id = (select scope_user()));
 
 create policy expired on refresh_families to smartqueue_workers using (expires_at < now());
 
@@ -1521,7 +1591,8 @@ create policy of_org on api_keys to smartqueue_functions
     or user_id = (select scope_user())
     or org_id = any ((select scope_orgs())::uuid[])
     or key_hash = (select scope_secret())
-  );
+  )
+  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user()));
 
 create policy of_org on invitations to smartqueue_functions
   using (
@@ -1529,7 +1600,9 @@ create policy of_org on invitations to smartqueue_functions
     or org_id = any ((select scope_orgs())::uuid[])
     or user_id = (select scope_user())
     or token_hash = (select scope_secret())
-  );
+  )
+  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+create policy expired on invitations to smartqueue_workers using (expires_at < now() - interval '30 days');
 
 create policy of_org on audit_log for select to smartqueue_functions
   using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
@@ -1613,5 +1686,5 @@ grant delete on jobs to smartqueue_workers;
 grant insert on job_events to smartqueue_workers;
 grant select, delete on rate_limits, idempotency_keys to smartqueue_workers;
 grant select (last_attempt), delete on sign_in_attempts to smartqueue_workers;
-grant select (expires_at), delete on refresh_tokens, refresh_families to smartqueue_workers;
+grant select (expires_at), delete on refresh_tokens, refresh_families, invitations to smartqueue_workers;
 grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;

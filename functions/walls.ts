@@ -10,24 +10,24 @@ export class WallsDown extends Error {
   }
 }
 
-/** A role that was changed is noticed by isolates that start later, and by this one after a failure. */
+/**
+ * Looks once in the life of an isolate. What is kept is a flag and not the promise: on workerd that belongs to the request
+ * that asked, and would never be settled for the others if its client hung up.
+ */
 export const guardWalls = (database: Database): Database => {
-  let inspected: Promise<void> | undefined
+  let stand = false
 
   const inspect = async (): Promise<void> => {
     const [report] = await database.run(inspectWalls(FUNCTIONS_ROLE))
     const fault = report ? faultOfWalls(report, FUNCTIONS_ROLE) : 'The database did not tell its role.'
     if (fault) throw new WallsDown(fault)
+    stand = true
   }
 
   const guarded =
     (run: Run): Run =>
     async <Row>(query: Query<Row>) => {
-      inspected ??= inspect().catch((error: unknown) => {
-        inspected = undefined
-        throw error
-      })
-      await inspected
+      if (!stand) await inspect()
       return run(query)
     }
 

@@ -96,7 +96,7 @@ export const createClaimPlanner = (options: {
       // A gated claim may have taken as many of one organisation as may run, and left those of others behind it.
       const leftOthersOut =
         news.gated && (!claim.gated || (claimed.length > 0 && claimed.length < claim.limit))
-      passedOver = leftBigOnesOut || leftOthersOut
+      passedOver = leftBigOnesOut || leftOthersOut || news.contended === true
       gated = news.gated
       bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return

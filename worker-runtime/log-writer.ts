@@ -59,7 +59,9 @@ export const createLogWriter = (options: {
 
   const append = (lease: LeaseKey, level: LogLevel, message: string): void => {
     const { job_id, token } = lease
-    const text = toLogText(options.redactor.text(message), MAX_MESSAGE_CHARACTERS)
+    // Cut first: what a handler says may be megabytes, and is searched for secrets.
+    const safe = options.redactor.text(String(message).slice(0, 2 * MAX_MESSAGE_CHARACTERS))
+    const text = toLogText(safe, MAX_MESSAGE_CHARACTERS)
     buffer.push({ job_id, token, at: new Date().toISOString(), level, message: text })
     writeSoon()
   }

@@ -14,7 +14,7 @@ create table quotas (
   )
 );
 comment on table quotas is
-  'The first three count jobs. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
+  'The first three count jobs; queued_jobs has those that run in it. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
 
 create index quotas_running on quotas (org_id) where running_jobs is not null;
 comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit of running jobs.';
@@ -23,28 +23,59 @@ comment on index quotas_running is 'Serves exchange-jobs: whether any organisati
 insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
 values (null, 1000000, 2000000, null, 53687091200);
 
+create function quotas_of(in_org uuid) returns setof quotas
+language sql stable rows 1
+-- Those of the organisation, else those of all that have none of their own.
+begin atomic
+  select q.*
+  from quotas q
+  where q.org_id = in_org
+    or q.org_id is null
+  order by q.org_id nulls last
+  limit 1;
+end;
+
 create table quota_states (
   org_id uuid primary key references orgs on delete cascade,
   -- At least as many as are queued or running: counted, and since then only added to. Null: to be counted.
   queued_bound bigint,
   counted_at timestamptz,
-  -- Sliding logs: a ring of seconds for submitted jobs, one of hours for payload bytes. `at` is the newest slot in use, in
-  -- seconds or hours since 1970; `used` is the sum of the ring. A slot that is partly in the window counts in full: never
-  -- too much passes.
+  -- Two sliding logs: jobs by the second for the last 61, payload bytes by the hour for the last 25. `at` is the newest
+  -- slot, in seconds or hours since 1970, and what is in it stands beside the ring; `used` is the sum of all. A slot that is
+  -- partly in the window counts in full: never too much passes.
   minute_at bigint not null default 0,
-  minute_slots integer[] not null default array_fill(0, '{61}'),
+  second_jobs bigint not null default 0,
   minute_used bigint not null default 0,
   day_at bigint not null default 0,
-  day_slots bigint[] not null default array_fill(0::bigint, '{25}'),
-  day_used bigint not null default 0
+  hour_bytes bigint not null default 0,
+  day_used bigint not null default 0,
+  minute_slots bigint[] not null default array_fill(0::bigint, '{61}'),
+  day_slots bigint[] not null default array_fill(0::bigint, '{25}')
 )
 -- Each submission updates it: in place (HOT), as long as the page has room.
-with (fillfactor = 20);
-comment on table quota_states is 'Its row lock makes the submissions of an organisation take turns, so that quotas and idempotency are exact.';
+with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+comment on table quota_states is
+  'What an organisation has used. Its row lock makes submissions take turns, so that quotas and idempotency are exact.';
 
 alter table quota_states
   alter column minute_slots set storage main,
   alter column day_slots set storage main;
+
+insert into quota_states (org_id)
+select id
+from orgs;
+
+create function add_quota_state() returns trigger
+language plpgsql
+as $$
+begin
+  insert into quota_states (org_id, queued_bound, counted_at) values (new.id, 0, now());
+  return null;
+end
+$$;
+
+create trigger orgs_quota_state after insert on orgs
+for each row execute function add_quota_state();
 
 create table idempotency_keys (
   org_id uuid not null references orgs on delete cascade,
@@ -65,16 +96,31 @@ create function count_unfinished(in_org uuid) returns bigint
 language sql
 return
   (select count(*) from ready_jobs where org_id = in_org)
-  + (select count(*) from waiting_jobs where org_id = in_org)
+  + (select count(*) from waiting_jobs where org_id = in_org and state = 'pending')
+  + (select count(*) from waiting_jobs where org_id = in_org and state = 'retrying')
   + (select count(*) from blocked_jobs where org_id = in_org)
   + (select count(*) from held_jobs where org_id = in_org);
 
-create function ring_used(slots bigint[], newest bigint, at bigint) returns bigint
+create function ring_used(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint
 language sql immutable parallel safe
--- What of a ring still counts at a time.
+-- What of a ring counts at a time.
 return (
-  select coalesce(sum(slots[slot % cardinality(slots) + 1]), 0)
-  from generate_series(greatest(newest, at) - cardinality(slots) + 1, newest) as slot
+  select coalesce(sum(case slot when newest_at then newest else slots[slot % cardinality(slots) + 1] end), 0)
+  from generate_series(at - cardinality(slots) + 1, newest_at) as slot
+);
+
+create function ring_moved(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint[]
+language sql immutable parallel safe
+-- The ring at a later time: with what was newest in its place, and without what has left.
+return array(
+  select
+    case
+      when slot < newest_at then slots[slot % cardinality(slots) + 1]
+      when slot = newest_at then newest
+      else 0
+    end
+  from generate_series(at - cardinality(slots) + 1, at) as slot
+  order by slot % cardinality(slots)
 );
 
 create function ring_frees_in(slots bigint[], at bigint, needed bigint) returns bigint
@@ -90,6 +136,64 @@ return (
   order by slot
   limit 1
 );
+
+create function lock_quota_state(in_org uuid, added bigint) returns quota_states
+language plpgsql
+as $$
+-- The state of an organisation, locked, as of now: rings moved on and whole, and the queue counted if its bound plus what is
+-- to be added would pass the limit. A million jobs take a while to count: a flood of submissions above the limit counts
+-- once a second.
+declare
+  state quota_states;
+  second bigint;
+  hour bigint;
+  queue_limit bigint;
+begin
+  select s.* into state from quota_states s where s.org_id = in_org for update;
+  select q.queued_jobs into queue_limit from quotas_of(in_org) q;
+  second := greatest(floor(extract(epoch from clock_timestamp())), state.minute_at);
+  hour := second / 3600;
+  state.minute_slots := ring_moved(state.minute_slots, state.minute_at, state.second_jobs, second);
+  state.minute_used := ring_used(state.minute_slots, second, state.minute_slots[second % 61 + 1], second);
+  state.minute_at := second;
+  state.day_slots := ring_moved(state.day_slots, state.day_at, state.hour_bytes, hour);
+  state.day_used := ring_used(state.day_slots, hour, state.day_slots[hour % 25 + 1], hour);
+  state.day_at := hour;
+  if queue_limit is not null and (
+    state.queued_bound is null
+    or (state.queued_bound + added > queue_limit and state.counted_at < clock_timestamp() - interval '1 second')
+  ) then
+    state.queued_bound := count_unfinished(in_org);
+    state.counted_at := clock_timestamp();
+    update quota_states s
+    set queued_bound = state.queued_bound, counted_at = state.counted_at
+    where s.org_id = in_org;
+  end if;
+  return state;
+end
+$$;
+
+create function refusal_of(limits quotas, state quota_states, jobs bigint, bytes bigint) returns jsonb
+language sql immutable parallel safe
+-- Which quota so many jobs would pass, and when there will be room: when enough has left the window. What is more than the
+-- quota itself, and what comes with others that take the rest, is told the whole window.
+return case
+  when state.minute_used + jobs > limits.submissions_per_minute then jsonb_build_object(
+    'quota', 'submissions_per_minute', 'limit', limits.submissions_per_minute, 'used', state.minute_used, 'wanted', jobs,
+    'retry_after', coalesce(
+      ring_frees_in(state.minute_slots, state.minute_at, state.minute_used + jobs - limits.submissions_per_minute), 61
+    )
+  )
+  when state.day_used + bytes > limits.payload_bytes_per_day then jsonb_build_object(
+    'quota', 'payload_bytes_per_day', 'limit', limits.payload_bytes_per_day, 'used', state.day_used, 'wanted', bytes,
+    'retry_after', coalesce(
+      ring_frees_in(state.day_slots, state.day_at, state.day_used + bytes - limits.payload_bytes_per_day), 25
+    ) * 3600 - state.minute_at % 3600
+  )
+  when state.queued_bound + jobs > limits.queued_jobs then jsonb_build_object(
+    'quota', 'queued_jobs', 'limit', limits.queued_jobs, 'used', state.queued_bound, 'wanted', jobs, 'retry_after', 10
+  )
+end;
 
 create function admit_submissions(
   orgs uuid[], kinds integer[], jobs bigint[], bytes bigint[], keys jsonb, acceptable integer[]
@@ -108,127 +212,49 @@ declare
   org record;
   limits quotas;
   state quota_states;
-  second bigint;
-  hour bigint;
   used_keys jsonb;
-  wanted_jobs bigint;
-  wanted_bytes bigint;
   refused_some boolean := false;
   charged quota_states[] := '{}';
 begin
   for org in
-    select u.org_id, sum(u.jobs)::bigint as jobs, sum(u.bytes)::bigint as bytes, array_agg(u.n order by u.n) as members
-    from unnest(orgs, kinds, jobs, bytes) with ordinality as u (org_id, kind, jobs, bytes, n)
+    select u.org_id, sum(u.jobs)::bigint as jobs, array_agg(u.n order by u.n) as members
+    from unnest(orgs, kinds, jobs) with ordinality as u (org_id, kind, jobs, n)
     where u.kind = any (acceptable)
     group by u.org_id
     -- In one order, so that no two callers wait for each other.
     order by u.org_id
   loop
-    select q.* into limits from quotas q where q.org_id = org.org_id;
-    if not found then
-      select q.* into limits from quotas q where q.org_id is null;
-    end if;
-    continue when keys is null
-      and limits.submissions_per_minute is null and limits.queued_jobs is null and limits.payload_bytes_per_day is null;
-
-    select s.* into state from quota_states s where s.org_id = org.org_id for update;
-    if not found then
-      insert into quota_states (org_id) values (org.org_id) on conflict do nothing;
-      select s.* into state from quota_states s where s.org_id = org.org_id for update;
-    end if;
-    second := floor(extract(epoch from clock_timestamp()));
-    hour := second / 3600;
-    for slot in greatest(state.minute_at + 1, second - 60) .. second loop
-      state.minute_used := state.minute_used - state.minute_slots[slot % 61 + 1];
-      state.minute_slots[slot % 61 + 1] := 0;
-    end loop;
-    for slot in greatest(state.day_at + 1, hour - 24) .. hour loop
-      state.day_used := state.day_used - state.day_slots[slot % 25 + 1];
-      state.day_slots[slot % 25 + 1] := 0;
-    end loop;
-    state.minute_at := second;
-    state.day_at := hour;
-    if limits.queued_jobs is not null and (
-      state.queued_bound is null
-      or (
-        state.queued_bound + org.jobs > limits.queued_jobs
-        -- A million jobs take a while to count: a flood of submissions above the limit counts once a second.
-        and state.counted_at < clock_timestamp() - interval '1 second'
-      )
-    ) then
-      state.queued_bound := count_unfinished(org.org_id);
-      state.counted_at := clock_timestamp();
-      update quota_states s
-      set queued_bound = state.queued_bound, counted_at = state.counted_at
-      where s.org_id = org.org_id;
-    end if;
-
-    if keys is not null
-      or state.minute_used + org.jobs > limits.submissions_per_minute
-      or state.day_used + org.bytes > limits.payload_bytes_per_day
-      or state.queued_bound + org.jobs > limits.queued_jobs
-    then
-      -- Not all of them fit, or some may have been here before: each is looked at.
-      wanted_jobs := 0;
-      wanted_bytes := 0;
-      foreach submission in array org.members loop
-        refusal := null;
-        select jsonb_agg(
+    state := lock_quota_state(org.org_id, org.jobs);
+    select q.* into limits from quotas_of(org.org_id) q;
+    used_keys := null;
+    if keys is not null then
+      select jsonb_object_agg(used.submission, used.keys) into used_keys
+      from (
+        select w.submission, jsonb_agg(
           jsonb_build_object('key', k.key, 'job_ids', k.job_ids, 'same', k.body_hash = decode(w.body_hash, 'hex'))
-        ) into used_keys
-        from jsonb_to_recordset(keys) as w (submission integer, key text, body_hash text)
-        join idempotency_keys k on k.org_id = org.org_id and k.key = w.key
-        where w.submission = admit_submissions.submission
-          and k.created_at > clock_timestamp() - interval '24 hours';
-        if used_keys is not null then
-          refusal := 'used_key';
-          detail := used_keys;
-        elsif state.minute_used + wanted_jobs + jobs[submission] > limits.submissions_per_minute then
-          refusal := 'quota';
-          detail := jsonb_build_object(
-            'quota', 'submissions_per_minute', 'limit', limits.submissions_per_minute,
-            'used', state.minute_used + wanted_jobs, 'retry_after', coalesce(
-              ring_frees_in(
-                state.minute_slots, second,
-                state.minute_used + wanted_jobs + jobs[submission] - limits.submissions_per_minute
-              ),
-              61
-            )
-          );
-        elsif state.day_used + wanted_bytes + bytes[submission] > limits.payload_bytes_per_day then
-          refusal := 'quota';
-          detail := jsonb_build_object(
-            'quota', 'payload_bytes_per_day', 'limit', limits.payload_bytes_per_day,
-            'used', state.day_used + wanted_bytes, 'retry_after', coalesce(
-              ring_frees_in(
-                state.day_slots, hour,
-                state.day_used + wanted_bytes + bytes[submission] - limits.payload_bytes_per_day
-              ) * 3600 - second % 3600,
-              25 * 3600
-            )
-          );
-        elsif state.queued_bound + wanted_jobs + jobs[submission] > limits.queued_jobs then
-          refusal := 'quota';
-          detail := jsonb_build_object(
-            'quota', 'queued_jobs', 'limit', limits.queued_jobs, 'used', state.queued_bound + wanted_jobs,
-            'retry_after', 10
-          );
-        end if;
-        if refusal is null then
-          wanted_jobs := wanted_jobs + jobs[submission];
-          wanted_bytes := wanted_bytes + bytes[submission];
-        else
-          refused_some := true;
-          return next;
-        end if;
-      end loop;
+        ) as keys
+        from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text)
+        join idempotency_keys k on k.org_id = w.org_id and k.key = w.key
+        where w.org_id = org.org_id
+          and k.created_at > clock_timestamp() - interval '24 hours'
+        group by w.submission
+      ) used;
     end if;
-
-    state.minute_slots[second % 61 + 1] := state.minute_slots[second % 61 + 1] + org.jobs;
-    state.minute_used := state.minute_used + org.jobs;
-    state.day_slots[hour % 25 + 1] := state.day_slots[hour % 25 + 1] + org.bytes;
-    state.day_used := state.day_used + org.bytes;
-    state.queued_bound := state.queued_bound + org.jobs;
+    foreach submission in array org.members loop
+      detail := used_keys -> submission::text;
+      refusal := case when detail is not null then 'used_key' else 'quota' end;
+      detail := coalesce(detail, refusal_of(limits, state, jobs[submission], bytes[submission]));
+      if detail is null then
+        state.minute_used := state.minute_used + jobs[submission];
+        state.minute_slots[state.minute_at % 61 + 1] := state.minute_slots[state.minute_at % 61 + 1] + jobs[submission];
+        state.day_used := state.day_used + bytes[submission];
+        state.day_slots[state.day_at % 25 + 1] := state.day_slots[state.day_at % 25 + 1] + bytes[submission];
+        state.queued_bound := state.queued_bound + jobs[submission];
+      else
+        refused_some := true;
+        return next;
+      end if;
+    end loop;
     charged := charged || state;
   end loop;
   if refused_some then return; end if;
@@ -238,11 +264,13 @@ begin
     set
       queued_bound = state.queued_bound,
       minute_at = state.minute_at,
-      minute_slots = state.minute_slots,
+      second_jobs = state.minute_slots[state.minute_at % 61 + 1],
       minute_used = state.minute_used,
+      minute_slots = state.minute_slots,
       day_at = state.day_at,
-      day_slots = state.day_slots,
-      day_used = state.day_used
+      hour_bytes = state.day_slots[state.day_at % 25 + 1],
+      day_used = state.day_used,
+      day_slots = state.day_slots
     where s.org_id = state.org_id;
   end loop;
   if keys is not null then
@@ -256,24 +284,34 @@ begin
 end
 $$;
 
+create function queue_room(in_org uuid) returns bigint
+language plpgsql
+as $$
+-- How many more jobs may be queued: null if there is no limit. Nobody else can queue any until the caller has committed, and
+-- whoever does next counts anew. For retries, which add to the queue without being submissions.
+declare
+  state quota_states;
+  queue_limit bigint;
+begin
+  select q.queued_jobs into queue_limit from quotas_of(in_org) q;
+  state := lock_quota_state(in_org, queue_limit);
+  update quota_states s set queued_bound = null where s.org_id = in_org;
+  return greatest(0, queue_limit - state.queued_bound);
+end
+$$;
+
 create function running_room(in_org uuid, ended uuid[]) returns bigint
 language plpgsql
 as $$
 -- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For one
--- claim at a time: another that comes meanwhile gets none and passes the organisation over. Being a function it looks
--- with a fresh snapshot, after it has the lock, and sees what the claim before has taken. What the same statement ends
--- does not count any more.
+-- claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh snapshot,
+-- after it has the lock, and sees what the claim before has taken. What the same statement ends does not count any more.
 declare
   allowed bigint;
 begin
-  select q.running_jobs into allowed
-  from quotas q
-  where q.org_id = in_org
-    or q.org_id is null
-  order by q.org_id nulls last
-  limit 1;
+  select q.running_jobs into allowed from quotas_of(in_org) q;
   if allowed is null then return null; end if;
-  if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || in_org, 0)) then return 0; end if;
+  if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || in_org, 0)) then return -1; end if;
   return greatest(
     0, allowed - (select count(*) from held_jobs h where h.org_id = in_org and h.job_id <> all (ended))
   );

@@ -110,6 +110,10 @@ export const setDefaultQuotas = (
 ): Query<Record<string, string | null>> => ({
   name: 'set-default-quotas',
   text: `
+    with recounted as (
+      update quota_states
+      set queued_bound = null
+    )
     update quotas
     set
       submissions_per_minute =

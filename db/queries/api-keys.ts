@@ -16,7 +16,10 @@ export type ApiKeyRow = {
 
 const COLUMNS = 'id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
 
-/** No row: the user is no member of the organisation. */
+/** Of an organisation, that were not revoked. */
+export const MAX_KEYS = 1000
+
+/** No row: the user is no member of the organisation, or it has too many keys. */
 export const createApiKey = (key: {
   id: string
   orgId: string
@@ -35,6 +38,7 @@ export const createApiKey = (key: {
       from memberships
       where org_id = $2::uuid
         and user_id = $3::uuid
+        and (select count(*) from api_keys where org_id = $2::uuid and revoked_at is null) < ${MAX_KEYS}
       returning org_id, ${COLUMNS}
     ),
     audit as (${audit('api_key.created', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix, 'scopes', scopes)`, 'created')}

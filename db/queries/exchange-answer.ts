@@ -8,7 +8,7 @@ import type { ExchangeShape } from './exchange-shape.ts'
  * One row, whatever was claimed: each row costs the server and the worker more than what is in it. Of a list that says
  * the same of each job only the first value is sent. `exchange-news.ts` reads it.
  */
-export const answer = ({ order, sized, ends }: ExchangeShape): string => {
+export const answer = ({ order, sized, gated, ends }: ExchangeShape): string => {
   const differing = sized ? 'true' : DIFFERING
   return `
     select
@@ -40,10 +40,14 @@ export const answer = ({ order, sized, ends }: ExchangeShape): string => {
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
             and lane < ${FIRST_PARKED_LANE}
         ),
-        'gated', ${SOME_GATE}
+        'gated', ${SOME_GATE}${gated ? CONTENDED : ''}
       ) as news
     from summary`
 }
+
+/** Another claim was counting the running jobs of an organisation at the same time. */
+const CONTENDED = `,
+        'contended', exists (select from org_room where room < 0)`
 
 const DIFFERING = 'of_several_streams or of_several_lanes or some_special'
 

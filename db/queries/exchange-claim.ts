@@ -19,7 +19,11 @@ const PASSES = `not exists (
               where p.org_id = c.org_id
                 and (p.type is null or p.type = c.type)
             )
-            and c.org_id <> all (array(select org_id from full_org))`
+            and c.org_id <> all (array(select org_id from full_org))
+            and (
+              (select running_jobs from quotas where org_id is null) is distinct from 0
+              or c.org_id in (select org_id from quotas where org_id is not null)
+            )`
 
 /**
  * Organisations that have as many jobs running as they may are passed over as a whole. That is a first look, without a
@@ -34,19 +38,13 @@ const FULL_ORGS = `
         where job_id <> all (:job_ids!)
         group by org_id
       ) h
-      cross join lateral (
-        select running_jobs
-        from quotas
-        where org_id = h.org_id
-          or org_id is null
-        order by org_id nulls last
-        limit 1
-      ) q
+      cross join lateral quotas_of(h.org_id) q
       where h.running >= q.running_jobs
       union all
       select org_id
       from quotas
       where running_jobs = 0
+        and org_id is not null
     )`
 
 /** Candidates, and in a gated claim only as many of each organisation as may run. */
@@ -62,14 +60,14 @@ const candidates = (shape: ExchangeShape, columns: string, fits: string): { part
       limit :claim_limit!
     ),
     org_room as materialized (
-      select org_id, running_room(org_id, :job_ids!) ${shape.sized ? '- (select count(*) from kept k where k.org_id = o.org_id)' : ''} as room
+      select org_id, running_room(org_id, :job_ids!) as room
       from (select distinct org_id from candidate) o
     ),
     allowed as materialized (
       select c.*
       from (select *, row_number() over (partition by org_id order by n) as nth_of_org from candidate) c
       left join org_room r on r.org_id = c.org_id
-      where r.room is null or c.nth_of_org <= r.room
+      where r.room is null or c.nth_of_org <= r.room${shape.sized ? ' - (select count(*) from kept k where k.org_id = c.org_id)' : ''}
       order by c.n
     ),`,
     from: 'allowed',

@@ -36,6 +36,8 @@ export type ExchangeNews = {
   big_waiting: boolean
   /** Something is paused, or has a limit of running jobs: a claim may have passed over it. */
   gated: boolean
+  /** In a gated claim: an organisation was passed over only because another claim was at it. */
+  contended?: boolean
 }
 
 /**
@@ -78,8 +80,8 @@ export const readExchange = ([row]: readonly ExchangeRow[]): {
 } => {
   if (!row) throw new Error('An exchange answers one row')
   const answer = row.news
-  const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated } = answer
-  const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated }
+  const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended } = answer
+  const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended }
   return { news: { ...news, floors: floorsOf(answer) } as ExchangeNews, claimed: claimedJobs(answer) }
 }
 

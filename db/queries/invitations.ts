@@ -3,6 +3,8 @@ import type { MemberRole } from '../rules/roles.ts'
 import { audit } from './audit.ts'
 
 export const INVITATION_HOURS = 72
+/** Of an organisation, that can still be accepted. */
+export const MAX_PENDING = 1000
 
 /** `username`: who is invited; null for a link. */
 export type InvitationRow = {
@@ -11,7 +13,7 @@ export type InvitationRow = {
   org_name: string
   role: MemberRole
   username: string | null
-  invited_by: string
+  invited_by: string | null
   created_at: Date
   expires_at: Date
 }
@@ -26,7 +28,7 @@ const FROM = `
     from invitations i
     join orgs o on o.id = i.org_id
     left join users u on u.id = i.user_id
-    join users by on by.id = i.invited_by`
+    left join users by on by.id = i.invited_by`
 
 export type NewInvitation = {
   id: string
@@ -46,7 +48,7 @@ export type InvitationOutcome = {
   expires_at: Date | null
 }
 
-/** One row. Without a time nothing was made: the user does not exist, or is a member already. */
+/** One row. Without a time nothing was made: the user does not exist, or is a member already, or there are too many. */
 export const createInvitation = (invitation: NewInvitation): Query<InvitationOutcome> => ({
   name: 'create-invitation',
   text: `
@@ -57,13 +59,21 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
       from users u
       where u.username_key = lower($5::text)
     ),
+    -- Whoever is invited again has the newer one.
+    superseded as (
+      update invitations i
+      set revoked_at = now()
+      where i.org_id = $2::uuid
+        and i.user_id = (select id from invited)
+        and i.${PENDING}
+    ),
     created as (
       insert into invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
       select
         $1::uuid, $2::uuid, $3::text, $4::uuid, (select id from invited), decode($6::text, 'hex'),
         now() + ${INVITATION_HOURS} * interval '1 hour'
-      where $5::text is null
-        or exists (select from invited where not is_member)
+      where ($5::text is null or exists (select from invited where not is_member))
+        and (select count(*) from invitations i where i.org_id = $2::uuid and i.${PENDING}) < ${MAX_PENDING}
       returning id, org_id, role, user_id, created_at, expires_at
     ),
     audit as (${audit('member.invited', `jsonb_build_object('invitation_id', id, 'role', role, 'user_id', user_id)`, 'created')}

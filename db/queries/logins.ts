@@ -11,8 +11,9 @@ export const describeLogin = ({ name, password, group }: Login): Query<{ stateme
   text: `
     select
       format(
+        -- A new role can do nothing special unless that is said; to say of an existing one that it cannot takes a superuser.
         case when exists (select from pg_roles where rolname = $1::text) then 'alter role %1$I' else 'create role %1$I' end
-          || ' login nosuperuser nobypassrls nocreaterole nocreatedb password %2$L; grant %3$I to %1$I',
+          || ' login password %2$L; grant %3$I to %1$I',
         $1::text, $2::text, $3::text
       ) as statement`,
   values: [name, password, group],

@@ -1,7 +1,8 @@
 import type { Query } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
-import { type AnswerRow, type NewJob, type Submission, toKeyRows } from './submission.ts'
+import type { AnswerRow, NewJob } from './submission.ts'
+import { charge } from './submission-charge.ts'
 import {
   INSERT_EVENTS,
   INSERT_JOBS,
@@ -13,19 +14,20 @@ import {
 import { ANNOUNCED } from './submission-text.ts'
 
 /**
- * Commits one job of a stream that exists, and without dependencies: what most submissions to a quiet system are. It
- * does the same as `submitJobs` without what it takes for many. If the stream does not exist after all, or the user is
- * not a member, or it is not admitted, nothing is stored and nothing answered.
+ * Commits one job of a stream that exists, without dependencies and without a key: what most submissions to a quiet
+ * system are. It does the same as `submitJobs` without what it takes for many. If the stream does not exist after all,
+ * the user is not a member, or it does not fit the quotas, nothing is stored and nothing answered.
  */
 export const submitLoneJob = (
-  submission: Submission,
+  orgId: string,
+  userId: string,
   job: NewJob,
   payload = JSON.stringify(job.payload),
 ): Query<AnswerRow> => ({
   ...(job.run_at === null ? READY : DELAYED),
   values: [
-    submission.orgId,
-    submission.userId,
+    orgId,
+    userId,
     job.id,
     job.type,
     job.name,
@@ -47,7 +49,6 @@ export const submitLoneJob = (
     P90_DEVIATIONS,
     job.run_at,
     utf8Bytes(payload),
-    toKeyRows([submission]),
   ],
 })
 
@@ -72,24 +73,24 @@ const STREAM = `
           and s.name = $5::job_name
           and exists (select from memberships where org_id = $1::uuid and user_id = $2::uuid)`
 
+const CHARGE = charge({
+  org: '$1::uuid',
+  jobs: '1',
+  bytes: '$23::bigint',
+  when: 'exists (select from stream)',
+})
+
 const loneText = (delayed: boolean): string => `
-    with job as (
+    with stream as materialized (${STREAM}
+    ),${CHARGE}
+    job as (
       ${INSERT_JOBS}
       select
         $1::uuid, $3::uuid, $2::uuid, stream_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
         $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,
         $14::unsigned_integer, $22::timestamptz, $15::timestamptz, $16::parent_failure_rule, exp(log),
         exp(log + $21::double precision * spread), source, $17::double precision, $18::real
-      from (${STREAM}
-      ) stream
-      -- For the stream and not beside it: what is not stored for want of one is not charged.
-      cross join lateral (
-        select count(*) as refused
-        from admit_submissions(
-          array[$1::uuid], array[sign(stream_id)::integer], '{1}', array[$23::bigint], $24::jsonb, '{1}'
-        )
-      ) admission
-      where admission.refused = 0
+      from stream, charge
       returning
         org_id, id, stream_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
         created_at, ${RANK} as rank, ${START_BY} as start_by,

@@ -18,7 +18,10 @@ const COLUMNS = `
 
 const MEMBERS = `(select count(*)::integer from memberships m where m.org_id = o.id)`
 
-/** The transaction has entered the new organisation, although nobody is in it yet. */
+/** Each has quotas of its own: nobody makes them without end. */
+export const MAX_OWN_ORGS = 50
+
+/** The transaction has entered the new organisation, although nobody is in it yet. No row: the user has too many. */
 export const createOrg = (org: {
   id: string
   userId: string
@@ -28,7 +31,13 @@ export const createOrg = (org: {
   text: `
     with org as (
       insert into orgs (id, name)
-      values ($2::uuid, $3::text)
+      select $2::uuid, $3::text
+      where (
+        select count(*)
+        from memberships
+        where user_id = $1::uuid
+          and role = 'org_admin'
+      ) < ${MAX_OWN_ORGS}
       returning id, id as org_id, name, created_at
     ),
     membership as (

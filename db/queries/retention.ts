@@ -109,6 +109,12 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
         and ${IN_TERM}
       returning 1
     ),
+    invitation as (
+      delete from invitations
+      where expires_at < now() - interval '30 days'
+        and ${IN_TERM}
+      returning 1
+    ),
     token as (
       delete from refresh_tokens
       where expires_at < now()
@@ -123,7 +129,7 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
     )
     select (
       (select count(*) from rate_limit) + (select count(*) from attempt)
-      + (select count(*) from key) + (select count(*) from token) + (select count(*) from family)
+      + (select count(*) from key) + (select count(*) from token) + (select count(*) from family) + (select count(*) from invitation)
     )::integer as deleted`,
   values: [term],
 })

@@ -7,8 +7,8 @@ export type RetryableState = 'failed' | 'cancelled'
 export type RetriedJob = { job_id: string; type: string; status: 'pending' | 'blocked' | 'ready' }
 
 /**
- * Failed and cancelled jobs go back into the queue, with all their attempts to spend again. Others have no row in the
- * answer. The last attempt moves from finished_jobs to attempts.
+ * Failed and cancelled jobs go back into the queue, with all their attempts to spend again, as far as the organisation's
+ * quota has room. Others have no row in the answer. The last attempt moves from finished_jobs to attempts.
  *
  * Parents that have not completed block a job again, whatever its on_parent_failure says: who retries a job of which a
  * parent has failed retries that, too, or has done so. Parents that are retried by the same statement are in no place
@@ -30,19 +30,23 @@ export const retryJobs = (
       order by job_id
       for update
     ),
+    -- After the jobs are locked: others lock jobs that they depend on first, and then the quotas.
+    room as materialized (
+      select queue_room($1::uuid) as jobs
+      from (select count(*) as jobs from found) locked
+      where locked.jobs > 0
+    ),
+    chosen as materialized (
+      select org_id, job_id
+      from found
+      limit (select coalesce(jobs, cardinality($2::uuid[])) from room)
+    ),
     retried as (
       delete from finished_jobs f
-      using found
-      where f.org_id = found.org_id
-        and f.job_id = found.job_id
+      using chosen
+      where f.org_id = chosen.org_id
+        and f.job_id = chosen.job_id
       returning f.org_id, f.job_id, f.state, f.attempts, f.error, f.worker_id, f.started_at, f.finished_at
-    ),
-    -- More jobs are queued than were counted.
-    recounted as (
-      update quota_states
-      set queued_bound = null
-      where org_id = $1::uuid
-        and exists (select from retried)
     ),
     history as (
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at, finished_at)

@@ -68,23 +68,46 @@ export const beginSignIn = (
   values: [limit.action, attempt.ip, limit.limit, limit.windowSeconds, attempt.username],
 })
 
-/** The user has proved who they are: in their oldest organisation. No row: they are a member of none. */
+/**
+ * The user has proved who they are: in their oldest organisation. Whoever has left all of them, or was removed, gets a new
+ * personal one.
+ */
 export const startSession = (session: {
   userId: string
+  /** For that. */
+  orgId: string
   familyId: string
   tokenHash: string
   days: number
 }): Query<Account> => ({
   name: 'start-session',
   text: `
-    with account as materialized (
-      select
-        u.id as user_id, u.username, m.org_id, case when u.is_admin then 'admin' else m.role end as role
-      from users u
-      join memberships m on m.user_id = u.id
-      where u.id = $1::uuid
+    with home as materialized (
+      select m.org_id, m.role
+      from memberships m
+      where m.user_id = $1::uuid
       order by m.created_at, m.org_id
       limit 1
+    ),
+    new_org as (
+      insert into orgs (id, name)
+      select $5::uuid, username
+      from users
+      where id = $1::uuid
+        and not exists (select from home)
+      returning id
+    ),
+    new_home as (
+      insert into memberships (org_id, user_id, role)
+      select id, $1::uuid, 'org_admin'
+      from new_org
+      returning org_id, role
+    ),
+    account as materialized (
+      select u.id as user_id, u.username, m.org_id, case when u.is_admin then 'admin' else m.role end as role
+      from users u
+      cross join (select * from home union all select * from new_home) m
+      where u.id = $1::uuid
     ),
     forgotten as (
       delete from sign_in_attempts
@@ -105,5 +128,5 @@ export const startSession = (session: {
     )
     select user_id, username, org_id, role
     from account`,
-  values: [session.userId, session.familyId, session.tokenHash, session.days],
+  values: [session.userId, session.familyId, session.tokenHash, session.days, session.orgId],
 })

@@ -1,5 +1,5 @@
 /** Nothing is stored if any submission is over a quota, or has a key that was used before. */
-export const ADMITTED = `not exists (select from admission)`
+export const JUDGED_ADMITTED = `not exists (select from admission)`
 
 export const ACCEPTED = `(submission in (select submission from refusal)) is not true`
 
@@ -7,10 +7,10 @@ export const ACCEPTED = `(submission in (select submission from refusal)) is not
 export const DEPENDENCIES = `
     dependency as materialized (
       select
-        r.submission, r.org_id, r.on_parent_failure, ($13::uuid[])[n] as child_id, ($14::uuid[])[n] as parent_id,
-        ($16::boolean[])[n] as inside
-      from generate_series(1, cardinality($13::uuid[])) as n
-      join request r on r.number = ($15::integer[])[n]
+        r.submission, r.org_id, r.on_parent_failure, ($8::uuid[])[n] as child_id, ($9::uuid[])[n] as parent_id,
+        ($11::boolean[])[n] as inside
+      from generate_series(1, cardinality($8::uuid[])) as n
+      join request r on r.number = ($10::integer[])[n]
     ),
     parent as materialized (
       select o.org_id, p.job_id, p.state
@@ -45,7 +45,7 @@ export const BLOCKED = `
       select parent_id, child_id, org_id
       from dependency
       where ${ACCEPTED}
-        and ${ADMITTED}
+        and ${JUDGED_ADMITTED}
     ),
     blocked as (
       insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)

@@ -12,7 +12,7 @@ import {
 /** Of each member its number, from 1, and the kind that it is of. */
 const membersOf = (alike: boolean): string => `
       from generate_series(1, cardinality($2::uuid[])) as n
-      ${alike ? 'cross join kind k' : 'join kind k on k.number = ($12::integer[])[n]'}`
+      ${alike ? 'cross join kind k' : 'join kind k on k.number = ($7::integer[])[n]'}`
 
 const insertJobs = (alike: boolean): string => `
       ${INSERT_JOBS}

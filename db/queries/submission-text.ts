@@ -1,5 +1,6 @@
 import { JOBS_READY } from '../channels.ts'
-import { ACCEPTED, ADMITTED, BLOCKED_IDS, DEPENDENCIES } from './submission-dependencies.ts'
+import { charge } from './submission-charge.ts'
+import { ACCEPTED, BLOCKED_IDS, DEPENDENCIES, JUDGED_ADMITTED } from './submission-dependencies.ts'
 import { storeAlike, storeMixed } from './submission-stores.ts'
 import { RANK, START_BY, where } from './submission-terms.ts'
 
@@ -61,12 +62,18 @@ type Shape = {
   delayed: boolean
   /** There is only one kind. */
   alike: boolean
+  /**
+   * `charge`: of one organisation, without keys and dependencies; if it does not fit the quotas nothing happens. `judge`:
+   * whatever it is, and who may not pass is told.
+   */
+  admission: 'charge' | 'judge'
 }
 
 const compose = (shape: Shape): string => {
   const { dependent, delayed, alike } = shape
+  const { parts, admitted, refused } = ADMISSIONS[shape.admission](shape)
   return `
-    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${admission(dependent)}${newStreams(dependent)}
+    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newStreams(admitted, dependent)}
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
@@ -75,7 +82,7 @@ const compose = (shape: Shape): string => {
         ${STREAM_ID},
         exp(log) as predicted_ms,
         exp(log + $6::double precision * spread) as predicted_p90_ms
-      from request${where([ADMITTED, dependent && ACCEPTED])}
+      from request${where([admitted, dependent && ACCEPTED])}
     ),
     ${alike ? storeAlike(delayed) : storeMixed({ dependent, delayed })}
     select
@@ -86,10 +93,7 @@ const compose = (shape: Shape): string => {
       ${ANNOUNCED} as announced,
       ${dependent ? BLOCKED_IDS : 'null::uuid[]'} as blocked, null::uuid as child_id, null::uuid as parent_id,
       null as refusal, null::jsonb as detail
-    from kind
-    union all
-    select ${NO_KIND}, null, null, refusal, detail
-    from admission${
+    from kind${refused}${
       dependent
         ? `
     union all
@@ -101,22 +105,56 @@ const compose = (shape: Shape): string => {
 
 const NO_KIND = 'null, submission, null, null, null, null, null, null, null, null, null, null'
 
-/** Before anything is stored, and only for what is not refused already: who may not pass. */
-const admission = (dependent: boolean): string => `
+type Admission = { parts: string; admitted: string; refused: string }
+
+const ADMISSIONS: Record<Shape['admission'], (shape: Shape) => Admission> = {
+  charge: (shape) => {
+    const [org, jobs, bytes] = admissionParameters(shape)
+    return {
+      parts: charge({
+        org: `${org}::uuid`,
+        jobs: `${jobs}::bigint`,
+        bytes: `${bytes}::bigint`,
+        // All of them are members: who is not is for the other way.
+        when: '(select count(*) from request) = jsonb_array_length($1::jsonb)',
+      }),
+      admitted: 'exists (select from charge)',
+      refused: '',
+    }
+  },
+  // Before anything is stored, and only for what is not refused already: who may not pass.
+  judge: (shape) => {
+    const [orgs, kinds, jobs, bytes, keys] = admissionParameters(shape)
+    return {
+      parts: `
     admission as materialized (
       select submission, refusal, detail
       from admit_submissions(
-        $7::uuid[], $8::integer[], $9::bigint[], $10::bigint[], $11::jsonb,
-        array(select number::integer from request${where([dependent && ACCEPTED])})
+        ${orgs}::uuid[], ${kinds}::integer[], ${jobs}::bigint[], ${bytes}::bigint[], ${keys}::jsonb,
+        array(select number::integer from request${where([shape.dependent && ACCEPTED])})
       )
-    ),`
+    ),`,
+      admitted: JUDGED_ADMITTED,
+      refused: `
+    union all
+    select ${NO_KIND}, null, null, refusal, detail
+    from admission`,
+    }
+  },
+}
+
+/** They come last, after those that a shape may not have. */
+const admissionParameters = ({ alike, dependent }: Shape): string[] => {
+  const first = 7 + (alike ? 0 : 1) + (dependent ? 4 : 0)
+  return Array.from({ length: 5 }, (_, n) => `$${first + n}`)
+}
 
 /** On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made. */
-const newStreams = (dependent: boolean): string => `
+const newStreams = (admitted: string, dependent: boolean): string => `
     new_stream as (
       insert into streams as s (org_id, type, name)
       select distinct org_id, type, name
-      from request${where(['stream_id is null', ADMITTED, dependent && ACCEPTED])}
+      from request${where(['stream_id is null', admitted, dependent && ACCEPTED])}
       order by org_id, type, name
       on conflict on constraint streams_identity do update
       set name = excluded.name
@@ -135,7 +173,7 @@ const STREAM_ID = `coalesce(stream_id, ((select ids from new_streams) ->> ${STRE
  */
 export const ANNOUNCED = `case
         when run_at > now() then false
-        when (select at from job_event_groups order by id desc limit 1) > now() - interval '5 milliseconds' then false
+        when newest_event_at() > now() - interval '5 milliseconds' then false
         else pg_notify('${JOBS_READY}', type) is not null
       end`
 
@@ -143,8 +181,15 @@ const texts = new Map<string, { name: string; text: string }>()
 
 /** What no job of a submission needs is left out of the text. */
 export const submissionText = (shape: Shape): { name: string; text: string } => {
-  const { dependent, delayed, alike } = shape
-  const parts = ['submit', dependent && 'dependent', delayed && 'delayed', alike && 'alike', 'jobs']
+  const { dependent, delayed, alike, admission } = shape
+  const parts = [
+    'submit',
+    admission === 'charge' && 'charged',
+    dependent && 'dependent',
+    delayed && 'delayed',
+    alike && 'alike',
+    'jobs',
+  ]
   const name = parts.filter(Boolean).join('-')
   const made = texts.get(name) ?? { name, text: compose(shape) }
   texts.set(name, made)

@@ -78,7 +78,7 @@ export type UsedKeys = {
 
 export type QuotaExceeded = {
   refusal: 'quota'
-  detail: { quota: Quota; limit: number; used: number; retry_after: number }
+  detail: { quota: Quota; limit: number; used: number; wanted: number; retry_after: number }
 }
 
 export type SubmissionRow = SubmittedJob | RefusedSubmission
@@ -96,14 +96,17 @@ export type AnswerRow =
  * made by a member of its organisation.
  *
  * But if one is over a quota, or has a key that was used before, then none is stored, and only those are answered: the
- * others are to be sent again without them. No two may have the same key.
+ * others are to be sent again without them. No two may have the same key. If they are only charged, none is answered.
  *
  * The prediction is the stream's running estimate as of this statement, else the type's, else the default.
  *
  * Jobs that are submitted together are mostly alike but for their ids and payloads. So what they have in common is
  * sent, looked up and answered once, as a kind; `readSubmitted` puts the answer together.
  */
-export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow> => {
+export const submitJobs = (
+  submissions: readonly Submission[],
+  admission: 'charge' | 'judge' = 'judge',
+): Query<AnswerRow> => {
   const { kinds, jobs, edges } = toKinds(submissions)
   const payloads = jobs.map(({ job }) => JSON.stringify(job.payload))
   const dependent = edges.length > 0
@@ -116,7 +119,6 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
     DEFAULT_ESTIMATE.meanLog,
     DEFAULT_ESTIMATE.deviationLog,
     P90_DEVIATIONS,
-    ...toAdmission(submissions, jobs, payloads),
   ]
   if (!alike) values.push(arrayOf(jobs.map(({ kind }) => kind)))
   if (dependent) {
@@ -127,8 +129,28 @@ export const submitJobs = (submissions: readonly Submission[]): Query<AnswerRow>
       arrayOf(edges.map(({ inside }) => inside)),
     )
   }
-  return { ...submissionText({ dependent, delayed, alike }), values }
+  values.push(...(admission === 'charge' ? toCharge : toAdmission)(submissions, jobs, payloads))
+  return { ...submissionText({ dependent, delayed, alike, admission }), values }
 }
+
+/** Whether `submitJobs` may only charge: that is quicker, and answers nothing if it would have to refuse somebody. */
+export const isChargeable = (submissions: readonly Submission[]): boolean =>
+  submissions.every(
+    ({ orgId, keys, jobs }) =>
+      orgId === submissions[0]?.orgId &&
+      !keys?.length &&
+      jobs.every(({ depends_on }) => depends_on.length === 0),
+  )
+
+const toCharge = (
+  submissions: readonly Submission[],
+  jobs: Kinds['jobs'],
+  payloads: readonly string[],
+): QueryValue[] => [
+  submissions[0]?.orgId ?? null,
+  jobs.length,
+  payloads.reduce((sum, payload) => sum + utf8Bytes(payload), 0),
+]
 
 /** What `admit_submissions` asks: whose each submission is, of which kind its first job, how many jobs, how many bytes. */
 const toAdmission = (
@@ -189,11 +211,12 @@ export const readSubmitted = (
 export const findSubmitted = (
   orgId: string,
   jobIds: readonly string[],
-): Query<SubmittedJob & { created_by: string | null }> => ({
+): Query<SubmittedJob & { created_by: string | null; depends_on: string[] }> => ({
   name: 'find-submitted',
   text: `
     select
       1 as submission, id, created_by,
+      array(select parent_id from job_dependencies where child_id = id order by parent_id) as depends_on,
       case
         when status = 'blocked' then status
         when run_at > created_at then 'pending'
@@ -212,16 +235,17 @@ export const findSubmitted = (
   values: [orgId, jobIds],
 })
 
-export const findIdempotencyKey = (
+export const findIdempotencyKeys = (
   orgId: string,
-  key: string,
-): Query<{ body_hash: string; job_ids: string[] }> => ({
-  name: 'find-idempotency-key',
+  keys: readonly string[],
+): Query<{ key: string; body_hash: string; job_ids: string[] }> => ({
+  name: 'find-idempotency-keys',
   text: `
-    select encode(body_hash, 'hex') as body_hash, job_ids
+    select key, encode(body_hash, 'hex') as body_hash, job_ids
     from idempotency_keys
     where org_id = $1::uuid
-      and key = $2::text
-      and created_at > now() - interval '24 hours'`,
-  values: [orgId, key],
+      and key = any ($2::text[])
+      and created_at > now() - interval '24 hours'
+    order by key`,
+  values: [orgId, keys],
 })

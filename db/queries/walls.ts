@@ -15,6 +15,8 @@ export type WallReport = {
   is_member: boolean
   /** It has the rights of the other runtime, too. */
   is_other: boolean
+  /** Organisations are open before anybody has entered: a setting of the role, the database or the URL. */
+  is_open: boolean
 }
 
 /** What the role of this session could do to the wall between organisations. */
@@ -64,13 +66,17 @@ export const inspectWalls = (expected: string): Query<WallReport> => ({
           where rolname = case $1::text when '${FUNCTIONS_ROLE}' then '${WORKERS_ROLE}' else '${FUNCTIONS_ROLE}' end
         ),
         false
-      ) as is_other`,
+      ) as is_other,
+      (
+        coalesce(current_setting('smartqueue.all_orgs', true), '') <> ''
+        or coalesce(current_setting('smartqueue.orgs', true), '') not in ('', '{}')
+      ) as is_open`,
   values: [expected],
 })
 
 /** Why a runtime must not start with this role; nothing if it may. */
 export const faultOfWalls = (report: WallReport, expected: string): string | undefined => {
-  const { role, bypasses_as, owns, open_table, is_member, is_other } = report
+  const { role, bypasses_as, owns, open_table, is_member, is_other, is_open } = report
   const remedy = `Make a login with: npm run admin -- database-login ${expected === FUNCTIONS_ROLE ? 'functions' : 'workers'}`
   if (bypasses_as === role) return `The database role ${role} bypasses row-level security. ${remedy}`
   if (bypasses_as)
@@ -81,5 +87,7 @@ export const faultOfWalls = (report: WallReport, expected: string): string | und
   if (!is_member) return `The database role ${role} is not in the group ${expected}. ${remedy}`
   if (is_other)
     return `The database role ${role} is in the groups of both the functions and the workers. ${remedy}`
+  if (is_open)
+    return `The database role ${role} has a smartqueue setting that opens organisations to everybody. Reset it.`
   return undefined
 }

@@ -12,6 +12,7 @@ export const PERMISSIONS = {
   'queue:manage': { role: 'org_admin', key: true, about: 'pause and resume the queue' },
   'org:read': { role: 'user', key: true, about: 'see the organisation, its members and quotas' },
   'org:manage': { role: 'org_admin', key: false, about: 'invite members, change their roles, remove them' },
+  'org:leave': { role: 'user', key: false, about: 'leave the organisation' },
   'audit:read': { role: 'org_admin', key: true, about: 'read the audit log' },
   account: { role: 'user', key: false, about: "manage one's own account, keys and memberships" },
   platform: { role: 'admin', key: false, about: 'see all users, and set quotas' },

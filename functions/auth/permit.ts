@@ -7,6 +7,7 @@ import type { AppEnv } from '../context.ts'
 import { NotEntered } from '../database.ts'
 import { originOf } from '../http/origin.ts'
 import { ProblemError } from '../http/problem.ts'
+import { problemAt } from '../http/validation.ts'
 import type { Services } from '../services.ts'
 import { verifyAccessToken } from './access-token.ts'
 import { PERMISSIONS, type Permission } from './permissions.ts'
@@ -33,8 +34,12 @@ const permit =
     const { role } = PERMISSIONS[permission]
     if (principal.scopes && !principal.scopes.includes(permission)) throw outOfScope(permission)
     if (!isAtLeast(principal.role, role)) throw forbidden(role)
-    c.set('principal', withChosenOrg(c, principal))
-    c.set('run', enterAs(c, { leastRole: role }))
+    const orgId = chosenOrg(c, principal)
+    if (permission === 'account' && orgId !== principal.org_id) throw notOfOrg()
+    c.set('principal', principal)
+    const run = enterNamed(c, { leastRole: role, orgId })
+    c.set('principal', { ...principal, org_id: orgId })
+    c.set('run', run)
     await next()
   }
 
@@ -48,9 +53,9 @@ export const enterAs = (c: Context<AppEnv>, options: EntryOptions & { orgId?: st
 /** The same for an organisation that the path names: one that the principal is not in does not exist for them. */
 export const enterNamed = (c: Context<AppEnv>, options: EntryOptions & { orgId: string }): Run => {
   const run = enterAs(c, options)
+  const isForeign = options.orgId !== c.get('principal').org_id
   return (query) =>
     run(query).catch((error: unknown) => {
-      const isForeign = options.orgId !== c.get('principal').org_id
       if (isForeign && error instanceof NotEntered && error.reason === 'unknown')
         throw noSuchOrg(options.orgId)
       throw error
@@ -83,9 +88,9 @@ const holderOf = async ({ apiKeys }: Services, key: string): Promise<Principal> 
 }
 
 /** An admin looks at the organisation that the header names. */
-const withChosenOrg = (c: Context<AppEnv>, principal: Principal): Principal => {
+const chosenOrg = (c: Context<AppEnv>, principal: Principal): string => {
   const named = c.req.header(ORG_HEADER)
-  if (named === undefined || named === principal.org_id) return principal
+  if (named === undefined || named === principal.org_id) return principal.org_id
   if (principal.role !== 'admin') {
     throw new ProblemError(
       'forbidden',
@@ -93,8 +98,14 @@ const withChosenOrg = (c: Context<AppEnv>, principal: Principal): Principal => {
     )
   }
   if (!z.uuid().safeParse(named).success) throw noSuchOrg(named.slice(0, 40))
-  return { ...principal, org_id: named }
+  return named
 }
+
+/** One's own account is the same whatever organisation one looks at. */
+const notOfOrg = (): ProblemError =>
+  problemAt('invalid-request', [
+    { in: 'header', pointer: `#/${ORG_HEADER}`, detail: 'does not go with a request about your own account' },
+  ])
 
 /** An admin who has named no organisation sees all of them. */
 export const seesAllOrgs = (c: Context<AppEnv>): boolean =>

@@ -5,6 +5,8 @@ import { ProblemError } from '../http/problem.ts'
 export const LIMITS = {
   register: { action: 'register', limit: 5, windowSeconds: 60 },
   login: { action: 'login', limit: 10, windowSeconds: 60 },
+  /** Invitations tell which names there are: not to be tried one after the other. */
+  invite: { action: 'invite', limit: 30, windowSeconds: 60 },
 } as const satisfies Record<string, RateLimit>
 
 /** As in draft-ietf-httpapi-ratelimit-headers. */
@@ -13,7 +15,10 @@ export const rateHeaders = (limit: RateLimit, verdict: RateVerdict): Record<stri
   ratelimit: `"${limit.action}";r=${Math.max(0, verdict.remaining)};t=${verdict.resets_in}`,
 })
 
-export const rateLimited = (limit: RateLimit, verdict: RateVerdict): ProblemError =>
+export const rateLimited = (
+  limit: RateLimit,
+  verdict: RateVerdict = { admitted: false, remaining: 0, resets_in: limit.windowSeconds },
+): ProblemError =>
   new ProblemError(
     'rate-limited',
     `At most ${limit.limit} a minute from one network. Try again in ${seconds(verdict.resets_in)}.`,

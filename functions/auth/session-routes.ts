@@ -77,7 +77,7 @@ const loginRoute = createRoute({
   request: { body: jsonRequest(credentials) },
   responses: {
     200: jsonContent(session, 'Signed in'),
-    ...problems(...bodyProblems, 'wrong-credentials', 'forbidden', 'rate-limited'),
+    ...problems(...bodyProblems, 'wrong-credentials', 'rate-limited'),
   },
 })
 

@@ -6,6 +6,7 @@ import { approach, enterWithRefreshToken, type Origin } from '../../db/queries/s
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
 import type { Run } from '../../db/query.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import type { Database } from '../database.ts'
 import { type Hold, logFailure } from '../http/background.ts'
 import { ProblemError } from '../http/problem.ts'
 import type { Services } from '../services.ts'
@@ -71,8 +72,7 @@ export const login = async (
       headers,
     })
   }
-  const session = await startSessionOf(database.after(approach({ userId, origin })), userId)
-  return { ...session, headers }
+  return { ...(await startSessionOf(database, userId, origin)), headers }
 }
 
 /** Every look at a password counts as an attempt to sign in, whether it is the right one or not. */
@@ -88,11 +88,16 @@ const countAttempt = async (run: Run, username: string, { ip }: Origin) => {
 const tellOfFailure = (run: Run, userId: string): Promise<unknown> =>
   run(auditFailedSignIn(userId)).catch(logFailure)
 
-const startSessionOf = async (run: Run, userId: string): Promise<Omit<SignedIn, 'headers'>> => {
+const startSessionOf = async (
+  database: Database,
+  userId: string,
+  origin: Origin,
+): Promise<Omit<SignedIn, 'headers'>> => {
   const refresh = await createSecret('refresh')
-  const session = { userId, familyId: uuidV7(), tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS }
-  const [account] = await run(startSession(session))
-  if (!account) throw new ProblemError('forbidden', 'This account is a member of no organisation any more.')
+  const [familyId, orgId] = [uuidV7(), uuidV7()]
+  const session = { userId, orgId, familyId, tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS }
+  const [account] = await database.after(approach({ userId, orgId, origin }))(startSession(session))
+  if (!account) throw new Error('A user signed in who is none')
   return { account: { ...account, session_id: session.familyId }, refreshToken: refresh.secret }
 }
 

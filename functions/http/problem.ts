@@ -10,6 +10,7 @@ export const PROBLEMS = {
   'not-found': { status: 404, title: 'Not found' },
   'username-taken': { status: 409, title: 'The username is taken' },
   'last-org-admin': { status: 409, title: 'An organisation needs an org_admin' },
+  'limit-reached': { status: 409, title: 'There are as many as there may be' },
   'already-member': { status: 409, title: 'Already a member of the organisation' },
   'already-finished': { status: 409, title: 'The job has already finished' },
   'not-retryable': { status: 409, title: 'The job cannot be retried now' },

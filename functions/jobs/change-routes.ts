@@ -50,6 +50,6 @@ const retryRoute = createRoute({
   request: { params: pathId },
   responses: {
     200: jsonContent(job, 'The job, queued again'),
-    ...problems('unauthenticated', 'forbidden', 'not-found', 'not-retryable'),
+    ...problems('unauthenticated', 'forbidden', 'not-found', 'not-retryable', 'quota-exceeded'),
   },
 })

@@ -1,4 +1,5 @@
 import type { IdempotencyKey, UsedKeys } from '../../db/queries/submission.ts'
+import { refOf } from '../../db/rules/dependencies.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import { type ProblemError, toPointer } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
@@ -18,19 +19,30 @@ export const keyedParts = async (
 ): Promise<KeyedPart[]> => {
   if (whole) {
     const positions = requests.map((_, position) => position)
-    return [{ ...whole, bodyHash: await hashOf(requests), positions }]
+    const bodies = requests.map(({ idempotency_key: _, ...body }) => body)
+    return [{ ...whole, bodyHash: await hashOf(bodies), positions }]
   }
   const ofJobs = requests.map(async (request, position): Promise<KeyedPart[]> => {
     const { idempotency_key: key } = request
     if (key === undefined) return []
     const place = { in: 'body' as const, pointer: toPointer([...pathOf(position), 'idempotency_key']) }
-    // What it is called in this batch is nothing of the job itself.
-    const { ref: _, ...body } = request
-    return [{ key, place, bodyHash: await hashOf([body]), positions: [position] }]
+    const bodyHash = await hashOf([withMeaning(request, requests)])
+    return [{ key, place, bodyHash, positions: [position] }]
   })
   const parts = (await Promise.all(ofJobs)).flat()
   refuseTwice(parts)
   return parts
+}
+
+/** What it and others are called in a batch is nothing of the job itself; what the others are is. */
+const withMeaning = (request: JobRequest, requests: readonly JobRequest[]): object => {
+  const { ref: _, idempotency_key: __, ...body } = request
+  const meant = body.depends_on.map((entry) => {
+    const ref = refOf(entry)
+    const other = ref === undefined ? undefined : requests.find((one) => one.ref === ref)
+    return other ? withMeaning(other, requests) : entry
+  })
+  return { ...body, depends_on: meant }
 }
 
 const refuseTwice = (parts: readonly KeyedPart[]): void => {
@@ -65,10 +77,7 @@ export const keyReused = (
 }
 
 /** Of what was meant, and not of how it was written: neither the order of keys nor defaults that are spelt out matter. */
-const hashOf = async (requests: readonly JobRequest[]): Promise<string> => {
-  const bodies = requests.map(({ idempotency_key: _, ...body }) => inOrder(body))
-  return hashSecret(JSON.stringify(bodies))
-}
+const hashOf = (bodies: readonly object[]): Promise<string> => hashSecret(JSON.stringify(bodies.map(inOrder)))
 
 const inOrder = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(inOrder)

@@ -14,12 +14,21 @@ const WINDOW_SECONDS: Partial<Record<Quota, number>> = {
   payload_bytes_per_day: 86_400,
 }
 
-export const quotaExceeded = ({ quota, limit, used, retry_after }: QuotaExceeded['detail']): ProblemError => {
+/** A retry adds to the queue, too. */
+export const queueFull = (): ProblemError =>
+  new ProblemError('quota-exceeded', 'The organisation has as many jobs queued or running as it may.', {
+    headers: { 'retry-after': '10' },
+  })
+
+export const quotaExceeded = (detail: QuotaExceeded['detail']): ProblemError => {
+  const { quota, limit, used, wanted, retry_after } = detail
   const number = (value: number): string => value.toLocaleString('en')
   const window = WINDOW_SECONDS[quota]
+  const why =
+    wanted > limit ? `this alone is ${number(wanted)}: send less at once` : `and has ${number(used)}`
   return new ProblemError(
     'quota-exceeded',
-    `The organisation may have ${number(limit)} ${WHAT[quota]}, and has ${number(used)}. Nothing was submitted.`,
+    `The organisation may have ${number(limit)} ${WHAT[quota]}, ${why}. Nothing was submitted.`,
     {
       headers: {
         'retry-after': String(retry_after),

@@ -6,6 +6,7 @@ import type { Run } from '../../db/query.ts'
 import { type Hold, logFailure } from '../http/background.ts'
 import { ProblemError } from '../http/problem.ts'
 import { noSuchJob } from './job-path.ts'
+import { queueFull } from './quota.ts'
 
 /** Gives a failed or cancelled job a new round of attempts. */
 export const retryJob = async (run: Run, orgId: string, jobId: string, hold: Hold): Promise<JobRow> => {
@@ -14,6 +15,7 @@ export const retryJob = async (run: Run, orgId: string, jobId: string, hold: Hol
   const [job] = await run(getJob(orgId, jobId))
   if (!job) throw noSuchJob(jobId)
   if (retried.length > 0) return job
+  if (job.status === 'failed' || job.status === 'cancelled') throw queueFull()
   throw new ProblemError(
     'not-retryable',
     `The job ${jobId} is ${job.status}. Only failed and cancelled jobs can be retried.`,

@@ -1,6 +1,6 @@
 import type { JobRow } from '../../db/queries/jobs.ts'
 import {
-  findIdempotencyKey,
+  findIdempotencyKeys,
   findSubmitted,
   type NewJob,
   type SubmissionRow,
@@ -59,11 +59,10 @@ export const submitAll = async (
     const jobs = requests.map((request, i) => toNewJob(request, ids[i] ?? '', parents[i] ?? []))
     const fresh = jobs.filter((_, i) => !before.has(i))
     if (fresh.length === 0) return { rows: await findAll(run, orgId, jobs), created: false }
-    const keys = parts
-      .filter(({ positions }) => positions.every((i) => !before.has(i)))
-      .map((part) => toIdempotencyKey(part, ids))
+    const open = parts.filter(({ positions }) => positions.every((i) => !before.has(i)))
+    const keys = open.map((part) => toIdempotencyKey(part, ids))
     const rows = await services.submitter.submit({ orgId, userId, member, jobs: fresh, keys }, hold)
-    const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, parts, rows))
+    const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, open, rows))
     if (!used) {
       refuse(rows, { requests, ids, pathOf, principal })
       const found = before.size > 0 ? await findAll(run, orgId, jobs) : toRows(fresh, rows, principal)
@@ -96,12 +95,18 @@ const knownJobs = (parts: readonly KeyedPart[], used: UsedKeys['detail']): Map<n
 const usedAnyway = async (
   run: Run,
   orgId: string,
-  [part, ...more]: readonly KeyedPart[],
+  parts: readonly KeyedPart[],
   rows: readonly SubmissionRow[],
 ): Promise<UsedKeys['detail'] | undefined> => {
-  if (!part || more.length > 0 || !rows.some(isRefusedParent)) return undefined
-  const [found] = await run(findIdempotencyKey(orgId, part.key))
-  return found && [{ key: part.key, job_ids: found.job_ids, same: found.body_hash === part.bodyHash }]
+  if (parts.length === 0 || !rows.some(isRefusedParent)) return undefined
+  const hashes = new Map(parts.map(({ key, bodyHash }) => [key, bodyHash]))
+  const found = await run(findIdempotencyKeys(orgId, [...hashes.keys()]))
+  const used = found.map(({ key, job_ids, body_hash }) => ({
+    key,
+    job_ids,
+    same: body_hash === hashes.get(key),
+  }))
+  return used.length > 0 ? used : undefined
 }
 
 const toRows = (jobs: readonly NewJob[], rows: readonly SubmissionRow[], principal: Principal): JobRow[] => {

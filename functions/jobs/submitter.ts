@@ -16,6 +16,7 @@ import { notify } from '../../db/queries/notifications.ts'
 import type { Member } from '../../db/queries/scope.ts'
 import {
   findSubmitted,
+  isChargeable,
   readSubmitted,
   type Submission,
   type SubmissionRow,
@@ -113,19 +114,25 @@ export const createSubmitter = (options: {
     return group
   }
 
-  /** A lone job of a stream that was seen before goes the short way. */
+  /**
+   * The short ways first: a lone job of a stream that was seen before, then jobs of one organisation that fit its quotas.
+   * What they do not answer is sent the long way, which says why.
+   */
   const send = async (group: readonly Entry[]): Promise<SubmissionRow[]> => {
     const submissions = group.map(({ submission }) => submission)
-    const runAsGroup = runAs(distinctMembers(group))
+    const ask = runAs(distinctMembers(group))
     const lone = findLoneJob(submissions)
-    if (lone && streams.has(lone.stream)) {
-      const rows = readSubmitted(submissions, await runAsGroup(submitLoneJob(lone.submission, lone.job)))
-      if (rows.length > 0) return rows
-      streams.delete(lone.stream)
+    const isKnown = lone !== undefined && streams.has(lone.stream)
+    const short = isKnown
+      ? submitLoneJob(lone.orgId, lone.userId, lone.job)
+      : isChargeable(submissions) && submitJobs(submissions, 'charge')
+    const rows = short ? readSubmitted(submissions, await ask(short)) : []
+    if (rows.length > 0) {
+      if (lone) remember(lone.stream)
+      return rows
     }
-    const rows = readSubmitted(submissions, await runAsGroup(submitJobs(submissions)))
-    if (lone && rows.some(({ id }) => id !== null)) remember(lone.stream)
-    return rows
+    if (lone) streams.delete(lone.stream)
+    return readSubmitted(submissions, await ask(submitJobs(submissions)))
   }
 
   const remember = (stream: string): void => {
@@ -148,21 +155,22 @@ export const createSubmitter = (options: {
 
   /**
    * Who is over a quota, or used a key twice, has kept the others from being stored: they go again without them. Who has
-   * no answer may only have been in one organisation with somebody who is not let in: they go again alone.
+   * no answer may only have been in one organisation with somebody who is not let in: each member goes again alone.
    */
   const settleGroup = async (group: readonly Entry[], rows: SubmissionRow[], hold: Hold): Promise<void> => {
     const bySubmission = Map.groupBy(rows, (row) => row.submission)
     const answered = group.map((entry, i) => ({ entry, rows: bySubmission.get(i + 1) ?? [] }))
     const held = rows.some(isNotAdmitted)
-    const others = answered.filter((one) => (held ? !one.rows.some(isNotAdmitted) : one.rows.length === 0))
-    const left = others.length < group.length ? others.map(({ entry }) => entry) : []
-    for (const { entry, rows: own } of answered) {
-      if (!left.includes(entry)) settle(entry, ({ resolve }) => resolve(own))
+    const isOpen = ({ rows: own }: (typeof answered)[number]): boolean =>
+      held ? !own.some(isNotAdmitted) : own.length === 0 && distinctMembers(group).length > 1
+    for (const { entry, rows: own } of answered.filter((one) => !isOpen(one))) {
+      settle(entry, ({ resolve }) => resolve(own))
     }
     const types = unannouncedTypes(group, rows)
     if (types.length > 0) hold(announcer.announce(types))
-    if (held && left.length > 0) await commit(left, hold)
-    else for (const entry of left) await commit([entry], hold)
+    const open = answered.filter(isOpen).map(({ entry }) => entry)
+    const groups = held ? [open] : [...Map.groupBy(open, identityOf).values()]
+    for (const again of groups) if (again.length > 0) await commit(again, hold)
   }
 
   /** Perhaps it was committed after all. The ids are the same: it is found then, and not committed twice. */
@@ -205,9 +213,10 @@ const othersMayJoin = async (): Promise<void> => {
 const findLoneJob = (submissions: readonly Submission[]) => {
   const [only] = submissions
   const [job] = only?.jobs ?? []
-  if (!only || !job || submissions.length > 1 || only.jobs.length > 1 || job.depends_on.length > 0)
+  if (!only || !job || submissions.length > 1 || only.jobs.length > 1 || !isChargeable(submissions))
     return undefined
-  return { submission: only, job, stream: `${only.orgId} ${job.type} ${job.name}` }
+  const { orgId, userId } = only
+  return { orgId, userId, job, stream: `${orgId} ${job.type} ${job.name}` }
 }
 
 const isNotAdmitted = (row: SubmissionRow): boolean =>
@@ -216,11 +225,14 @@ const isNotAdmitted = (row: SubmissionRow): boolean =>
 const keysOf = ({ submission: { orgId, keys = [] } }: Entry): string[] =>
   keys.map(({ key }) => `${orgId} ${key}`)
 
-const distinctMembers = (group: readonly Entry[]): Member[] => {
-  const identity = ({ orgId, userId, sessionId, keyId }: Member) => `${orgId} ${userId} ${sessionId} ${keyId}`
-  const members = group.flatMap(({ submission }) => submission.member ?? [])
-  return [...new Map(members.map((member) => [identity(member), member])).values()]
-}
+const identityOf = ({ submission: { member } }: Entry): string =>
+  `${member?.orgId} ${member?.userId} ${member?.sessionId} ${member?.keyId}`
+
+const distinctMembers = (group: readonly Entry[]): Member[] => [
+  ...new Map(
+    group.flatMap((entry) => (entry.submission.member ? [[identityOf(entry), entry.submission.member]] : [])),
+  ).values(),
+]
 
 const newEntry = (submission: OwnSubmission): Entry => {
   const rows = Promise.withResolvers<SubmissionRow[]>()

@@ -5,12 +5,15 @@ import {
   type InvitationRow,
   listOrgInvitations,
   listOwnInvitations,
+  MAX_PENDING,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
+import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { enter, openInvitation } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterNamed } from '../auth/permit.ts'
 import { memberOf } from '../auth/principal.ts'
+import { LIMITS, rateLimited } from '../auth/rate-limit.ts'
 import { createSecret, hashSecret } from '../auth/secrets.ts'
 import { NotEntered } from '../database.ts'
 import { jsonBody } from '../http/json-body.ts'
@@ -26,6 +29,9 @@ export const invitationRoutes = () =>
     .openapi(inviteRoute, async (c) => {
       const { id: orgId } = c.req.valid('param')
       const { username, role } = c.req.valid('json')
+      const origin = originOf(c)
+      const [verdict] = await c.get('services').database.run(hitRateLimit(LIMITS.invite, origin.ip))
+      if (!verdict?.admitted) throw rateLimited(LIMITS.invite, verdict)
       const id = uuidV7()
       const link = username === undefined ? await createSecret('invitation') : undefined
       const scope = {
@@ -49,7 +55,13 @@ export const invitationRoutes = () =>
       if (!made?.found) {
         throw problemAt('unknown-user', [{ in: 'body', pointer: '#/username', detail: 'is nobody’s name' }])
       }
-      if (!made.created_at || !made.expires_at) throw alreadyMember(`${made.username} is a member already.`)
+      if (made.is_member) throw alreadyMember(`${made.username} is a member already.`)
+      if (!made.created_at || !made.expires_at) {
+        throw new ProblemError(
+          'limit-reached',
+          `There are ${MAX_PENDING} open invitations. Revoke some first.`,
+        )
+      }
       return c.json(
         {
           ...{ id, org_id: orgId, role, username: made.username },
@@ -136,7 +148,8 @@ const inviteRoute = createRoute({
   tags: ['organisations'],
   summary: 'Invite a member',
   description:
-    'A user by name, or without a name whoever gets the link first. Good for 72 hours, until revoked.',
+    'A user by name, or without a name whoever gets the link first. Good for 72 hours, until revoked, and as long as you ' +
+    'are an org_admin. At most 30 a minute from one network.',
   ...access('org:manage', jsonBody()),
   request: { params: pathId, body: jsonRequest(newInvitation) },
   responses: {
@@ -147,7 +160,9 @@ const inviteRoute = createRoute({
       'forbidden',
       'not-found',
       'already-member',
+      'limit-reached',
       'unknown-user',
+      'rate-limited',
     ),
   },
 })

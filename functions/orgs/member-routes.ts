@@ -99,7 +99,7 @@ const removeMemberRoute = createRoute({
   description:
     'With the membership go its sign-ins in this organisation, its API keys and the invitations that it made, at once. ' +
     'Jobs stay. Everybody may remove themselves, only an org_admin others; the last org_admin cannot go.',
-  ...access('account'),
+  ...access('org:leave'),
   request: { params: pathId },
   responses: {
     204: { description: 'Removed' },

@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
+import { createOrg, getOrg, listOrgs, MAX_OWN_ORGS, switchOrg } from '../../db/queries/orgs.ts'
 import { approach, enter } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs, enterNamed, noSuchOrg } from '../auth/permit.ts'
@@ -10,6 +10,7 @@ import { jsonBody } from '../http/json-body.ts'
 import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
+import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import { activeOrg, newOrg, org } from './schemas.ts'
 
@@ -27,7 +28,9 @@ export const orgRoutes = () =>
           approach({ orgId: id, userId, origin }),
         )
       const [row] = await run(createOrg({ id, userId, name }))
-      if (!row) throw new Error('One organisation was made and none came back')
+      if (!row) {
+        throw new ProblemError('limit-reached', `You are org_admin of ${MAX_OWN_ORGS} organisations already.`)
+      }
       const made = { id, name, role: 'org_admin' as const, created_at: row.created_at.toISOString() }
       return c.json(made, 201, { location: '/orgs/me' })
     })
@@ -79,6 +82,7 @@ const createOrgRoute = createRoute({
       'malformed-body',
       'unauthenticated',
       'forbidden',
+      'limit-reached',
       'body-too-large',
       'unsupported-media-type',
       'invalid-request',

@@ -1,8 +1,11 @@
 import { createRoute, type z } from '@hono/zod-openapi'
+import { JOBS_READY } from '../../db/channels.ts'
+import { notify } from '../../db/queries/notifications.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import type { Run } from '../../db/query.ts'
 import { QUOTAS, type Quota } from '../../db/rules/quotas.ts'
 import { access, enterAs, noSuchOrg } from '../auth/permit.ts'
+import { holdOf, logFailure } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
@@ -16,6 +19,8 @@ export const quotaRoutes = () =>
       const run = enterAs(c, { leastRole: 'admin', allOrgs: true })
       const [changed] = await run(setQuotas(id, c.req.valid('json')))
       if (!changed) throw noSuchOrg(id)
+      // More may be allowed to run.
+      holdOf(c)(run(notify(JOBS_READY, [''])).catch(logFailure))
       return c.json(await look(run, id), 200)
     })
 
@@ -23,7 +28,7 @@ const look = async (run: Run, orgId: string): Promise<z.output<typeof quotas>> =
   const rows = new Map((await run(getQuotas(orgId))).map((row) => [row.quota, row]))
   const view = (quota: Quota) => ({
     limit: toNumber(rows.get(quota)?.allowed),
-    used: toNumber(rows.get(quota)?.used),
+    used: Number(rows.get(quota)?.used ?? 0),
   })
   return Object.fromEntries(QUOTAS.map((quota) => [quota, view(quota)])) as z.output<typeof quotas>
 }
@@ -37,8 +42,9 @@ const quotasRoute = createRoute({
   tags: ['organisations'],
   summary: 'See the quotas of the active organisation, and what is used of them',
   description:
-    'A submission above `submissions_per_minute` (counted in jobs), `payload_bytes_per_day` or `queued_jobs` is refused ' +
-    'with 429. Jobs above `running_jobs` are accepted and wait until others have ended.',
+    'A submission above `submissions_per_minute` (counted in jobs), `payload_bytes_per_day` or `queued_jobs` (queued or ' +
+    'running) is refused with 429, and so is a retry above the last. Jobs above `running_jobs` are accepted and wait until ' +
+    'others have ended.',
   ...access('org:read'),
   responses: {
     200: jsonContent(quotas, 'The quotas'),

@@ -64,7 +64,7 @@ export const invitation = z
   .object({
     ...invitationFields,
     username: z.string().nullable().openapi({ description: 'Who is invited. Null: whoever has the link.' }),
-    invited_by: z.string(),
+    invited_by: z.string().nullable(),
   })
   .openapi('Invitation')
 
@@ -88,7 +88,7 @@ const limit = z.int().min(0).max(Number.MAX_SAFE_INTEGER).nullable()
 
 const quota = z.object({
   limit: limit.openapi({ description: 'Null: no limit.' }),
-  used: z.int().nullable().openapi({ description: 'Null: not counted, because there is no limit.' }),
+  used: z.int(),
 })
 
 const forEach = <Value extends z.ZodType>(value: Value) =>

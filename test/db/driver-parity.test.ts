@@ -51,7 +51,7 @@ import {
   enterWithRefreshToken,
 } from '../../db/queries/scope.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
-import { findIdempotencyKey, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
+import { findIdempotencyKeys, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
 import {
   estimateTypes,
   markSilentWorkers,
@@ -132,7 +132,9 @@ const playAccounts = async ({ play }: Stage): Promise<void> => {
     await play(beginSignIn(LIMIT, { username, ip: '2001:db8:1:2:3::4' }))
     await play(hitRateLimit(LIMIT, '::ffff:10.0.0.1'))
   }
-  await play(startSession({ userId: TENANT.userId, familyId: id(6), tokenHash: hash('b'), days: 30 }))
+  await play(
+    startSession({ userId: TENANT.userId, orgId: id(8), familyId: id(6), tokenHash: hash('b'), days: 30 }),
+  )
   await play(auditFailedSignIn(TENANT.userId))
   await play(endSession(hash('b')))
   const change = { ...TENANT, sessionId: id(3), from: TEXT, to: 'other' }
@@ -200,9 +202,12 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
   )
   for (const [n, run_at] of [null, '2999-12-31T23:59:59.123Z'].entries()) {
     const lone = newJob({ id: id(20 + n), type: 'other', payload: PAYLOAD, tags: ['a,b', TEXT], run_at })
-    const keys = [{ key: `${TEXT} ${n}`, bodyHash: hash('a'), jobIds: [lone.id] }]
-    await play(submitLoneJob({ ...TENANT, jobs: [lone], keys }, lone))
-    await play(submitJobs([{ ...TENANT, jobs: [lone], keys }]))
+    await play(submitLoneJob(TENANT.orgId, TENANT.userId, lone))
+    const keyed = { ...lone, id: id(30 + n) }
+    const keys = [{ key: `${TEXT} ${n}`, bodyHash: hash('a'), jobIds: [keyed.id] }]
+    await play(submitJobs([{ ...TENANT, jobs: [{ ...lone, id: id(40 + n) }] }], 'charge'))
+    await play(submitJobs([{ ...TENANT, jobs: [keyed], keys }]))
+    await play(submitJobs([{ ...TENANT, jobs: [keyed], keys }]))
   }
   await play(
     submitJobs([
@@ -332,7 +337,7 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   for (let n = 11; n <= 16; n++) await play(getJob(orgId, id(n)))
   await play(getJob(id(5), id(11)))
   await play(findSubmitted(orgId, [id(14), id(99)]))
-  await play(findIdempotencyKey(orgId, TEXT))
+  await play(findIdempotencyKeys(orgId, [`${TEXT} 0`]))
   await play(findJobOrg(id(11)))
   await play(listAllJobs({ filter: { tag: TEXT }, before: null, limit: 2 }))
   const filters: JobFilter[] = [

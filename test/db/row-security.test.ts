@@ -137,6 +137,29 @@ test("a row of another organisation can neither be written nor moved there, nor 
   })
 })
 
+test('nobody writes themselves into an organisation, or an invitation for themselves', async () => {
+  for (const statement of [
+    `insert into memberships (org_id, user_id, role) values ('${bob.orgId}', '${ada.userId}', 'org_admin')`,
+    `insert into invitations (id, org_id, role, user_id, invited_by, expires_at)
+     values (gen_random_uuid(), '${bob.orgId}', 'org_admin', '${ada.userId}', '${bob.userId}', now() + interval '1 day')`,
+    `insert into orgs (id, name) values (gen_random_uuid(), 'not entered')`,
+    `insert into refresh_families (id, user_id, org_id) values (gen_random_uuid(), '${bob.userId}', '${bob.orgId}')`,
+  ]) {
+    await inScope(ada, (client) => assert.rejects(client.query(statement), { code: '42501' }, statement))
+  }
+})
+
+test('whether anything has happened on the system is found without a look at what', async () => {
+  await jobInState(database.run, bob, 'ready')
+  const [newest] = await database.sql<{ at: Date }>(
+    'select at from job_event_groups order by id desc limit 1',
+  )
+  await inScope(ada, async (client) => {
+    const { rows } = await client.query('select newest_event_at() as at')
+    assert.deepEqual(rows, [newest])
+  })
+})
+
 test('a statement that forgets the organisation touches only that of its own', async () => {
   await inScope(ada, async (client) => {
     const { rows } = await client.query('delete from waiting_jobs returning org_id')
@@ -231,6 +254,9 @@ test('nor may a role have a bypass within reach, or own a table', async () => {
   await database.sql(`alter role ${login.name} bypassrls`)
   assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /bypasses row-level security/)
   await database.sql(`alter role ${login.name} nobypassrls`)
+  await database.sql(`alter role ${login.name} set smartqueue.all_orgs = 'on'`)
+  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /setting that opens organisations/)
+  await database.sql(`alter role ${login.name} reset smartqueue.all_orgs`)
   await database.sql(`grant create on schema public to ${login.name}`)
   await database.sql(`alter table pauses owner to ${login.name}`)
   assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /owns the table pauses/)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import pg from 'pg'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { setQuotas } from '../../db/queries/quotas.ts'
@@ -101,4 +102,28 @@ test('what the default allows holds for organisations without a limit of their o
   const claimed = await claim()
   assert.deepEqual([ofOrg(claimed, ada).length, ofOrg(claimed, bob).length], [3, 2])
   await database.sql('update quotas set running_jobs = null where org_id is null')
+})
+
+test('a default of none keeps only those from starting that have no limit of their own', async () => {
+  await database.sql('update quotas set running_jobs = 0 where org_id is null')
+  await seed(bob, 20)
+  await seed(ada, 5)
+  const claimed = await claim({ limit: 5 })
+  await database.sql('update quotas set running_jobs = null where org_id is null')
+  assert.deepEqual([ofOrg(claimed, ada).length, ofOrg(claimed, bob).length], [3, 0])
+})
+
+test('a claim that another was faster than is told so, and looks again', async () => {
+  await seed(ada, 5)
+  const other = new pg.Client(database.url)
+  await other.connect()
+  await other.query('begin')
+  await other.query('select running_room($1, $2)', [ada.orgId, []])
+  const gated = { claim: { limit: 5 } }
+  const beside = await exchange(database.run, gated)
+  assert.deepEqual([beside.claimed.length, beside.news.contended], [0, true])
+  await other.query('commit')
+  await other.end()
+  const alone = await exchange(database.run, gated)
+  assert.deepEqual([alone.claimed.length, alone.news.contended], [3, false])
 })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { registerUser } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
@@ -94,5 +95,33 @@ test('an admin who is one no more is refused at once, whatever the token says', 
   assertProblem(await edge.request('GET', '/auth/users', { token }), 403, 'forbidden')
   assertProblem(await edge.request('GET', '/jobs', { token }), 403, 'forbidden')
   const headers = { 'smartqueue-org': cast.owner.orgId }
-  assertProblem(await edge.request('GET', '/orgs/me', { token, headers }), 401, 'unauthenticated')
+  assertProblem(await edge.request('GET', '/orgs/me', { token, headers }), 404, 'not-found')
+  const demoted = await edge.request('GET', '/auth/keys', { token })
+  assert.equal(demoted.status, 200, 'still org_admin of their own')
+})
+
+test('an organisation that does not exist exists for nobody, and nothing breaks', async () => {
+  const headers = { 'smartqueue-org': crypto.randomUUID() }
+  const requests: [string, string, object?][] = [
+    ['POST', '/queue/pause', {}],
+    ['POST', `/orgs/${crypto.randomUUID()}/invite`, {}],
+    ['POST', '/jobs', { name: 'n', type: 'test', payload: {} }],
+    ['GET', '/orgs/me/audit'],
+  ]
+  await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
+  for (const [method, path, json] of requests) {
+    const answer = await edge.request(method, path, {
+      token: cast.admin.token,
+      headers,
+      ...(json && { json }),
+    })
+    assert.ok([403, 404].includes(answer.status), `${path}: ${answer.text}`)
+  }
+  const password = { current_password: cast.admin.password, new_password: 'another password' }
+  const account = await edge.request('POST', '/auth/password', {
+    token: cast.admin.token,
+    headers,
+    json: password,
+  })
+  assertProblem(account, 422, 'invalid-request', '#/smartqueue-org')
 })

@@ -95,6 +95,21 @@ test('an org_admin sees and revokes the keys of members; a member only their own
   assert.equal((await revoke(own.id, cast.owner)).status, 204)
 })
 
+test('a demoted org_admin has only their own keys in hand, at once', async () => {
+  const theirs = (await makeKey(cast.member, { scopes: ['jobs:read'] })).body
+  const demote = (role: string) =>
+    database.sql('update memberships set role = $3 where user_id = $1 and org_id = $2', [
+      cast.owner.userId,
+      cast.owner.orgId,
+      role,
+    ])
+  await demote('user')
+  const revoke = await edge.request('DELETE', `/auth/keys/${theirs.id}`, { token: cast.owner.token })
+  assertProblem(revoke, 403, 'forbidden')
+  assertProblem(await edge.request('GET', '/auth/keys', { token: cast.owner.token }), 403, 'forbidden')
+  await demote('org_admin')
+})
+
 test('nobody gives a key more than they have', async () => {
   assertProblem(
     await makeKey(cast.member, { scopes: ['jobs:read', 'queue:manage'] }),

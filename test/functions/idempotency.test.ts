@@ -189,6 +189,37 @@ test('a new job that depends on a known one which has failed is refused, at its 
   assert.equal(await countJobs(), 1)
 })
 
+test('a batch of keyed jobs whose outer parent has failed since is answered', async () => {
+  account = await registerUser(edge)
+  const parent = await jobInState(database.run, account, 'pending')
+  const jobs = [
+    { ...JOB, idempotency_key: 'a', depends_on: [parent] },
+    { ...JOB, idempotency_key: 'b', depends_on: [parent] },
+  ]
+  const first = await submitBatch(jobs)
+  assert.equal(first.status, 201, first.text)
+  await database.run(cancelJobs(account.orgId, [parent]))
+  const second = await submitBatch(jobs)
+  assert.equal(second.status, 200, second.text)
+  assert.deepEqual(
+    second.body.jobs.map(({ id }: { id: string }) => id),
+    first.body.jobs.map(({ id }: { id: string }) => id),
+  )
+})
+
+test('a known job is answered with what it waits for, and another parent is another body', async () => {
+  account = await registerUser(edge)
+  const child = { ...JOB, idempotency_key: 'child', depends_on: ['ref:p'] }
+  const first = await submitBatch([{ ...JOB, ref: 'p' }, child])
+  const [parent] = first.body.jobs
+  const second = await submitBatch([{ ...JOB, ref: 'p' }, child])
+  assert.equal(second.status, 201, second.text)
+  assert.notEqual(second.body.jobs[0].id, parent.id, 'the parent has no key')
+  assert.deepEqual(second.body.jobs[1].depends_on, [parent.id])
+  const other = await submitBatch([{ ...JOB, ref: 'p', name: 'another' }, child])
+  assertProblem(other, 422, 'idempotency-key-reused', '#/jobs/1/idempotency_key')
+})
+
 test('keys that contradict each other are refused', async () => {
   account = await registerUser(edge)
   const keyed = { ...JOB, idempotency_key: 'k' }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
-import { registerUser, type TestAccount } from '../support/accounts.ts'
+import { fromElsewhere, registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Answer, type Edge, startEdge } from '../support/edge.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -21,7 +21,7 @@ after(async () => {
 
 const get = (path: string, { token }: TestAccount) => edge.request('GET', path, { token })
 const post = (path: string, { token }: TestAccount, json: object = {}) =>
-  edge.request('POST', path, { token, json })
+  edge.request('POST', path, { token, json, headers: fromElsewhere() })
 
 const invite = (owner: TestAccount, json: object = {}): Promise<Answer> =>
   post(`/orgs/${owner.orgId}/invite`, owner, json)
@@ -185,4 +185,79 @@ test('a member may leave, and may not remove others', async () => {
   assertProblem(await remove(member, ada), 403, 'forbidden')
   assert.equal((await remove(member, member)).status, 204)
   assert.equal((await get('/orgs/me/members', ada)).body.items.length, 1)
+})
+
+test('one who is removed takes nobody with them who submits at the same time', async () => {
+  const ada = await registerUser(edge)
+  const member = await join(edge, ada, await registerUser(edge))
+  await remove(ada, member)
+  const job = { name: 'n', type: 'test', payload: {} }
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, n) =>
+      post('/jobs', n % 2 ? member : ada, job).then(({ status }) => ({ n, status })),
+    ),
+  )
+  for (const { n, status } of answers) assert.equal(status, n % 2 ? 401 : 201)
+})
+
+test('an invitation is worth nothing once its maker may not invite any more', async () => {
+  const ada = await registerUser(edge)
+  const grace = await join(edge, ada, await registerUser(edge))
+  await changeRole(ada, grace, 'org_admin')
+  const { body } = await post(`/orgs/${ada.orgId}/switch`, grace)
+  const link = (await invite({ ...grace, token: body.access_token }, { role: 'org_admin' })).body
+  await changeRole(ada, grace, 'user')
+  assertProblem(await accept(link.id, await registerUser(edge), { token: link.token }), 404, 'not-found')
+})
+
+test('open invitations say who is invited and by whom, and whoever is invited again has one', async () => {
+  const [ada, guest] = [await registerUser(edge), await registerUser(edge)]
+  await invite(ada, { username: guest.username })
+  await invite(ada, { username: guest.username, role: 'org_admin' })
+  await invite(ada)
+  const { items } = (await get('/orgs/me/invitations', ada)).body
+  assert.deepEqual(
+    items.map((item: Record<string, string>) => [item.username, item.invited_by, item.role]),
+    [
+      [guest.username, ada.username, 'org_admin'],
+      [null, ada.username, 'user'],
+    ],
+  )
+  assert.equal((await get('/orgs/invitations', guest)).body.items.length, 1)
+})
+
+test('nobody makes organisations without end', async () => {
+  const ada = await registerUser(edge)
+  await database.sql(
+    `with made as (insert into orgs (id, name) select gen_random_uuid(), 'o' from generate_series(1, 49) returning id)
+     insert into memberships (org_id, user_id, role) select id, $1, 'org_admin' from made`,
+    [ada.userId],
+  )
+  assertProblem(await post('/orgs', ada, { name: 'one more' }), 409, 'limit-reached')
+})
+
+test('whoever has left all organisations gets a personal one at the next sign-in', async () => {
+  const [ada, grace] = [await registerUser(edge), await registerUser(edge)]
+  const promoted = await join(edge, ada, grace)
+  await changeRole(ada, promoted, 'org_admin')
+  assert.equal((await remove(ada, ada)).status, 204)
+  const again = await signIn(edge, ada)
+  assert.equal(again.status, 200, again.text)
+  assert.notEqual(again.body.user.org_id, ada.orgId)
+  assert.equal(again.body.user.role, 'org_admin')
+  assert.equal((await get('/orgs', { ...ada, token: again.body.access_token })).body.items.length, 1)
+})
+
+test('invitations, which tell what names there are, are 30 a minute from one network', async () => {
+  const ada = await registerUser(edge)
+  const attempts = await Promise.all(
+    Array.from({ length: 33 }, (_, n) =>
+      edge.request('POST', `/orgs/${ada.orgId}/invite`, {
+        token: ada.token,
+        json: { username: `guess-${n}` },
+        headers: { 'cf-connecting-ip': '198.51.100.7' },
+      }),
+    ),
+  )
+  assert.equal(attempts.filter(({ status }) => status === 429).length, 3)
 })

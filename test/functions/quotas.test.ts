@@ -78,6 +78,9 @@ test('a batch counts by its jobs, passes as a whole or not at all, and what has 
   const account = await limited({ submissions_per_minute: 10 })
   assert.equal((await submitMany(account, 8)).status, 201)
   assert.equal((await submitMany(account, 3)).status, 429)
+  const tooLarge = await submitMany(account, 11)
+  assertProblem(tooLarge, 429, 'quota-exceeded')
+  assert.match(tooLarge.body.detail, /this alone is 11: send less at once/)
   assert.equal(await countJobs(account), 8)
   assert.equal((await submitMany(account, 2)).status, 201)
   await pass(account, 30)
@@ -112,9 +115,12 @@ test('queued jobs are limited, and room is made when they end', async () => {
     'select job_id from finished_jobs where org_id = $1',
     [account.orgId],
   )
-  const retried = await edge.request('POST', `/jobs/${failedJob?.job_id}/retry`, { token: account.token })
-  assert.equal(retried.status, 200, 'what was accepted before may be retried')
-  assert.equal((await submit(account)).status, 429)
+  const retry = () => edge.request('POST', `/jobs/${failedJob?.job_id}/retry`, { token: account.token })
+  const retried = await retry()
+  assertProblem(retried, 429, 'quota-exceeded')
+  await database.run(setQuotas(account.orgId, { queued_jobs: 6 }))
+  assert.equal((await retry()).status, 200)
+  assert.equal((await submit(account)).status, 429, 'what was retried is counted')
 })
 
 test('payload bytes are limited by the day, in UTF-8', async () => {
@@ -141,7 +147,7 @@ test('what a submission that is refused for other reasons would have taken is no
   assert.deepEqual((await quotasOf(account)).submissions_per_minute, { limit: 3, used: 1 })
 })
 
-test('without a limit nothing is counted and nothing refused', async () => {
+test('without a limit nothing is refused', async () => {
   const account = await limited({
     submissions_per_minute: null,
     queued_jobs: null,
@@ -149,8 +155,21 @@ test('without a limit nothing is counted and nothing refused', async () => {
   })
   assert.equal((await submitMany(account, 100)).status, 201)
   const quotas = await quotasOf(account)
-  assert.deepEqual(quotas.submissions_per_minute, { limit: null, used: null })
+  assert.deepEqual(quotas.submissions_per_minute, { limit: null, used: 100 })
   assert.deepEqual(quotas.queued_jobs, { limit: null, used: 100 })
+})
+
+test('a limit that comes back counts what was submitted while there was none', async () => {
+  const account = await limited({
+    queued_jobs: 10,
+    submissions_per_minute: null,
+    payload_bytes_per_day: null,
+  })
+  await submitMany(account, 4)
+  await database.run(setQuotas(account.orgId, { queued_jobs: null }))
+  await submitMany(account, 20)
+  await database.run(setQuotas(account.orgId, { queued_jobs: 10 }))
+  assert.equal((await submit(account)).status, 429)
 })
 
 test('only an admin sets quotas; the rest stays as it was', async () => {

@@ -142,7 +142,7 @@ test('a lone job on a quiet system is announced by its own commit, a later one b
   await submit(submission(newJob({ type: 'later', run_at: '2999-01-01T00:00:00Z' })))
   await waitFor('the notification', () => heard.includes('lone'))
   assert.deepEqual(heard, ['lone'])
-  assert.deepEqual(names, ['submit-alike-jobs', 'submit-delayed-alike-jobs'])
+  assert.deepEqual(names, ['submit-charged-alike-jobs', 'submit-charged-delayed-alike-jobs'])
   await listener.end()
 })
 
@@ -164,7 +164,7 @@ test('while others are submitting, workers are told after the commit', async () 
   await submit(submission(newJob({ type: 'busy' })), (work) => held.push(work))
   await Promise.all(held)
   await waitFor('the notification', () => heard.includes('busy'))
-  assert.deepEqual(names, ['submit-alike-jobs', 'notify'])
+  assert.deepEqual(names, ['submit-charged-alike-jobs', 'notify'])
   await database.sql(`delete from job_event_groups where job_ids = '{}'`)
   await listener.end()
 })
@@ -199,7 +199,12 @@ test('a lone job of a stream seen before is sent as such, and stored even if the
   await submitNth(1)
   await database.sql(`delete from streams where name = 'repeated'`)
   await submitNth(2)
-  assert.deepEqual(names, ['submit-alike-jobs', 'submit-lone-job', 'submit-lone-job', 'submit-alike-jobs'])
+  assert.deepEqual(names, [
+    'submit-charged-alike-jobs',
+    'submit-lone-job',
+    'submit-lone-job',
+    'submit-alike-jobs',
+  ])
   assert.ok((await Promise.all(jobs.map(isStored))).every(Boolean))
 })
 

@@ -20,7 +20,11 @@ export const makeCast = async (edge: Edge, database: TestDatabase): Promise<Cast
 /** Invites by link, accepts, and makes the organisation the active one. */
 export const join = async (edge: Edge, owner: TestAccount, guest: TestAccount): Promise<TestAccount> => {
   const { orgId } = owner
-  const invited = await edge.request('POST', `/orgs/${orgId}/invite`, { token: owner.token, json: {} })
+  const invited = await edge.request('POST', `/orgs/${orgId}/invite`, {
+    token: owner.token,
+    json: {},
+    headers: fromElsewhere(),
+  })
   assert.equal(invited.status, 201, invited.text)
   const { id, token } = invited.body
   const accepted = await edge.request('POST', `/orgs/invitations/${id}/accept`, {

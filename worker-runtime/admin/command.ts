@@ -9,7 +9,12 @@ export type AdminContext = {
   name: string | undefined
   /** The words after that. */
   more: readonly string[]
-  options: { login?: string | undefined; file?: string | undefined; retire?: boolean | undefined }
+  options: {
+    login?: string | undefined
+    file?: string | undefined
+    promote?: boolean | undefined
+    retire?: boolean | undefined
+  }
   url: string
   run: Run
   client: pg.Client

@@ -7,31 +7,46 @@ import type { AdminCommand } from './command.ts'
 const keySet = z.object({ keys: z.array(z.looseObject({ kid: z.string(), d: z.string() })).min(1) })
 
 /**
- * Rotation without signing anyone out: the new key signs, the old ones still verify for the ten minutes that their tokens
- * live, and then `--retire` leaves the first alone.
+ * Rotation without signing anyone out. First every copy of the functions must know the new key, then one may sign with it:
+ * the new key is added behind the others, `--promote` brings the newest to the front, and once the tokens of the old one
+ * have expired, `--retire` leaves the first alone. Between two steps the set is deployed.
  */
 export const signingKeyCommand: AdminCommand = {
-  usage: 'signing-key [--file FILE] [--retire]',
-  about: 'put a new key in front of a set of signing keys; with --retire drop all but the first',
+  usage: 'signing-key [--file FILE] [--promote | --retire]',
+  about:
+    'add a key to a set of signing keys; --promote: sign with the newest; --retire: drop all but the first',
   connects: false,
-  run: async ({ options: { file, retire } }) => {
+  run: async ({ options: { file, promote, retire } }) => {
     const before = file === undefined ? [] : await readKeys(file)
-    if (retire && before.length === 0) throw new UsageError('--retire needs the --file that holds the keys')
-    const keys = retire ? before.slice(0, 1) : [createSigningKey(), ...before]
+    if ((retire || promote) && before.length === 0) {
+      throw new UsageError('--promote and --retire need the --file that holds the keys')
+    }
+    const keys = changeKeys(before, promote ? 'promote' : retire ? 'retire' : 'add')
     const text = JSON.stringify({ keys })
     const kids = keys.map(({ kid }) => kid)
     if (file === undefined) return { text, data: { keys } }
     // By a rename: whoever reads it meanwhile sees the old set or the new one.
     await writeFile(`${file}.new`, text, { mode: 0o600 })
     await rename(`${file}.new`, file)
-    return {
-      text: `${file}: ${kids.length === 1 ? 'one key' : `${kids.length} keys`}, ${kids[0]} signs. Restart or deploy to use it.`,
-      data: { file, kids },
-    }
+    const count = kids.length === 1 ? 'one key' : `${kids.length} keys`
+    return { text: `${file}: ${count}, ${kids[0]} signs. Deploy it, or restart.`, data: { file, kids } }
   },
 }
 
-const readKeys = async (file: string): Promise<z.output<typeof keySet>['keys']> => {
+type Keys = z.output<typeof keySet>['keys']
+
+const changeKeys = (keys: Keys, step: 'add' | 'promote' | 'retire'): Keys => {
+  switch (step) {
+    case 'add':
+      return [...keys, createSigningKey()]
+    case 'promote':
+      return [...keys.slice(-1), ...keys.slice(0, -1)]
+    case 'retire':
+      return keys.slice(0, 1)
+  }
+}
+
+const readKeys = async (file: string): Promise<Keys> => {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error

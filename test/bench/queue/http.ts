@@ -135,7 +135,7 @@ const bareStatement = (gateway: Gateway, { orgId, userId }: Account, jobs: numbe
   },
   body: () => {
     const entry = approach({ orgId, userId, origin: { ip: null, requestId: 'bench' } })
-    const submission = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }])
+    const submission = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }], 'charge')
     const queries = [entry, submission].map(({ text, values }) => ({ query: text, params: values }))
     return JSON.stringify({ queries })
   },

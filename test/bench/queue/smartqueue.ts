@@ -58,7 +58,8 @@ const openClient = async (url: string, connections: number): Promise<QueueClient
   const submitter = createSubmitter({ run })
   return {
     add: () => submitter.submit({ ...tenant, jobs: [noopJob()] }),
-    addMany: (count) => run(submitJobs([{ ...tenant, jobs: Array.from({ length: count }, noopJob) }])),
+    addMany: (count) =>
+      run(submitJobs([{ ...tenant, jobs: Array.from({ length: count }, noopJob) }], 'charge')),
     unfinished: async () => Number((await pool.query(UNFINISHED)).rows[0].jobs),
     close: () => pool.end(),
   }

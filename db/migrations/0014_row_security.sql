@@ -128,6 +128,12 @@ begin
   for i in 1 .. cardinality(users) loop
     perform set_scope(in_user => users[i]);
     found_role := role_in(orgs[i], users[i], sessions[i], keys[i]);
+    if found_role = 'admin' then
+      -- In every organisation that there is.
+      perform set_scope(in_user => users[i], all_orgs => true);
+      perform from public.orgs o where o.id = enter.orgs[i];
+      if not found then found_role := null; end if;
+    end if;
     if found_role is null then
       refused := refused || orgs[i];
       answer := 'unknown';
@@ -188,10 +194,16 @@ begin
     and i.accepted_at is null
     and i.revoked_at is null
     and i.expires_at > now();
-  if inviting is not null then
-    perform set_config('smartqueue.orgs', (scope_orgs() || inviting)::text, true);
-  end if;
-  return case when inviting is null then 'closed' else 'entered' end;
+  if inviting is null then return 'closed'; end if;
+  perform set_config('smartqueue.orgs', (scope_orgs() || inviting)::text, true);
+  -- Whoever has invited must still be one who may.
+  perform
+  from invitations i
+  join users u on u.id = i.invited_by
+  left join memberships m on m.org_id = i.org_id and m.user_id = u.id
+  where i.id = invitation
+    and (u.is_admin or m.role = 'org_admin');
+  return case when found then 'entered' else 'closed' end;
 end
 $$;
 
@@ -236,20 +248,8 @@ alter view queue_entries set (security_invoker = true);
 alter view held_jobs set (security_invoker = true);
 alter view job_overview set (security_invoker = true);
 
--- Under row-level security an index serves only conditions that cannot leak. Comparisons of enums and arrays could: states
--- become predicates of indexes, and tags are looked up by a function that checks the organisation itself.
-
-drop index finished_jobs_unsuccessful;
-create index finished_jobs_failed on finished_jobs (org_id, job_id) where state = 'failed';
-comment on index finished_jobs_failed is 'Serves list-jobs by status failed.';
-create index finished_jobs_cancelled on finished_jobs (org_id, job_id) where state = 'cancelled';
-comment on index finished_jobs_cancelled is 'Serves list-jobs by status cancelled.';
-
-drop index waiting_jobs_by_org;
-create index waiting_jobs_pending on waiting_jobs (org_id, job_id) where state = 'pending';
-comment on index waiting_jobs_pending is 'Serves list-jobs by status pending, next to organisations with many.';
-create index waiting_jobs_retrying on waiting_jobs (org_id, job_id) where state = 'retrying';
-comment on index waiting_jobs_retrying is 'Serves list-jobs by status retrying, next to organisations with many.';
+-- Under row-level security an index serves only conditions that cannot leak. Comparisons of arrays could: tags are looked up by
+-- a function that checks the organisation itself, and so is the newest event of all, which is nobody's.
 
 create function tagged_jobs(in_org uuid, in_tag text) returns setof uuid
 language sql stable security definer
@@ -261,6 +261,16 @@ begin atomic
     and tags @> array[in_tag]
     and tags <> '{}'
     and (sees_all_orgs() or in_org = any (scope_orgs()) or pg_has_role(session_user, 'smartqueue_workers', 'usage'));
+end;
+
+create function newest_event_at() returns timestamptz
+language sql stable security definer
+set search_path = pg_catalog, public
+begin atomic
+  select at
+  from job_event_groups
+  order by id desc
+  limit 1;
 end;
 
 -- The policies. Each table that says whose a row is has them, forced upon its owner too.
@@ -288,7 +298,9 @@ statement that takes a job out of it. What the ids stand for is behind the wall.
 create policy of_member on memberships to smartqueue_functions
   using (
     (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user())
-  );
+  )
+  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+comment on policy of_member on memberships is 'One sees where one is a member, and cannot make oneself one.';
 
 create policy of_member on orgs to smartqueue_functions
   using (
@@ -301,7 +313,8 @@ create policy of_member on orgs to smartqueue_functions
       where i.org_id = orgs.id
         and (i.user_id = (select scope_user()) or i.token_hash = (select scope_secret()))
     )
-  );
+  )
+  with check ((select sees_all_orgs()) or id = any ((select scope_orgs())::uuid[]));
 create policy of_all_orgs on orgs for select to smartqueue_workers using (true);
 
 create policy of_acquaintance on users to smartqueue_functions
@@ -315,9 +328,17 @@ create policy of_acquaintance on users to smartqueue_functions
       where m.user_id = users.id
         and m.org_id = any ((select scope_orgs())::uuid[])
     )
-  );
+    or exists (
+      select
+      from invitations i
+      where i.org_id = any ((select scope_orgs())::uuid[])
+        and users.id in (i.user_id, i.invited_by)
+    )
+  )
+  with check ((select sees_all_orgs()) or id = (select scope_user()));
 comment on policy of_acquaintance on users is
-  'Oneself, whoever wants to sign in or is to be invited, by the exact name, and members of the open organisation.';
+  'Oneself, whoever wants to sign in or is to be invited, by the exact name, and members of the open organisation and those
+who have invited or are invited there. Only oneself can be changed.';
 
 create policy of_holder on refresh_tokens to smartqueue_functions
   using (token_hash = (select scope_secret()))
@@ -330,7 +351,8 @@ create policy of_user on refresh_families to smartqueue_functions
     or user_id = (select scope_user())
     or org_id = any ((select scope_orgs())::uuid[])
     or id = (select t.family_id from refresh_tokens t where t.token_hash = (select scope_secret()))
-  );
+  )
+  with check ((select sees_all_orgs()) or user_id = (select scope_user()));
 
 create policy expired on refresh_families to smartqueue_workers using (expires_at < now());
 
@@ -340,7 +362,8 @@ create policy of_org on api_keys to smartqueue_functions
     or user_id = (select scope_user())
     or org_id = any ((select scope_orgs())::uuid[])
     or key_hash = (select scope_secret())
-  );
+  )
+  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user()));
 
 create policy of_org on invitations to smartqueue_functions
   using (
@@ -348,7 +371,9 @@ create policy of_org on invitations to smartqueue_functions
     or org_id = any ((select scope_orgs())::uuid[])
     or user_id = (select scope_user())
     or token_hash = (select scope_secret())
-  );
+  )
+  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+create policy expired on invitations to smartqueue_workers using (expires_at < now() - interval '30 days');
 
 create policy of_org on audit_log for select to smartqueue_functions
   using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
@@ -432,5 +457,5 @@ grant delete on jobs to smartqueue_workers;
 grant insert on job_events to smartqueue_workers;
 grant select, delete on rate_limits, idempotency_keys to smartqueue_workers;
 grant select (last_attempt), delete on sign_in_attempts to smartqueue_workers;
-grant select (expires_at), delete on refresh_tokens, refresh_families to smartqueue_workers;
+grant select (expires_at), delete on refresh_tokens, refresh_families, invitations to smartqueue_workers;
 grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;
