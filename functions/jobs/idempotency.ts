@@ -22,27 +22,40 @@ export const keyedParts = async (
     const bodies = requests.map(({ idempotency_key: _, ...body }) => body)
     return [{ ...whole, bodyHash: await hashOf(bodies), positions }]
   }
+  const meaningOf = createMeanings(requests)
   const ofJobs = requests.map(async (request, position): Promise<KeyedPart[]> => {
     const { idempotency_key: key } = request
     if (key === undefined) return []
     const place = { in: 'body' as const, pointer: toPointer([...pathOf(position), 'idempotency_key']) }
-    const bodyHash = await hashOf([withMeaning(request, requests)])
-    return [{ key, place, bodyHash, positions: [position] }]
+    return [{ key, place, bodyHash: await meaningOf(request), positions: [position] }]
   })
   const parts = (await Promise.all(ofJobs)).flat()
   refuseTwice(parts)
   return parts
 }
 
-/** What it and others are called in a batch is nothing of the job itself; what the others are is. */
-const withMeaning = (request: JobRequest, requests: readonly JobRequest[]): object => {
-  const { ref: _, idempotency_key: __, ...body } = request
-  const meant = body.depends_on.map((entry) => {
-    const ref = refOf(entry)
-    const other = ref === undefined ? undefined : requests.find((one) => one.ref === ref)
-    return other ? withMeaning(other, requests) : entry
-  })
-  return { ...body, depends_on: meant }
+/**
+ * The hash of a job for itself: what it and others are called in a batch is nothing of the job, what the others are is. Each is
+ * hashed once, however many depend on it, and there is no circle among them.
+ */
+const createMeanings = (requests: readonly JobRequest[]): ((request: JobRequest) => Promise<string>) => {
+  const byRef = new Map(requests.map((request) => [request.ref, request]))
+  const known = new Map<JobRequest, Promise<string>>()
+  const hash = async (request: JobRequest): Promise<string> => {
+    const { ref: _, idempotency_key: __, ...body } = request
+    const meant = body.depends_on.map((entry) => {
+      const ref = refOf(entry)
+      const other = ref === undefined ? undefined : byRef.get(ref)
+      return other ? meaningOf(other) : entry
+    })
+    return hashOf([{ ...body, depends_on: await Promise.all(meant) }])
+  }
+  const meaningOf = (request: JobRequest): Promise<string> => {
+    const hashed = known.get(request) ?? hash(request)
+    known.set(request, hashed)
+    return hashed
+  }
+  return meaningOf
 }
 
 const refuseTwice = (parts: readonly KeyedPart[]): void => {

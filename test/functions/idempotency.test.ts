@@ -220,6 +220,21 @@ test('a known job is answered with what it waits for, and another parent is anot
   assertProblem(other, 422, 'idempotency-key-reused', '#/jobs/1/idempotency_key')
 })
 
+test('a batch in which all depend on all before takes no longer for having keys', async () => {
+  account = await registerUser(edge)
+  const jobs = Array.from({ length: 200 }, (_, n) => ({
+    ...JOB,
+    ref: `${n}`,
+    idempotency_key: `deep-${n}`,
+    depends_on: Array.from({ length: Math.min(n, 3) }, (_, back) => `ref:${n - 1 - back}`),
+  }))
+  const first = await submitBatch(jobs)
+  assert.equal(first.status, 201, first.text)
+  const second = await submitBatch(jobs)
+  assert.equal(second.status, 200, second.text)
+  assert.deepEqual(second.body, first.body)
+})
+
 test('keys that contradict each other are refused', async () => {
   account = await registerUser(edge)
   const keyed = { ...JOB, idempotency_key: 'k' }
