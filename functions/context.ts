@@ -3,13 +3,15 @@ import type { Principal } from './auth/principal.ts'
 import type { RawBindings } from './bindings.ts'
 import type { Services } from './services.ts'
 
-/** The hono environment of every route. `principal` and `run` are set behind `access(…)` only. */
+/** The hono environment of every route. The last three are set behind `access(…)` only. */
 export type AppEnv = {
   Bindings: RawBindings
   Variables: {
     requestId: string
     services: Services
     principal: Principal
+    /** The organisation of the principal's token or key; an admin may look at another. */
+    homeOrgId: string
     /** Statements in the organisation of the principal. */
     run: Run
   }

@@ -103,10 +103,11 @@ return
 
 create function ring_used(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint
 language sql immutable parallel safe
--- What of a ring counts at a time.
+-- What of a ring counts at a time, which is not before its newest slot.
 return (
   select coalesce(sum(case slot when newest_at then newest else slots[slot % cardinality(slots) + 1] end), 0)
   from generate_series(at - cardinality(slots) + 1, newest_at) as slot
+  where newest_at <= at
 );
 
 create function ring_moved(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint[]
@@ -115,6 +116,7 @@ language sql immutable parallel safe
 return array(
   select
     case
+      when newest_at > at then 0
       when slot < newest_at then slots[slot % cardinality(slots) + 1]
       when slot = newest_at then newest
       else 0
@@ -141,8 +143,8 @@ create function lock_quota_state(in_org uuid, added bigint) returns quota_states
 language plpgsql
 as $$
 -- The state of an organisation, locked, as of now: rings moved on and whole, and the queue counted if its bound plus what is
--- to be added would pass the limit. A million jobs take a while to count: a flood of submissions above the limit counts
--- once a second.
+-- to be added would pass the limit. A million jobs take a while to count: a flood of submissions above such a limit counts once a
+-- second, and above a smaller one more often.
 declare
   state quota_states;
   second bigint;
@@ -151,7 +153,9 @@ declare
 begin
   select s.* into state from quota_states s where s.org_id = in_org for update;
   select q.queued_jobs into queue_limit from quotas_of(in_org) q;
-  second := greatest(floor(extract(epoch from clock_timestamp())), state.minute_at);
+  second := floor(extract(epoch from clock_timestamp()));
+  -- Another clock may be a little ahead. One that was far ahead has left nothing that counts.
+  if state.minute_at between second and second + 5 then second := state.minute_at; end if;
   hour := second / 3600;
   state.minute_slots := ring_moved(state.minute_slots, state.minute_at, state.second_jobs, second);
   state.minute_used := ring_used(state.minute_slots, second, state.minute_slots[second % 61 + 1], second);
@@ -161,7 +165,10 @@ begin
   state.day_at := hour;
   if queue_limit is not null and (
     state.queued_bound is null
-    or (state.queued_bound + added > queue_limit and state.counted_at < clock_timestamp() - interval '1 second')
+    or (
+      state.queued_bound + added > queue_limit
+      and state.counted_at < clock_timestamp() - least(interval '1 second', queue_limit * interval '1 microsecond')
+    )
   ) then
     state.queued_bound := count_unfinished(in_org);
     state.counted_at := clock_timestamp();
@@ -284,19 +291,22 @@ begin
 end
 $$;
 
-create function queue_room(in_org uuid) returns bigint
+create function queue_room(in_org uuid, wanted bigint) returns bigint
 language plpgsql
 as $$
--- How many more jobs may be queued: null if there is no limit. Nobody else can queue any until the caller has committed, and
--- whoever does next counts anew. For retries, which add to the queue without being submissions.
+-- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and nobody
+-- else can queue any until the caller has committed. For retries, which add to the queue without being submissions.
 declare
   state quota_states;
   queue_limit bigint;
+  room bigint;
 begin
   select q.queued_jobs into queue_limit from quotas_of(in_org) q;
-  state := lock_quota_state(in_org, queue_limit);
-  update quota_states s set queued_bound = null where s.org_id = in_org;
-  return greatest(0, queue_limit - state.queued_bound);
+  if queue_limit is null then return wanted; end if;
+  state := lock_quota_state(in_org, wanted);
+  room := least(wanted, greatest(0, queue_limit - state.queued_bound));
+  update quota_states s set queued_bound = state.queued_bound + room where s.org_id = in_org;
+  return room;
 end
 $$;
 

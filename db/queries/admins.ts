@@ -113,6 +113,9 @@ export const setDefaultQuotas = (
     with recounted as (
       update quota_states
       set queued_bound = null
+      where org_id = any (
+        array(select org_id from quota_states where $1::jsonb ? 'queued_jobs' order by org_id for update)
+      )
     )
     update quotas
     set

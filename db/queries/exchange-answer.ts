@@ -45,9 +45,9 @@ export const answer = ({ order, sized, gated, ends }: ExchangeShape): string => 
     from summary`
 }
 
-/** Another claim was counting the running jobs of an organisation at the same time. */
+/** Another claim was counting the running jobs of an organisation at the same time, or has just taken the last place. */
 const CONTENDED = `,
-        'contended', exists (select from org_room where room < 0)`
+        'contended', exists (select from org_room where room <= 0)`
 
 const DIFFERING = 'of_several_streams or of_several_lanes or some_special'
 

@@ -59,6 +59,21 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
       from users u
       where u.username_key = lower($5::text)
     ),
+    created as (
+      insert into invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
+      select
+        $1::uuid, $2::uuid, $3::text, $4::uuid, (select id from invited), decode($6::text, 'hex'),
+        now() + ${INVITATION_HOURS} * interval '1 hour'
+      where ($5::text is null or exists (select from invited where not is_member))
+        and (
+          select count(*)
+          from invitations i
+          where i.org_id = $2::uuid
+            and i.user_id is distinct from (select id from invited)
+            and i.${PENDING}
+        ) < ${MAX_PENDING}
+      returning id, org_id, role, user_id, created_at, expires_at
+    ),
     -- Whoever is invited again has the newer one.
     superseded as (
       update invitations i
@@ -66,15 +81,7 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
       where i.org_id = $2::uuid
         and i.user_id = (select id from invited)
         and i.${PENDING}
-    ),
-    created as (
-      insert into invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
-      select
-        $1::uuid, $2::uuid, $3::text, $4::uuid, (select id from invited), decode($6::text, 'hex'),
-        now() + ${INVITATION_HOURS} * interval '1 hour'
-      where ($5::text is null or exists (select from invited where not is_member))
-        and (select count(*) from invitations i where i.org_id = $2::uuid and i.${PENDING}) < ${MAX_PENDING}
-      returning id, org_id, role, user_id, created_at, expires_at
+        and exists (select from created)
     ),
     audit as (${audit('member.invited', `jsonb_build_object('invitation_id', id, 'role', role, 'user_id', user_id)`, 'created')}
     )

@@ -6,6 +6,11 @@ export type RetryableState = 'failed' | 'cancelled'
 
 export type RetriedJob = { job_id: string; type: string; status: 'pending' | 'blocked' | 'ready' }
 
+/** Without an id: there was no room in the queue for all of them. */
+export type RetryRow = RetriedJob | { job_id: null; type: null; status: null }
+
+export const isRetried = (row: RetryRow): row is RetriedJob => row.job_id !== null
+
 /**
  * Failed and cancelled jobs go back into the queue, with all their attempts to spend again, as far as the organisation's
  * quota has room. Others have no row in the answer. The last attempt moves from finished_jobs to attempts.
@@ -18,7 +23,7 @@ export const retryJobs = (
   orgId: string,
   jobIds: readonly string[],
   states: readonly RetryableState[] = ['failed', 'cancelled'],
-): Query<RetriedJob> => ({
+): Query<RetryRow> => ({
   name: 'retry-jobs',
   text: `
     with found as materialized (
@@ -30,16 +35,25 @@ export const retryJobs = (
       order by job_id
       for update
     ),
-    -- After the jobs are locked: others lock jobs that they depend on first, and then the quotas.
+    dependency as materialized (
+      select d.child_id, d.parent_id, (d.parent_id in (select job_id from found)) is true as inside
+      from job_dependencies d
+      where d.child_id = any (array(select job_id from found))
+    ),
+    parent as materialized (
+      select p.job_id, p.state
+      from lock_parents($1::uuid, array(select parent_id from dependency where not inside)) p
+    ),
+    -- When all jobs are locked: everybody locks jobs first, and then the quotas.
     room as materialized (
-      select queue_room($1::uuid) as jobs
-      from (select count(*) as jobs from found) locked
-      where locked.jobs > 0
+      select queue_room($1::uuid, found_jobs) as jobs, found_jobs
+      from (select count(*) as found_jobs from found) f, (select count(*) from parent) p
+      where found_jobs > 0
     ),
     chosen as materialized (
       select org_id, job_id
       from found
-      limit (select coalesce(jobs, cardinality($2::uuid[])) from room)
+      limit (select jobs from room)
     ),
     retried as (
       delete from finished_jobs f
@@ -56,15 +70,6 @@ export const retryJobs = (
       from retried
       where worker_id is not null
         and started_at is not null
-    ),
-    dependency as materialized (
-      select d.child_id, d.parent_id, (d.parent_id in (select job_id from retried)) is true as inside
-      from job_dependencies d
-      where d.child_id = any (array(select job_id from retried))
-    ),
-    parent as materialized (
-      select p.job_id, p.state
-      from lock_parents($1::uuid, array(select parent_id from dependency where not inside)) p
     ),
     obstacle as materialized (
       select d.child_id, count(*)::integer as remaining
@@ -113,6 +118,10 @@ export const retryJobs = (
       group by org_id
     )
     select job_id, type, status
-    from placed`,
+    from placed
+    union all
+    select null, null, null
+    from room
+    where jobs < found_jobs`,
   values: [orgId, jobIds, states],
 })

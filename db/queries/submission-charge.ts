@@ -11,6 +11,9 @@ const CLOCK = `(
         offset 0
       ) clock`
 
+/** Slots that the clock of another server may be ahead by: beyond that the ring is of no time that was. */
+const AHEAD = 5
+
 /** While the slot is the newest, nothing is moved: most submissions are in the second of the one before. */
 const ring = (
   names: { at: string; newest: string; used: string; slots: string },
@@ -18,7 +21,7 @@ const ring = (
   amount: string,
 ) => {
   const { at, newest, used, slots } = names
-  const isCurrent = `s.${at} >= ${now}`
+  const isCurrent = `s.${at} between ${now} and ${now} + ${AHEAD}`
   const place = `s.${slots}, s.${at}, s.${newest}, ${now}`
   const usedBefore = `case when ${isCurrent} then s.${used} else ring_used(${place}) end`
   return {
@@ -27,7 +30,7 @@ const ring = (
         ${slots} = case when ${isCurrent} then s.${slots} else ring_moved(${place}) end,
         ${used} = ${usedBefore} + ${amount},
         ${newest} = case when ${isCurrent} then s.${newest} else 0 end + ${amount},
-        ${at} = greatest(s.${at}, ${now})`,
+        ${at} = case when ${isCurrent} then s.${at} else ${now} end`,
   }
 }
 

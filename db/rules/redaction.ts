@@ -17,10 +17,10 @@ const SECRET_FORMS: [RegExp, string][] = [
   // Our own: refresh tokens, API keys, invitations.
   [/\bsq[rki]_[0-9a-f]{8,}/g, HIDDEN],
   // JSON Web Tokens.
-  [/\beyJ[\w-]{8,2000}\.[\w-]{1,4000}\.[\w-]{0,1000}/g, HIDDEN],
+  [/(?<![\w-])eyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, HIDDEN],
   [/\b(Bearer|Basic) +[\w.~+/=-]{8,}/gi, `$1 ${HIDDEN}`],
   // The password of a URL.
-  [/(?<![\w+.-])([a-z][a-z0-9+.-]{0,20}:\/\/[^\s:/?#@]{0,200}:)[^\s@/]{1,500}@/gi, `$1${HIDDEN}@`],
+  [/(?<![\w+.-])([a-z][a-z0-9+.-]{0,20}:\/\/[^\s:/?#@]*:)[^\s@/]+@/gi, `$1${HIDDEN}@`],
 ]
 
 /** A shorter one would be found in words that are none. */

@@ -8,7 +8,7 @@ import {
   revokeApiKey,
 } from '../../db/queries/api-keys.ts'
 import type { Run } from '../../db/query.ts'
-import { isAtLeast, type Role } from '../../db/rules/roles.ts'
+import { isAtLeast } from '../../db/rules/roles.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import type { AppEnv } from '../context.ts'
 import { jsonBody } from '../http/json-body.ts'
@@ -47,7 +47,7 @@ export const keyRoutes = () =>
           expiresAt: expires_at === undefined ? null : new Date(expires_at).toISOString(),
         }),
       )
-      if (!row) throw noKey(role)
+      if (!row) throw tooManyKeys()
       return c.json({ ...viewKey(row), key: secret }, 201)
     })
     .openapi(listKeysRoute, async (c) => {
@@ -70,11 +70,8 @@ export const keyRoutes = () =>
       return c.body(null, 204)
     })
 
-/** Members are let in, so that only an admin can be none. */
-const noKey = (role: Role): ProblemError =>
-  role === 'admin'
-    ? new ProblemError('forbidden', 'An admin makes keys only where they are a member.')
-    : new ProblemError('limit-reached', `The organisation has ${MAX_KEYS} API keys. Revoke some first.`)
+const tooManyKeys = (): ProblemError =>
+  new ProblemError('limit-reached', `The organisation has ${MAX_KEYS} API keys. Revoke some first.`)
 
 /** A member has their own keys in hand, an org_admin those of all. */
 const ownOnly = (c: Context<AppEnv>): string | null => {

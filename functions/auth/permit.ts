@@ -36,29 +36,24 @@ const permit =
     if (!isAtLeast(principal.role, role)) throw forbidden(role)
     const orgId = chosenOrg(c, principal)
     if (permission === 'account' && orgId !== principal.org_id) throw notOfOrg()
-    c.set('principal', principal)
-    const run = enterNamed(c, { leastRole: role, orgId })
     c.set('principal', { ...principal, org_id: orgId })
-    c.set('run', run)
+    c.set('homeOrgId', principal.org_id)
+    c.set('run', enterAs(c, { leastRole: role }))
     await next()
   }
 
-/** Runs statements as the principal of the request, with more or less in sight than the route has by itself. */
+/**
+ * Runs statements as the principal of the request, with more or less in sight than the route has by itself, or in another
+ * organisation. One that the request names, and that the principal is not in, does not exist for them.
+ */
 export const enterAs = (c: Context<AppEnv>, options: EntryOptions & { orgId?: string }): Run => {
-  const { orgId, ...rest } = options
-  const member = { ...memberOf(c.get('principal')), ...(orgId !== undefined && { orgId }) }
-  return c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }))
-}
-
-/** The same for an organisation that the path names: one that the principal is not in does not exist for them. */
-export const enterNamed = (c: Context<AppEnv>, options: EntryOptions & { orgId: string }): Run => {
-  const run = enterAs(c, options)
-  const isForeign = options.orgId !== c.get('principal').org_id
+  const { orgId = c.get('principal').org_id, ...rest } = options
+  const member = { ...memberOf(c.get('principal')), orgId }
+  const run = c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }))
+  if (orgId === c.get('homeOrgId')) return run
   return (query) =>
     run(query).catch((error: unknown) => {
-      if (isForeign && error instanceof NotEntered && error.reason === 'unknown')
-        throw noSuchOrg(options.orgId)
-      throw error
+      throw error instanceof NotEntered && error.reason === 'unknown' ? noSuchOrg(orgId) : error
     })
 }
 

@@ -1,6 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { type DeadLetterGroup, listDeadLetters } from '../../db/queries/dead-letters.ts'
-import { retryJobs } from '../../db/queries/retries.ts'
 import { access } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
@@ -8,8 +7,9 @@ import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { pageFields, pageOf, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { filterFields } from '../jobs/filter.ts'
-import { tellWorkers } from '../jobs/retries.ts'
-import { sweepJobs } from '../jobs/sweep.ts'
+import { queueFull } from '../jobs/quota.ts'
+import { retryMany } from '../jobs/retries.ts'
+import { type Change, sweepJobs } from '../jobs/sweep.ts'
 import { deadLetters, replayed, replayRequest } from './schemas.ts'
 
 export const deadLetterRoutes = () =>
@@ -25,12 +25,15 @@ export const deadLetterRoutes = () =>
       const { job_ids, limit, type, name, fingerprint } = c.req.valid('json')
       const run = c.get('run')
       const { org_id } = c.get('principal')
-      const replay = async (ids: readonly string[]): Promise<number> => {
-        const retried = await run(retryJobs(org_id, ids, ['failed']))
-        holdOf(c)(tellWorkers(run, retried))
-        return retried.length
+      const replay: Change = async (ids) => {
+        const { retried, full } = await retryMany(run, org_id, ids, holdOf(c), ['failed'])
+        return { changed: retried, full }
       }
-      if (job_ids) return c.json({ replayed: await replay(job_ids), done: true }, 200)
+      if (job_ids) {
+        const { changed, full } = await replay(job_ids)
+        if (full && changed === 0) throw queueFull()
+        return c.json({ replayed: changed, done: !full }, 200)
+      }
       const filter = { statuses: ['failed'] as const, type, name, fingerprint }
       const { changed, done } = await sweepJobs(run, { orgId: org_id, filter, limit }, replay)
       return c.json({ replayed: changed, done }, 200)
@@ -97,6 +100,7 @@ const replayRoute = createRoute({
       'body-too-large',
       'unsupported-media-type',
       'invalid-request',
+      'quota-exceeded',
     ),
   },
 })

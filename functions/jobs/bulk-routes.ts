@@ -1,7 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
-import { retryJobs } from '../../db/queries/retries.ts'
 import { FINISHED_STATES, JOB_STATES, type JobState } from '../../db/rules/job-states.ts'
 import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
@@ -11,8 +10,8 @@ import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { tellHolders } from './cancellation.ts'
 import { FINGERPRINT_RULE, type Filter, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
-import { tellWorkers } from './retries.ts'
-import { countSweep, MAX_SWEEP, type Sweep, sweepJobs } from './sweep.ts'
+import { retryMany } from './retries.ts'
+import { type Change, countSweep, MAX_SWEEP, type Sweep, sweepJobs } from './sweep.ts'
 
 const CANCELLABLE = JOB_STATES.filter((state) => !FINISHED_STATES.some((finished) => finished === state))
 const RETRYABLE = ['failed', 'cancelled'] as const
@@ -25,7 +24,7 @@ export const bulkRoutes = () =>
           const run = c.get('run')
           const cancelled = await run(cancelJobs(c.get('principal').org_id, ids))
           holdOf(c)(tellHolders(run, cancelled))
-          return cancelled.length
+          return { changed: cancelled.length, full: false }
         }),
         200,
       ),
@@ -33,10 +32,8 @@ export const bulkRoutes = () =>
     .openapi(bulkRetryRoute, async (c) =>
       c.json(
         await actInBulk(c, c.req.valid('json'), RETRYABLE, async (ids) => {
-          const run = c.get('run')
-          const retried = await run(retryJobs(c.get('principal').org_id, ids))
-          holdOf(c)(tellWorkers(run, retried))
-          return retried.length
+          const { retried, full } = await retryMany(c.get('run'), c.get('principal').org_id, ids, holdOf(c))
+          return { changed: retried, full }
         }),
         200,
       ),
@@ -69,7 +66,7 @@ const actInBulk = async (
   c: Context<AppEnv>,
   { filter, dry_run }: { filter: Filter; dry_run: boolean },
   states: readonly JobState[],
-  change: (ids: string[]) => Promise<number>,
+  change: Change,
 ): Promise<Sweep> => {
   const run = c.get('run')
   const scope = { orgId: c.get('principal').org_id, filter: toJobFilter(filter, states) }
@@ -95,6 +92,7 @@ const answers = {
     'body-too-large',
     'unsupported-media-type',
     'invalid-request',
+    'quota-exceeded',
   ),
 }
 
@@ -119,6 +117,8 @@ const bulkRetryRoute = createRoute({
   ...bulk,
   path: '/jobs/bulk/retry',
   summary: 'Retry all jobs that fit a filter',
-  description: `Without a \`status\`, failed and cancelled jobs. ${LIMIT}`,
+  description:
+    `Without a \`status\`, failed and cancelled jobs. ${LIMIT} ` +
+    'When the queue is as full as it may be, it stops with `"done": false`, or with 429 if none could be retried.',
   request: { body: jsonRequest(retryRequest) },
 })

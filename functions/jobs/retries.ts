@@ -1,7 +1,7 @@
 import { JOBS_READY } from '../../db/channels.ts'
 import { getJob, type JobRow } from '../../db/queries/jobs.ts'
 import { notify } from '../../db/queries/notifications.ts'
-import { type RetriedJob, retryJobs } from '../../db/queries/retries.ts'
+import { isRetried, type RetriedJob, type RetryableState, retryJobs } from '../../db/queries/retries.ts'
 import type { Run } from '../../db/query.ts'
 import { type Hold, logFailure } from '../http/background.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -10,19 +10,32 @@ import { queueFull } from './quota.ts'
 
 /** Gives a failed or cancelled job a new round of attempts. */
 export const retryJob = async (run: Run, orgId: string, jobId: string, hold: Hold): Promise<JobRow> => {
-  const retried = await run(retryJobs(orgId, [jobId]))
-  hold(tellWorkers(run, retried))
+  const { retried, full } = await retryMany(run, orgId, [jobId], hold)
   const [job] = await run(getJob(orgId, jobId))
   if (!job) throw noSuchJob(jobId)
-  if (retried.length > 0) return job
-  if (job.status === 'failed' || job.status === 'cancelled') throw queueFull()
+  if (retried > 0) return job
+  if (full) throw queueFull()
   throw new ProblemError(
     'not-retryable',
     `The job ${jobId} is ${job.status}. Only failed and cancelled jobs can be retried.`,
   )
 }
 
-export const tellWorkers = async (run: Run, retried: readonly RetriedJob[]): Promise<void> => {
+/** How many were retried, and whether the queue had no room for more. */
+export const retryMany = async (
+  run: Run,
+  orgId: string,
+  jobIds: readonly string[],
+  hold: Hold,
+  states?: readonly RetryableState[],
+): Promise<{ retried: number; full: boolean }> => {
+  const rows = await run(retryJobs(orgId, jobIds, states))
+  const retried = rows.filter(isRetried)
+  hold(tellWorkers(run, retried))
+  return { retried: retried.length, full: rows.length > retried.length }
+}
+
+const tellWorkers = async (run: Run, retried: readonly RetriedJob[]): Promise<void> => {
   const types = new Set(retried.flatMap(({ type, status }) => (status === 'ready' ? type : [])))
   if (types.size > 0) await run(notify(JOBS_READY, [...types])).catch(logFailure)
 }

@@ -1,9 +1,12 @@
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { countJobs, listJobIds } from '../../db/queries/job-list.ts'
 import type { Run } from '../../db/query.ts'
+import { queueFull } from './quota.ts'
 
 /** `done`: all that match were looked at. If not, the same request goes on. */
 export type Sweep = { matched: number; changed: number; done: boolean }
+
+const NOTHING = { changed: 0, full: false }
 
 /** Jobs that one statement changes: it holds their rows for a fraction of a second. */
 const STEP = 1000
@@ -11,14 +14,17 @@ const STEP = 1000
 export const MAX_SWEEP = 20_000
 const MAX_MS = 10_000
 
+/** How many of the ids were changed; some may have moved on since they were found. `full`: there is no room for more. */
+export type Change = (ids: string[]) => Promise<{ changed: number; full: boolean }>
+
 /**
- * Changes all jobs that fit a filter, newest first, a bounded number in each statement. `change` answers how many of
- * the ids it has changed; some may have moved on since they were found.
+ * Changes all jobs that fit a filter, newest first, a bounded number in each statement. A queue that is full ends it
+ * before: with an error if nothing was changed.
  */
 export const sweepJobs = async (
   run: Run,
   scope: { orgId: string; filter: JobFilter; limit?: number },
-  change: (ids: string[]) => Promise<number>,
+  change: Change,
 ): Promise<Sweep> => {
   const { limit = MAX_SWEEP, ...search } = scope
   const stopAt = Date.now() + MAX_MS
@@ -29,8 +35,11 @@ export const sweepJobs = async (
     // One more than is changed now: the one that says whether there are more.
     const rows: { id: string }[] = await run(listJobIds({ ...search, before, limit: step + 1 }))
     const ids = rows.slice(0, step).map(({ id }) => id)
-    if (ids.length > 0) sweep.changed += await change(ids)
+    const { changed, full } = ids.length > 0 ? await change(ids) : NOTHING
+    sweep.changed += changed
     sweep.matched += ids.length
+    if (full && sweep.changed === 0) throw queueFull()
+    if (full) return sweep
     sweep.done = rows.length <= step
     before = ids.at(-1) ?? before
   }

@@ -11,7 +11,7 @@ import {
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { enter, openInvitation } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import { access, enterNamed } from '../auth/permit.ts'
+import { access, enterAs } from '../auth/permit.ts'
 import { memberOf } from '../auth/principal.ts'
 import { LIMITS, rateLimited } from '../auth/rate-limit.ts'
 import { createSecret, hashSecret } from '../auth/secrets.ts'
@@ -39,7 +39,7 @@ export const invitationRoutes = () =>
         orgId,
         ...(username !== undefined && { name: username }),
       }
-      const [made] = await enterNamed(
+      const [made] = await enterAs(
         c,
         scope,
       )(

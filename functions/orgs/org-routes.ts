@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { createOrg, getOrg, listOrgs, MAX_OWN_ORGS, switchOrg } from '../../db/queries/orgs.ts'
 import { approach, enter } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import { access, enterAs, enterNamed, noSuchOrg } from '../auth/permit.ts'
+import { access, enterAs, noSuchOrg } from '../auth/permit.ts'
 import { memberOf } from '../auth/principal.ts'
 import { activeSession } from '../auth/schemas.ts'
 import { viewSession } from '../auth/session-view.ts'
@@ -52,7 +52,7 @@ export const orgRoutes = () =>
       const { id: orgId } = c.req.valid('param')
       const { user_id: userId, session_id: sessionId } = c.get('principal')
       if (sessionId === null) throw new Error('Only a session can switch')
-      const [account] = await enterNamed(c, { leastRole: 'user', orgId })(
+      const [account] = await enterAs(c, { leastRole: 'user', orgId })(
         switchOrg({ orgId, userId, sessionId }),
       )
       if (!account) throw noSuchOrg(orgId)

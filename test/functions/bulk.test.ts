@@ -94,7 +94,7 @@ test('a sweep passes over jobs that it cannot change', async () => {
     { orgId: ada.orgId, filter: { name: 'stubborn' } },
     async (ids) => {
       for (const id of ids) seen.add(id)
-      return 0
+      return { changed: 0, full: false }
     },
   )
   assert.deepEqual([sweep, seen.size], [{ matched: 1200, changed: 0, done: true }, 1200])

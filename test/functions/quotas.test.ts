@@ -6,7 +6,7 @@ import type { Quota } from '../../db/rules/quotas.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Answer, type Edge, startEdge } from '../support/edge.ts'
-import { claimTypes, end, FAILED } from '../support/job-in-state.ts'
+import { claimTypes, end, FAILED, jobInState } from '../support/job-in-state.ts'
 import { assertProblem } from '../support/problem.ts'
 import { makeCast } from '../support/tenants.ts'
 
@@ -121,6 +121,32 @@ test('queued jobs are limited, and room is made when they end', async () => {
   await database.run(setQuotas(account.orgId, { queued_jobs: 6 }))
   assert.equal((await retry()).status, 200)
   assert.equal((await submit(account)).status, 429, 'what was retried is counted')
+})
+
+test('retries of many jobs stop when the queue is full, and go on when there is room', async () => {
+  const account = await limited({ queued_jobs: null })
+  for (let n = 0; n < 6; n++) await jobInState(database.run, account, 'failed', { name: 'again' })
+  const retry = () =>
+    edge.request('POST', '/jobs/bulk/retry', { token: account.token, json: { filter: { name: 'again' } } })
+  await database.run(setQuotas(account.orgId, { queued_jobs: 4 }))
+  assert.deepEqual((await retry()).body, { matched: 6, changed: 4, done: false })
+  assertProblem(await retry(), 429, 'quota-exceeded')
+  const replay = (json: object) => edge.request('POST', '/dlq/replay', { token: account.token, json })
+  assertProblem(await replay({ all: true }), 429, 'quota-exceeded')
+  await database.run(setQuotas(account.orgId, { queued_jobs: null }))
+  assert.deepEqual((await replay({ all: true })).body, { replayed: 2, done: true })
+})
+
+test('a server whose clock was far ahead has left nothing that counts', async () => {
+  const account = await limited({ submissions_per_minute: 5 })
+  assert.equal((await submitMany(account, 5)).status, 201)
+  assert.equal((await submit(account)).status, 429)
+  await database.sql(
+    'update quota_states set minute_at = minute_at + 100000, day_at = day_at + 100 where org_id = $1',
+    [account.orgId],
+  )
+  assert.equal((await submitMany(account, 5)).status, 201)
+  assert.equal((await submit(account)).status, 429)
 })
 
 test('payload bytes are limited by the day, in UTF-8', async () => {

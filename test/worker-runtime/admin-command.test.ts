@@ -121,8 +121,11 @@ test('signing keys are rotated in a file that only its owner reads', async () =>
   await admin(['signing-key', '--file', file])
   const [old, second] = await kids()
   assert.deepEqual([old, second === first], [first, false], 'the old one still signs')
-  await admin(['signing-key', '--file', file, '--promote'])
-  assert.deepEqual(await kids(), [second, first])
+  for (let twice = 0; twice < 2; twice++) {
+    await admin(['signing-key', '--file', file, '--promote', second ?? ''])
+    assert.deepEqual(await kids(), [second, first])
+  }
+  assert.match((await admin(['signing-key', '--file', file, '--promote', 'none'])).err, /no key none/)
   assert.equal((await stat(file)).mode & 0o777, 0o600)
   await admin(['signing-key', '--file', file, '--retire'])
   assert.deepEqual(await kids(), [second])

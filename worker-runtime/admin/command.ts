@@ -12,7 +12,7 @@ export type AdminContext = {
   options: {
     login?: string | undefined
     file?: string | undefined
-    promote?: boolean | undefined
+    promote?: string | undefined
     retire?: boolean | undefined
   }
   url: string

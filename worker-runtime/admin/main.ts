@@ -42,7 +42,7 @@ const main = async (): Promise<number> => {
     options: {
       login: { type: 'string' },
       file: { type: 'string' },
-      promote: { type: 'boolean' },
+      promote: { type: 'string' },
       retire: { type: 'boolean' },
       'password-stdin': { type: 'boolean' },
       json: { type: 'boolean' },

@@ -8,20 +8,27 @@ const keySet = z.object({ keys: z.array(z.looseObject({ kid: z.string(), d: z.st
 
 /**
  * Rotation without signing anyone out. First every copy of the functions must know the new key, then one may sign with it:
- * the new key is added behind the others, `--promote` brings the newest to the front, and once the tokens of the old one
+ * the new key is added behind the others, `--promote` brings it to the front, and once the tokens of the old one
  * have expired, `--retire` leaves the first alone. Between two steps the set is deployed.
  */
 export const signingKeyCommand: AdminCommand = {
-  usage: 'signing-key [--file FILE] [--promote | --retire]',
+  usage: 'signing-key [--file FILE] [--promote KID | --retire]',
   about:
-    'add a key to a set of signing keys; --promote: sign with the newest; --retire: drop all but the first',
+    'add a key to a set of signing keys; --promote: sign with that one; --retire: drop all but the first',
   connects: false,
   run: async ({ options: { file, promote, retire } }) => {
     const before = file === undefined ? [] : await readKeys(file)
-    if ((retire || promote) && before.length === 0) {
-      throw new UsageError('--promote and --retire need the --file that holds the keys')
+    if (promote !== undefined && retire)
+      throw new UsageError('--promote and --retire are two steps: deploy between them')
+    if (retire && before.length === 0) throw new UsageError('--retire needs the --file that holds the keys')
+    if (promote !== undefined && !before.some(({ kid }) => kid === promote)) {
+      throw new UsageError(`--promote: there is no key ${promote} in the --file`)
     }
-    const keys = changeKeys(before, promote ? 'promote' : retire ? 'retire' : 'add')
+    const keys = retire
+      ? before.slice(0, 1)
+      : promote === undefined
+        ? [...before, createSigningKey()]
+        : inFront(before, promote)
     const text = JSON.stringify({ keys })
     const kids = keys.map(({ kid }) => kid)
     if (file === undefined) return { text, data: { keys } }
@@ -29,22 +36,19 @@ export const signingKeyCommand: AdminCommand = {
     await writeFile(`${file}.new`, text, { mode: 0o600 })
     await rename(`${file}.new`, file)
     const count = kids.length === 1 ? 'one key' : `${kids.length} keys`
-    return { text: `${file}: ${count}, ${kids[0]} signs. Deploy it, or restart.`, data: { file, kids } }
+    return {
+      text: `${file}: ${count} (${kids.join(', ')}), the first signs. Deploy it, or restart.`,
+      data: { file, kids },
+    }
   },
 }
 
 type Keys = z.output<typeof keySet>['keys']
 
-const changeKeys = (keys: Keys, step: 'add' | 'promote' | 'retire'): Keys => {
-  switch (step) {
-    case 'add':
-      return [...keys, createSigningKey()]
-    case 'promote':
-      return [...keys.slice(-1), ...keys.slice(0, -1)]
-    case 'retire':
-      return keys.slice(0, 1)
-  }
-}
+const inFront = (keys: Keys, kid: string): Keys => [
+  ...keys.filter((key) => key.kid === kid),
+  ...keys.filter((key) => key.kid !== kid),
+]
 
 const readKeys = async (file: string): Promise<Keys> => {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {

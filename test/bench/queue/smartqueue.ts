@@ -58,8 +58,12 @@ const openClient = async (url: string, connections: number): Promise<QueueClient
   const submitter = createSubmitter({ run })
   return {
     add: () => submitter.submit({ ...tenant, jobs: [noopJob()] }),
-    addMany: (count) =>
-      run(submitJobs([{ ...tenant, jobs: Array.from({ length: count }, noopJob) }], 'charge')),
+    addMany: async (count) => {
+      const submission = { ...tenant, jobs: Array.from({ length: count }, noopJob) }
+      // As the API does: the short way, and the long one if that has no answer.
+      const rows = await run(submitJobs([submission], 'charge'))
+      if (rows.length === 0) await run(submitJobs([submission]))
+    },
     unfinished: async () => Number((await pool.query(UNFINISHED)).rows[0].jobs),
     close: () => pool.end(),
   }
