@@ -1505,6 +1505,8 @@ end;
 create function newest_event_at() returns timestamptz
 language sql stable security definer
 set search_path = pg_catalog, public
+-- Its plan lives as long as the session, and may be made while the table is small.
+set enable_seqscan = off
 begin atomic
   select at
   from job_event_groups
