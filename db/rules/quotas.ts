@@ -7,5 +7,3 @@ export const QUOTAS = [
 ] as const
 
 export type Quota = (typeof QUOTAS)[number]
-
-export type Quotas = Record<Quota, number | null>
