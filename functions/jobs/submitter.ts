@@ -26,23 +26,21 @@ import type { Run } from '../../db/query.ts'
 import { isConnectionLoss, isTransient } from '../../db/rules/transient-error.ts'
 import type { Hold } from '../http/background.ts'
 import { createAnnouncer } from './announcer.ts'
+import {
+  distinctMembers,
+  type Entry,
+  identityOf,
+  isNotAdmitted,
+  keysOf,
+  newEntry,
+  type OwnSubmission,
+  settle,
+  unannouncedTypes,
+} from './submission-group.ts'
 
 export type Submitter = {
   /** Resolves with the rows of this submission once it is committed or refused. No row: the member may not submit. */
   submit(submission: OwnSubmission, hold?: Hold): Promise<SubmissionRow[]>
-}
-
-/** `member`: who is to be let in; needed wherever `runAs` asks. */
-export type OwnSubmission = Submission & { readonly member?: Member }
-
-type Entry = {
-  submission: OwnSubmission
-  bytes: number
-  sent: boolean
-  settled: boolean
-  /** Tells that it is this one's turn to send. */
-  turn: PromiseWithResolvers<void>
-  rows: PromiseWithResolvers<SubmissionRow[]>
 }
 
 const MAX_JOBS = 500
@@ -219,48 +217,12 @@ const findLoneJob = (submissions: readonly Submission[]) => {
   return { orgId, userId, job, stream: `${orgId} ${job.type} ${job.name}` }
 }
 
-const isNotAdmitted = (row: SubmissionRow): boolean =>
-  row.id === null && (row.refusal === 'used_key' || row.refusal === 'quota')
-
-const keysOf = ({ submission: { orgId, keys = [] } }: Entry): string[] =>
-  keys.map(({ key }) => `${orgId} ${key}`)
-
-const identityOf = ({ submission: { member } }: Entry): string =>
-  `${member?.orgId} ${member?.userId} ${member?.sessionId} ${member?.keyId}`
-
-const distinctMembers = (group: readonly Entry[]): Member[] => [
-  ...new Map(
-    group.flatMap((entry) => (entry.submission.member ? [[identityOf(entry), entry.submission.member]] : [])),
-  ).values(),
-]
-
-const newEntry = (submission: OwnSubmission): Entry => {
-  const rows = Promise.withResolvers<SubmissionRow[]>()
-  // Nobody may be left to hear of it.
-  rows.promise.catch(() => {})
-  const bytes = JSON.stringify(submission.jobs).length
-  return { submission, bytes, sent: false, settled: false, turn: Promise.withResolvers(), rows }
-}
-
-const settle = (entry: Entry, how: (rows: Entry['rows']) => void): void => {
-  entry.settled = true
-  how(entry.rows)
-}
-
 /** Until the promise is settled, either way, or the time is up. */
 const within = async (ms: number, promise: Promise<unknown>): Promise<void> => {
   const timeUp = Promise.withResolvers<void>()
   const timer = setTimeout(timeUp.resolve, ms)
   await Promise.race([promise.catch(() => {}), timeUp.promise])
   clearTimeout(timer)
-}
-
-const unannouncedTypes = (group: readonly Entry[], rows: readonly SubmissionRow[]): string[] => {
-  const ready = new Set(
-    rows.flatMap((row) => (row.id !== null && row.status === 'ready' && !row.announced ? [row.id] : [])),
-  )
-  const jobs = group.flatMap(({ submission }) => submission.jobs)
-  return [...new Set(jobs.flatMap(({ id, type }) => (ready.has(id) ? [type] : [])))]
 }
 
 const UNIQUE_VIOLATION = '23505'

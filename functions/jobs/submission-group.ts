@@ -1,0 +1,52 @@
+import type { Member } from '../../db/queries/scope.ts'
+import type { Submission, SubmissionRow } from '../../db/queries/submission.ts'
+
+/** `member`: who is to be let in; needed wherever `runAs` asks. */
+export type OwnSubmission = Submission & { readonly member?: Member }
+
+/** A submission on its way. */
+export type Entry = {
+  submission: OwnSubmission
+  bytes: number
+  sent: boolean
+  settled: boolean
+  /** Tells that it is this one's turn to send. */
+  turn: PromiseWithResolvers<void>
+  rows: PromiseWithResolvers<SubmissionRow[]>
+}
+
+export const isNotAdmitted = (row: SubmissionRow): boolean =>
+  row.id === null && (row.refusal === 'used_key' || row.refusal === 'quota')
+
+export const keysOf = ({ submission: { orgId, keys = [] } }: Entry): string[] =>
+  keys.map(({ key }) => `${orgId} ${key}`)
+
+export const identityOf = ({ submission: { member } }: Entry): string =>
+  `${member?.orgId} ${member?.userId} ${member?.sessionId} ${member?.keyId}`
+
+export const distinctMembers = (group: readonly Entry[]): Member[] => [
+  ...new Map(
+    group.flatMap((entry) => (entry.submission.member ? [[identityOf(entry), entry.submission.member]] : [])),
+  ).values(),
+]
+
+export const newEntry = (submission: OwnSubmission): Entry => {
+  const rows = Promise.withResolvers<SubmissionRow[]>()
+  // Nobody may be left to hear of it.
+  rows.promise.catch(() => {})
+  const bytes = JSON.stringify(submission.jobs).length
+  return { submission, bytes, sent: false, settled: false, turn: Promise.withResolvers(), rows }
+}
+
+export const settle = (entry: Entry, how: (rows: Entry['rows']) => void): void => {
+  entry.settled = true
+  how(entry.rows)
+}
+
+export const unannouncedTypes = (group: readonly Entry[], rows: readonly SubmissionRow[]): string[] => {
+  const ready = new Set(
+    rows.flatMap((row) => (row.id !== null && row.status === 'ready' && !row.announced ? [row.id] : [])),
+  )
+  const jobs = group.flatMap(({ submission }) => submission.jobs)
+  return [...new Set(jobs.flatMap(({ id, type }) => (ready.has(id) ? [type] : [])))]
+}
