@@ -264,6 +264,8 @@ create table streams (
   -- The mean that queued jobs were last scored with, and whether the two have come a lane apart.
   scored_log double precision,
   moved boolean not null default false,
+  -- How far the last executions lay from the running mean: above nought the stream is getting slower.
+  drift_log double precision not null default 0,
   constraint streams_identity unique (org_id, type, name)
 )
 -- Each group of completions updates its streams: in place (HOT), as long as the page has room.
@@ -278,7 +280,10 @@ create table type_estimates (
   type text primary key,
   runs bigint not null,
   mean_log double precision not null,
-  deviation_log double precision not null
+  deviation_log double precision not null,
+  -- Of the newest executions of the type.
+  median_log double precision,
+  drift_log double precision not null default 0
 );
 comment on table type_estimates is 'What a stream without executions starts from. Kept by the leader.';
 
@@ -341,6 +346,15 @@ create table jobs (
   rank_base double precision not null,
   rank_slope real not null,
   created_at timestamptz not null default now(),
+  -- How far the prediction lies from the stream's mean at submission: while the job waits, it keeps that distance.
+  residual_log real not null default 0,
+  -- Beyond this an attempt is slow. Null: not enough is known of the stream.
+  predicted_p99_ms double precision,
+  -- How long after its submission the job was promised to start.
+  promised_wait_ms double precision,
+  -- What the predictor saw, packed by db/learning/sample.ts: what is learned from when the job has run. Of jobs that were
+  -- submitted together and look alike only the first few have one.
+  sample bytea,
   primary key (org_id, id)
 );
 comment on table jobs is 'What was submitted. Never changes.';
@@ -586,7 +600,7 @@ select
   j.org_id,
   j.stream_id,
   j.type,
-  lane_of(j.rank_base + j.rank_slope * coalesce(s.mean_log, ln(j.predicted_ms))) as lane,
+  lane_of(j.rank_base + j.rank_slope * coalesce(s.mean_log + j.residual_log, ln(j.predicted_ms))) as lane,
   j.cpu_units,
   j.memory_mb,
   j.predicted_ms::real as predicted_ms,
@@ -941,7 +955,9 @@ select
   f.result,
   coalesce(f.error, w.error) as error,
   p.progress,
-  p.note as progress_note
+  p.note as progress_note,
+  j.predicted_p99_ms,
+  j.promised_wait_ms
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
@@ -959,6 +975,107 @@ left join lateral (
 ) l on true
 left join job_progress p on p.job_id = j.id;
 comment on view job_overview is 'Each job with its status: the one place that says which table means what.';
+
+-- What the queue learns from: every execution, what the predictor remembers of each stream, and the versions of the model.
+
+create table org_type_estimates (
+  org_id uuid not null references orgs on delete cascade,
+  type text not null,
+  runs bigint not null,
+  mean_log double precision not null,
+  deviation_log double precision not null,
+  primary key (org_id, type)
+);
+comment on table org_type_estimates is
+  'What a stream without executions starts from, before the estimate of its type: other jobs of its organisation. Kept by the leader.';
+
+create table executions (
+  -- The transaction and the order within it: what is read in this order, up to the oldest transaction that still runs, has no gaps.
+  xid xid8 not null default pg_current_xact_id(),
+  id bigint generated always as identity,
+  org_id uuid not null,
+  stream_id bigint not null,
+  at timestamptz not null default now(),
+  outcome text not null,
+  job_ids uuid[] not null,
+  ran_ms real[] not null,
+  primary key (xid, id),
+  constraint executions_outcome check (outcome in ('completed', 'failed', 'timed_out', 'cancelled'))
+)
+with (autovacuum_vacuum_scale_factor = 0.05);
+comment on table executions is
+  'Attempts that ended, of one stream and in one way, written by the statement that records them: what the learner reads.';
+
+alter table executions
+  alter column job_ids set storage external,
+  alter column ran_ms set storage external;
+
+create table stream_memories (
+  stream_id bigint primary key references streams on delete cascade,
+  org_id uuid not null,
+  -- Packed by db/learning/stream-memory.ts: the newest executions, the errors of the experts, the state of the network.
+  memory bytea not null,
+  updated_at timestamptz not null default now()
+)
+with (fillfactor = 70);
+comment on table stream_memories is 'What the predictor remembers of a stream beyond its running estimate. Kept by the learner.';
+
+create table models (
+  version integer primary key,
+  -- The version that it was trained on from. Null: the first.
+  parent integer,
+  status text not null,
+  -- Null once a version is too old to go back to.
+  weights bytea,
+  created_at timestamptz not null default now(),
+  decided_at timestamptz,
+  -- Executions it has been trained on, in all.
+  trained_on bigint not null,
+  -- Errors on held-out executions, beside those of the champion of that time, and the reason of the decision.
+  evaluation jsonb not null default '{}',
+  constraint models_status check (status in ('champion', 'retired', 'rejected', 'rolled_back'))
+);
+comment on table models is 'Versions of the network, with their evaluation and what was decided.';
+
+create unique index models_champion on models (status) where status = 'champion';
+comment on index models_champion is 'There is one champion. Serves get-prediction-inputs.';
+
+create table learning_state (
+  -- One row.
+  only_row boolean primary key default true,
+  -- Packed by db/learning/global-memory.ts: calibration, what experts are worth, drift.
+  memory bytea,
+  -- Up to where executions have been learned from.
+  xid xid8 not null default '0',
+  id bigint not null default 0,
+  -- Executions learned from, and predictions of them by source.
+  learned bigint not null default 0,
+  by_source jsonb not null default '{}',
+  -- Errors over the newest executions, for people: the points of the learning curve.
+  accuracy jsonb not null default '{}',
+  updated_at timestamptz not null default now(),
+  constraint learning_state_only_row check (only_row)
+)
+with (fillfactor = 50);
+insert into learning_state default values;
+
+create table accuracy_points (
+  at timestamptz primary key default now(),
+  model_version integer,
+  executions integer not null,
+  -- Mean absolute error of ln(runtime) by predictor, share below the p90, mean absolute percentage error.
+  errors jsonb not null,
+  coverage double precision,
+  mape double precision
+);
+comment on table accuracy_points is 'How good predictions were, hour by hour. Kept by the learner.';
+
+create table prediction_faults (
+  reason text primary key,
+  faults bigint not null,
+  last_at timestamptz not null default now()
+);
+comment on table prediction_faults is 'Why the functions predicted without the model: corrupt weights, no answer in time, an error.';
 
 -- Quotas of organisations, and keys that make a submission idempotent.
 
@@ -1700,3 +1817,34 @@ grant select, delete on rate_limits, idempotency_keys to smartqueue_workers;
 grant select (last_attempt), delete on sign_in_attempts to smartqueue_workers;
 grant select (expires_at), delete on refresh_tokens, refresh_families, invitations to smartqueue_workers;
 grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;
+
+-- The same for what the queue learns from.
+
+do $$
+declare
+  walled text;
+begin
+  foreach walled in array '{org_type_estimates, executions, stream_memories}'::text[] loop
+    execute format(
+      'create policy of_org on %I to smartqueue_functions
+       using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]))', walled
+    );
+    execute format('create policy of_all_orgs on %I to smartqueue_workers using (true)', walled);
+    execute format('alter table %I enable row level security', walled);
+    execute format('alter table %I force row level security', walled);
+    execute format('create policy of_owner on %I to %I using (true)', walled, current_user);
+  end loop;
+end
+$$;
+
+grant select on
+  org_type_estimates, executions, stream_memories, models, learning_state, accuracy_points, prediction_faults
+to smartqueue_functions;
+grant insert, update on prediction_faults to smartqueue_functions;
+-- A cancellation of a running job is an execution, too.
+grant insert on executions to smartqueue_functions;
+grant select, insert, update, delete on
+  org_type_estimates, executions, stream_memories, models, learning_state, accuracy_points, prediction_faults
+to smartqueue_workers;
+-- Streams that nothing is left of are forgotten.
+grant delete on streams to smartqueue_workers;

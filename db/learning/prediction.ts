@@ -1,0 +1,18 @@
+import type { PredictionSource } from '../queries/submission.ts'
+
+/** What the predictor says of a job at submission. Runtimes are ln(milliseconds). */
+export type JobPrediction = {
+  p50Log: number
+  p90Log: number
+  /** Null: not enough is known of the stream. */
+  p99Log: number | null
+  source: PredictionSource
+  /** Of the network that had a say in it. */
+  modelVersion: number | null
+  /** How far p50 lies from the stream's running mean; 0 if that has none. */
+  residualLog: number
+  /** What the predictor saw, packed, in base64: jobs that are to be learned from carry it. */
+  sample: string | null
+  /** Until it starts, as promised. */
+  promisedWaitMs: number | null
+}

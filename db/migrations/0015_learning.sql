@@ -1,0 +1,228 @@
+-- What the queue learns from: every execution, what the predictor remembers of each stream, and the versions of the model.
+
+alter table streams
+  -- How far the last executions lay from the running mean: above nought the stream is getting slower.
+  add column drift_log double precision not null default 0;
+
+alter table type_estimates
+  -- Of the newest executions of the type.
+  add column median_log double precision,
+  add column drift_log double precision not null default 0;
+
+create table org_type_estimates (
+  org_id uuid not null references orgs on delete cascade,
+  type text not null,
+  runs bigint not null,
+  mean_log double precision not null,
+  deviation_log double precision not null,
+  primary key (org_id, type)
+);
+comment on table org_type_estimates is
+  'What a stream without executions starts from, before the estimate of its type: other jobs of its organisation. Kept by the leader.';
+
+alter table jobs
+  -- How far the prediction lies from the stream's mean at submission: while the job waits, it keeps that distance.
+  add column residual_log real not null default 0,
+  -- Beyond this an attempt is slow. Null: not enough is known of the stream.
+  add column predicted_p99_ms double precision,
+  -- How long after its submission the job was promised to start.
+  add column promised_wait_ms double precision,
+  -- What the predictor saw, packed by db/learning/sample.ts: what is learned from when the job has run. Of jobs that were
+  -- submitted together and look alike only the first few have one.
+  add column sample bytea;
+
+create table executions (
+  -- The transaction and the order within it: what is read in this order, up to the oldest transaction that still runs, has no gaps.
+  xid xid8 not null default pg_current_xact_id(),
+  id bigint generated always as identity,
+  org_id uuid not null,
+  stream_id bigint not null,
+  at timestamptz not null default now(),
+  outcome text not null,
+  job_ids uuid[] not null,
+  ran_ms real[] not null,
+  primary key (xid, id),
+  constraint executions_outcome check (outcome in ('completed', 'failed', 'timed_out', 'cancelled'))
+)
+with (autovacuum_vacuum_scale_factor = 0.05);
+comment on table executions is
+  'Attempts that ended, of one stream and in one way, written by the statement that records them: what the learner reads.';
+
+alter table executions
+  alter column job_ids set storage external,
+  alter column ran_ms set storage external;
+
+create table stream_memories (
+  stream_id bigint primary key references streams on delete cascade,
+  org_id uuid not null,
+  -- Packed by db/learning/stream-memory.ts: the newest executions, the errors of the experts, the state of the network.
+  memory bytea not null,
+  updated_at timestamptz not null default now()
+)
+with (fillfactor = 70);
+comment on table stream_memories is 'What the predictor remembers of a stream beyond its running estimate. Kept by the learner.';
+
+create table models (
+  version integer primary key,
+  -- The version that it was trained on from. Null: the first.
+  parent integer,
+  status text not null,
+  -- Null once a version is too old to go back to.
+  weights bytea,
+  created_at timestamptz not null default now(),
+  decided_at timestamptz,
+  -- Executions it has been trained on, in all.
+  trained_on bigint not null,
+  -- Errors on held-out executions, beside those of the champion of that time, and the reason of the decision.
+  evaluation jsonb not null default '{}',
+  constraint models_status check (status in ('champion', 'retired', 'rejected', 'rolled_back'))
+);
+comment on table models is 'Versions of the network, with their evaluation and what was decided.';
+
+create unique index models_champion on models (status) where status = 'champion';
+comment on index models_champion is 'There is one champion. Serves get-prediction-inputs.';
+
+create table learning_state (
+  -- One row.
+  only_row boolean primary key default true,
+  -- Packed by db/learning/global-memory.ts: calibration, what experts are worth, drift.
+  memory bytea,
+  -- Up to where executions have been learned from.
+  xid xid8 not null default '0',
+  id bigint not null default 0,
+  -- Executions learned from, and predictions of them by source.
+  learned bigint not null default 0,
+  by_source jsonb not null default '{}',
+  -- Errors over the newest executions, for people: the points of the learning curve.
+  accuracy jsonb not null default '{}',
+  updated_at timestamptz not null default now(),
+  constraint learning_state_only_row check (only_row)
+)
+with (fillfactor = 50);
+insert into learning_state default values;
+
+create table accuracy_points (
+  at timestamptz primary key default now(),
+  model_version integer,
+  executions integer not null,
+  -- Mean absolute error of ln(runtime) by predictor, share below the p90, mean absolute percentage error.
+  errors jsonb not null,
+  coverage double precision,
+  mape double precision
+);
+comment on table accuracy_points is 'How good predictions were, hour by hour. Kept by the learner.';
+
+create table prediction_faults (
+  reason text primary key,
+  faults bigint not null,
+  last_at timestamptz not null default now()
+);
+comment on table prediction_faults is 'Why the functions predicted without the model: corrupt weights, no answer in time, an error.';
+
+create or replace view queue_entries with (security_invoker = true) as
+select
+  j.id as job_id,
+  j.org_id,
+  j.stream_id,
+  j.type,
+  lane_of(j.rank_base + j.rank_slope * coalesce(s.mean_log + j.residual_log, ln(j.predicted_ms))) as lane,
+  j.cpu_units,
+  j.memory_mb,
+  j.predicted_ms::real as predicted_ms,
+  j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by,
+  j.run_at
+from jobs j
+join streams s on s.id = j.stream_id;
+
+create or replace view job_overview with (security_invoker = true) as
+select
+  j.id,
+  j.org_id,
+  j.created_by,
+  j.stream_id,
+  j.type,
+  j.name,
+  j.payload,
+  j.priority,
+  j.tags,
+  j.timeout_seconds,
+  j.max_attempts,
+  j.initial_delay_seconds,
+  j.backoff_multiplier,
+  j.cpu_units,
+  j.memory_mb,
+  j.run_at,
+  j.deadline,
+  j.on_parent_failure,
+  j.predicted_ms,
+  j.predicted_p90_ms,
+  j.prediction_source,
+  j.model_version,
+  j.rank_base + j.rank_slope * ln(j.predicted_ms) as rank,
+  j.created_at,
+  case
+    when f.job_id is not null then f.state
+    when w.job_id is not null then w.state
+    when r.job_id is not null then 'ready'::job_state
+    when b.job_id is not null then 'blocked'::job_state
+    when l.started_at is not null then 'running'::job_state
+    when l.token is not null then 'ready'::job_state
+  end as status,
+  coalesce(
+    f.attempts, w.attempts, r.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, 0
+  ) as attempts,
+  case when f.job_id is not null then f.worker_id when w.job_id is null and r.job_id is null and l.started_at is not null then l.worker_id end as worker_id,
+  case when f.job_id is not null then f.started_at when w.job_id is null and r.job_id is null then l.started_at end as started_at,
+  f.finished_at,
+  f.runtime_ms,
+  f.result,
+  coalesce(f.error, w.error) as error,
+  p.progress,
+  p.note as progress_note,
+  j.predicted_p99_ms,
+  j.promised_wait_ms
+from jobs j
+left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
+left join waiting_jobs w on w.job_id = j.id
+left join ready_jobs r on r.org_id = j.org_id and r.job_id = j.id
+left join blocked_jobs b on b.job_id = j.id
+left join lateral (
+  select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at
+  from leases o
+  cross join lateral array_position(o.job_ids, j.id) as n
+  where n is not null
+    -- Not even looked for where the status is known without.
+    and coalesce(f.job_id, w.job_id, r.job_id, b.job_id) is null
+  order by o.token desc
+  limit 1
+) l on true
+left join job_progress p on p.job_id = j.id;
+
+do $$
+declare
+  walled text;
+begin
+  foreach walled in array '{org_type_estimates, executions, stream_memories}'::text[] loop
+    execute format(
+      'create policy of_org on %I to smartqueue_functions
+       using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]))', walled
+    );
+    execute format('create policy of_all_orgs on %I to smartqueue_workers using (true)', walled);
+    execute format('alter table %I enable row level security', walled);
+    execute format('alter table %I force row level security', walled);
+    execute format('create policy of_owner on %I to %I using (true)', walled, current_user);
+  end loop;
+end
+$$;
+
+grant select on
+  org_type_estimates, executions, stream_memories, models, learning_state, accuracy_points, prediction_faults
+to smartqueue_functions;
+grant insert, update on prediction_faults to smartqueue_functions;
+-- A cancellation of a running job is an execution, too.
+grant insert on executions to smartqueue_functions;
+grant select, insert, update, delete on
+  org_type_estimates, executions, stream_memories, models, learning_state, accuracy_points, prediction_faults
+to smartqueue_workers;
+-- Streams that nothing is left of are forgotten.
+grant delete on streams to smartqueue_workers;
