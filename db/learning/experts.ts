@@ -1,0 +1,30 @@
+import type { Kernels } from './kernels.ts'
+import type { Baseline, StreamView } from './stream-view.ts'
+
+/** Those who say how long a job will run, in the order in which their errors are kept. */
+export const EXPERTS = ['stream', 'last-two', 'median', 'kernel', 'gap', 'type-median', 'lstm'] as const
+
+export type Expert = (typeof EXPERTS)[number]
+
+/** Each expert's p50 as ln(ms). Without the network, its place has the baseline that it would correct. */
+export const adviseAll = (
+  view: StreamView,
+  baseline: Baseline,
+  kernels: Kernels | undefined,
+  residual: number | undefined,
+): number[] => {
+  const { runs } = view.memory
+  const last = runs.at(-1)?.log ?? baseline.log
+  const advice: Record<Expert, number> = {
+    stream: baseline.log,
+    'last-two': (last + (runs.at(-2)?.log ?? last)) / 2,
+    median: runs.length > 0 ? medianOf(runs.map(({ log }) => log)) : baseline.log,
+    kernel: kernels?.bySize ?? baseline.log,
+    gap: kernels?.byAll ?? baseline.log,
+    'type-median': view.type?.medianLog ?? baseline.log,
+    lstm: baseline.log + (residual ?? 0),
+  }
+  return EXPERTS.map((expert) => advice[expert])
+}
+
+const medianOf = (logs: number[]): number => logs.sort((a, b) => a - b)[logs.length >> 1] as number

@@ -1,0 +1,76 @@
+/**
+ * The online gate: whom to believe, stream by stream. Each expert's recent error on the stream decides, beginning from what
+ * the expert was worth on all streams with as few executions. The prediction is a mean of the experts, weighted by
+ * exp(−η · (error − least error) / least error): a clearly better one speaks almost alone, equals share.
+ */
+import { EXPERTS } from './experts.ts'
+
+export type ExpertErrors = { errors: number[]; weight: number }
+
+/** η, and an error below which differences say nothing. */
+const SHARPNESS = 8
+const LEAST_ERROR = 0.05
+/** What experts are worth everywhere counts as much as so many executions of the stream. */
+const PRIOR_WEIGHT = 2
+/** Each execution counts a tenth more than the one before it. */
+const FORGETTING = 0.9
+const GENERAL_FORGETTING = 0.999
+/** One wild execution proves no more than this. */
+const LARGEST_ERROR = 3
+/** Before anything is known. */
+const UNKNOWN_ERROR = 1
+
+/** Streams with so many executions, or more, are compared with each other. */
+export const MATURITIES = 6
+export const maturityOf = (runs: number): number => Math.min(runs, MATURITIES - 1)
+
+export const noErrors = (): ExpertErrors => ({ errors: EXPERTS.map(() => 0), weight: 0 })
+
+/** The weight of each expert; they add up to 1. `absent` ones have none. */
+export const weighExperts = (
+  own: ExpertErrors,
+  general: ExpertErrors,
+  isPresent: (expert: number) => boolean,
+): number[] => {
+  const errors = EXPERTS.map((_, n) => {
+    const prior = general.weight > 0 ? (general.errors[n] ?? 0) / general.weight : UNKNOWN_ERROR
+    return (prior * PRIOR_WEIGHT + (own.errors[n] ?? 0)) / (PRIOR_WEIGHT + own.weight)
+  })
+  const least = Math.min(...errors.filter((_, n) => isPresent(n)))
+  const scale = Math.max(least, LEAST_ERROR)
+  const weights = errors.map((error, n) =>
+    isPresent(n) ? Math.exp((-SHARPNESS * (error - least)) / scale) : 0,
+  )
+  const sum = weights.reduce((total, weight) => total + weight, 0)
+  return weights.map((weight) => weight / sum)
+}
+
+/**
+ * `staleness`: how many executions of the stream have ended since the prediction was made, this one included. Of a thousand
+ * jobs that were submitted together, all predictions were the same: they are not a thousand proofs.
+ */
+export const judgeExperts = (
+  own: ExpertErrors,
+  general: ExpertErrors,
+  advice: readonly number[],
+  log: number,
+  staleness: number,
+): void => {
+  fold(own, advice, log, FORGETTING, 1 / Math.max(1, staleness))
+  fold(general, advice, log, GENERAL_FORGETTING, 1)
+}
+
+const fold = (
+  into: ExpertErrors,
+  advice: readonly number[],
+  log: number,
+  forgetting: number,
+  weight: number,
+): void => {
+  const kept = forgetting ** weight
+  for (const [n, advised] of advice.entries()) {
+    const error = Math.min(Math.abs(advised - log), LARGEST_ERROR)
+    into.errors[n] = (into.errors[n] ?? 0) * kept + error * weight
+  }
+  into.weight = into.weight * kept + weight
+}

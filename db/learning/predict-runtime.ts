@@ -1,0 +1,100 @@
+import type { PredictionSource } from '../queries/submission.ts'
+import { P90_DEVIATIONS } from '../rules/estimate.ts'
+import { spreadP90, spreadP99 } from './calibration.ts'
+import { encode, gapLogOf, hourOf } from './encoder.ts'
+import { adviseAll, EXPERTS, type Expert } from './experts.ts'
+import { maturityOf, weighExperts } from './gate.ts'
+import { kernelsOf } from './kernels.ts'
+import type { Sample } from './sample.ts'
+import { baselineOf, type JobTraits, type StreamView } from './stream-view.ts'
+
+/** What the network says of a job beyond the baseline, from its inputs and the state of its stream. */
+export type Residuals = { p50: number; p90: number }
+export type Network = (x: Float32Array, state: Float32Array) => Residuals | undefined
+
+export type RuntimePrediction = {
+  p50Log: number
+  p90Log: number
+  /** Null before the stream has run often enough to tell what is unusual. */
+  p99Log: number | null
+  source: PredictionSource
+  residualLog: number
+  sample: Sample
+}
+
+const LSTM = EXPERTS.indexOf('lstm')
+const ENOUGH_FOR_P99 = 20
+
+const SOURCES: Record<Expert, PredictionSource> = {
+  stream: 'stream',
+  'last-two': 'stream',
+  median: 'stream',
+  kernel: 'stream',
+  gap: 'stream',
+  'type-median': 'type',
+  lstm: 'lstm',
+}
+
+/** The shipped prediction: the experts' advice as the gate weighs it, with a calibrated spread. */
+export const predictRuntime = (
+  view: StreamView,
+  job: JobTraits,
+  network: Network | undefined,
+): RuntimePrediction => {
+  const baseline = baselineOf(view)
+  const { memory, estimate } = view
+  const situation = { gapLog: gapLogOf(view, job), hour: hourOf(job.submittedAtS) }
+  const kernels = kernelsOf(memory.runs, job, situation.gapLog, situation.hour)
+  const simple = adviseAll(view, baseline, kernels, undefined)
+  const x = encode(view, job, baseline, {
+    ...situation,
+    kernels,
+    lastTwo: simple[EXPERTS.indexOf('last-two')] as number,
+    median: simple[EXPERTS.indexOf('median')] as number,
+  })
+  const residuals = network?.(x, memory.state)
+  const advice = simple.map((log, n) => (n === LSTM && residuals ? baseline.log + residuals.p50 : log))
+  const runs = estimate?.runs ?? 0
+  const general = view.global.general[maturityOf(runs)]
+  const weights = weighExperts(memory, general ?? { errors: [], weight: 0 }, (n) => n !== LSTM || !!residuals)
+  const p50Log = advice.reduce((sum, log, n) => sum + log * (weights[n] ?? 0), 0)
+  const simpleSpread = P90_DEVIATIONS * baseline.deviationLog
+  const share = weights[LSTM] ?? 0
+  const spreadLog = residuals
+    ? share * Math.max(0, residuals.p90 - residuals.p50) + (1 - share) * simpleSpread
+    : simpleSpread
+  const p90Log = p50Log + spreadP90(spreadLog, view.global.stretch)
+  return {
+    p50Log,
+    p90Log,
+    p99Log:
+      runs >= ENOUGH_FOR_P99 ? Math.max(p90Log, p50Log + spreadP99(spreadLog, view.global.stretch)) : null,
+    source: sourceOf(weights, baseline.source, runs > 0),
+    residualLog: estimate ? p50Log - estimate.meanLog : 0,
+    sample: {
+      submittedAtS: job.submittedAtS,
+      baseLog: baseline.log,
+      runs,
+      advice,
+      p50Log,
+      spreadLog,
+      p90Log,
+      sizeLog: job.sizeLog,
+      timeoutLog: job.timeoutLog,
+      cpuLog: job.cpuLog,
+      gapLog: situation.gapLog,
+      x,
+    },
+  }
+}
+
+/** Whose word weighs most; of a stream that has not run, where its baseline comes from. */
+const sourceOf = (
+  weights: readonly number[],
+  baseline: PredictionSource,
+  hasRun: boolean,
+): PredictionSource => {
+  const most = weights.indexOf(Math.max(...weights))
+  const source = SOURCES[EXPERTS[most] ?? 'stream']
+  return source === 'stream' && !hasRun ? baseline : source
+}

@@ -1,0 +1,65 @@
+import { INPUTS } from './encoder.ts'
+import { EXPERTS } from './experts.ts'
+import { createReader, createWriter } from './packing.ts'
+
+/** What a prediction was made from: kept with the job, and learned from when it has run. */
+export type Sample = {
+  submittedAtS: number
+  baseLog: number
+  /** Executions of the stream at that time. */
+  runs: number
+  /** p50 of each expert. */
+  advice: number[]
+  /** The shipped p50, the spread that it was given before calibration, and the shipped p90. */
+  p50Log: number
+  spreadLog: number
+  p90Log: number
+  sizeLog: number
+  timeoutLog: number
+  cpuLog: number
+  gapLog: number
+  x: Float32Array
+}
+
+const FORMAT = 1
+const BYTES = 1 + 8 + 4 + 2 * (8 + EXPERTS.length + INPUTS)
+
+export const packSample = (sample: Sample): Uint8Array => {
+  const writer = createWriter(BYTES)
+  writer.byte(FORMAT)
+  writer.double(sample.submittedAtS)
+  writer.float(sample.runs)
+  for (const name of FIXED) writer.fixed(sample[name])
+  for (const log of sample.advice) writer.fixed(log)
+  for (const value of sample.x) writer.fixed(value)
+  return writer.bytes()
+}
+
+const FIXED = [
+  'baseLog',
+  'p50Log',
+  'spreadLog',
+  'p90Log',
+  'sizeLog',
+  'timeoutLog',
+  'cpuLog',
+  'gapLog',
+] as const
+
+/** Undefined: of another release. */
+export const unpackSample = (bytes: Uint8Array): Sample | undefined => {
+  if (bytes.length !== BYTES) return undefined
+  const reader = createReader(bytes)
+  if (reader.byte() !== FORMAT) return undefined
+  const times = { submittedAtS: reader.double(), runs: reader.float() }
+  const fixed = Object.fromEntries(FIXED.map((name) => [name, reader.fixed()])) as Record<
+    (typeof FIXED)[number],
+    number
+  >
+  return {
+    ...times,
+    ...fixed,
+    advice: EXPERTS.map(reader.fixed),
+    x: Float32Array.from({ length: INPUTS }, reader.fixed),
+  }
+}

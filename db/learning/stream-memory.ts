@@ -1,0 +1,88 @@
+import { createReader, createWriter } from './packing.ts'
+
+/** A past execution of a stream, as the kernel features look at it. */
+export type PastRun = {
+  log: number
+  sizeLog: number
+  timeoutLog: number
+  cpuLog: number
+  /** Seconds between its submission and the one before, as ln(1 + s). */
+  gapLog: number
+  /** Of the day, 0 to 24, UTC. */
+  hour: number
+}
+
+/** What the predictor remembers of a stream beyond its running estimate. */
+export type StreamMemory = {
+  /** Newest last. */
+  runs: PastRun[]
+  /** When the newest ended. */
+  endedAtS: number
+  /** Each expert's error, exponentially weighted, and the weight of all that went into it. */
+  errors: number[]
+  weight: number
+  /** h and c of both layers. Empty: nothing has run through the network. */
+  state: Float32Array
+}
+
+/** So many past executions are compared with a new job. */
+export const REMEMBERED_RUNS = 48
+
+export const emptyMemory = (): StreamMemory => ({
+  runs: [],
+  endedAtS: 0,
+  errors: [],
+  weight: 0,
+  state: new Float32Array(0),
+})
+
+export const rememberRun = (memory: StreamMemory, run: PastRun, endedAtS: number): void => {
+  memory.runs.push(run)
+  if (memory.runs.length > REMEMBERED_RUNS) memory.runs.shift()
+  memory.endedAtS = endedAtS
+}
+
+const FORMAT = 1
+
+export const packMemory = (memory: StreamMemory): Uint8Array => {
+  const { runs, errors, state } = memory
+  const writer = createWriter(24 + runs.length * 12 + errors.length * 4 + state.length * 2)
+  writer.byte(FORMAT)
+  writer.byte(runs.length)
+  writer.byte(errors.length)
+  writer.short(state.length)
+  writer.double(memory.endedAtS)
+  writer.float(memory.weight)
+  for (const error of errors) writer.float(error)
+  for (const { log, sizeLog, timeoutLog, cpuLog, gapLog, hour } of runs) {
+    for (const value of [log, sizeLog, timeoutLog, cpuLog, gapLog, hour]) writer.fixed(value)
+  }
+  for (const value of state) writer.fixed(value)
+  return writer.bytes()
+}
+
+/** Another format, or bytes that are none, are an empty memory: the stream is learned anew. */
+export const unpackMemory = (bytes: Uint8Array): StreamMemory => {
+  try {
+    const reader = createReader(bytes)
+    if (reader.byte() !== FORMAT) return emptyMemory()
+    const [runs, errors, state] = [reader.byte(), reader.byte(), reader.short()]
+    return {
+      endedAtS: reader.double(),
+      weight: reader.float(),
+      errors: Array.from({ length: errors }, reader.float),
+      runs: Array.from({ length: runs }, () => ({
+        log: reader.fixed(),
+        sizeLog: reader.fixed(),
+        timeoutLog: reader.fixed(),
+        cpuLog: reader.fixed(),
+        gapLog: reader.fixed(),
+        hour: reader.fixed(),
+      })),
+      state: Float32Array.from({ length: state }, reader.fixed),
+    }
+  } catch (error) {
+    if (error instanceof RangeError) return emptyMemory()
+    throw error
+  }
+}

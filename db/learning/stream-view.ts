@@ -1,0 +1,47 @@
+import { DEFAULT_ESTIMATE, type Estimate } from '../rules/estimate.ts'
+import type { GlobalMemory } from './global-memory.ts'
+import type { StreamMemory } from './stream-memory.ts'
+
+/** What is known of a job before it has run. Sizes and times are ln(1 + value); nought means that it has none. */
+export type JobTraits = {
+  type: string
+  name: string
+  /** Bytes of the payload. */
+  sizeLog: number
+  /** Milliseconds. */
+  timeoutLog: number
+  cpuLog: number
+  memoryLog: number
+  submittedAtS: number
+  /** Jobs that wait. */
+  depthLog: number
+}
+
+export type TypeEstimate = Estimate & { medianLog: number; driftLog: number }
+
+/** All that a prediction looks at besides the job. */
+export type StreamView = {
+  /** Undefined before the first execution. */
+  estimate: Estimate | undefined
+  driftLog: number
+  memory: StreamMemory
+  orgType: Estimate | undefined
+  type: TypeEstimate | undefined
+  allTypes: TypeEstimate | undefined
+  lastSubmittedAtS: number | undefined
+  global: GlobalMemory
+}
+
+export type Baseline = { log: number; deviationLog: number; source: 'stream' | 'type' | 'default' }
+
+/**
+ * What the network corrects: the running estimate of the stream, else of the organisation's jobs of the type, else of the
+ * type, else of all. The statement that submits falls back in the same order.
+ */
+export const baselineOf = ({ estimate, orgType, type, allTypes }: StreamView): Baseline => {
+  if (estimate) return { log: estimate.meanLog, deviationLog: estimate.deviationLog, source: 'stream' }
+  if (orgType) return { log: orgType.meanLog, deviationLog: orgType.deviationLog, source: 'type' }
+  if (type) return { log: type.medianLog, deviationLog: type.deviationLog, source: 'type' }
+  if (allTypes) return { log: allTypes.medianLog, deviationLog: allTypes.deviationLog, source: 'default' }
+  return { log: DEFAULT_ESTIMATE.meanLog, deviationLog: DEFAULT_ESTIMATE.deviationLog, source: 'default' }
+}
