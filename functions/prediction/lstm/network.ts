@@ -1,0 +1,44 @@
+import { add, matMul, sum, type Tensor2D, transpose } from '@tensorflow/tfjs-core'
+import type { CellState } from './cell.ts'
+import { backwardLayer, forwardLayer, type LayerCache, type LayerWeights } from './layer.ts'
+import type { ParameterName } from './weights.ts'
+
+/** Two layers and the heads: x → h1 → h2 → y. Forward returns what backward needs, and backward takes it. */
+export type Parameters = Record<ParameterName, Tensor2D>
+export type NetworkState = [CellState, CellState]
+export type NetworkCache = { layers: [LayerCache, LayerCache]; h2: Tensor2D; Wy: Tensor2D }
+
+export const layersOf = ({ Wx1, Wh1, b1, Wx2, Wh2, b2 }: Parameters): [LayerWeights, LayerWeights] => [
+  { Wx: Wx1, Wh: Wh1, b: b1 },
+  { Wx: Wx2, Wh: Wh2, b: b2 },
+]
+
+export const forwardNetwork = (
+  x: Tensor2D,
+  parameters: Parameters,
+  initial: NetworkState,
+): { y: Tensor2D; cache: NetworkCache } => {
+  const [layer1, layer2] = layersOf(parameters)
+  const { h: h1, cache: cache1 } = forwardLayer(x, layer1, initial[0]) // (T·B, H)
+  const { h: h2, cache: cache2 } = forwardLayer(h1, layer2, initial[1]) // (T·B, H)
+  const { Wy, by } = parameters
+  const y = add(matMul(h2, Wy), by) as Tensor2D // (T·B, K)
+  return { y, cache: { layers: [cache1, cache2], h2, Wy } }
+}
+
+/** dy (T·B, K) → the gradient of each parameter, in its shape. */
+export const backwardNetwork = (dy: Tensor2D, { layers, h2, Wy }: NetworkCache): Parameters => {
+  const dh2 = matMul(dy, transpose(Wy)) // (T·B, H)
+  const layer2 = backwardLayer(dh2 as Tensor2D, layers[1])
+  const layer1 = backwardLayer(layer2.dx, layers[0]) // dx of layer 2 is dh of layer 1
+  return {
+    Wx1: layer1.dWx,
+    Wh1: layer1.dWh,
+    b1: layer1.db,
+    Wx2: layer2.dWx,
+    Wh2: layer2.dWh,
+    b2: layer2.db,
+    Wy: matMul(transpose(h2), dy), // (H, K)
+    by: sum(dy, 0, true), // (1, K)
+  }
+}
