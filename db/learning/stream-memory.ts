@@ -16,6 +16,8 @@ export type PastRun = {
 export type StreamMemory = {
   /** Newest last. */
   runs: PastRun[]
+  /** Executions that have completed, those that are not remembered one by one included. */
+  seen: number
   /** When the newest ended. */
   endedAtS: number
   /** Each expert's error, exponentially weighted, and the weight of all that went into it. */
@@ -30,6 +32,7 @@ export const REMEMBERED_RUNS = 48
 
 export const emptyMemory = (): StreamMemory => ({
   runs: [],
+  seen: 0,
   endedAtS: 0,
   errors: [],
   weight: 0,
@@ -46,11 +49,12 @@ const FORMAT = 1
 
 export const packMemory = (memory: StreamMemory): Uint8Array => {
   const { runs, errors, state } = memory
-  const writer = createWriter(24 + runs.length * 12 + errors.length * 4 + state.length * 2)
+  const writer = createWriter(32 + runs.length * 12 + errors.length * 4 + state.length * 2)
   writer.byte(FORMAT)
   writer.byte(runs.length)
   writer.byte(errors.length)
   writer.short(state.length)
+  writer.double(memory.seen)
   writer.double(memory.endedAtS)
   writer.float(memory.weight)
   for (const error of errors) writer.float(error)
@@ -68,6 +72,7 @@ export const unpackMemory = (bytes: Uint8Array): StreamMemory => {
     if (reader.byte() !== FORMAT) return emptyMemory()
     const [runs, errors, state] = [reader.byte(), reader.byte(), reader.short()]
     return {
+      seen: reader.double(),
       endedAtS: reader.double(),
       weight: reader.float(),
       errors: Array.from({ length: errors }, reader.float),

@@ -6,6 +6,8 @@ import { cutState, joinState, readTensor, tidyData, toTensors } from './tensors.
 import type { Weights } from './weights.ts'
 
 export type Predictor = {
+  /** How many numbers the state of a row has. */
+  readonly width: number
   /** One step for n rows at once: inputs (n, I) and states (n, 4H) → outputs (n, K) and the states after. */
   step(
     x: Float32Array,
@@ -21,6 +23,7 @@ export const createPredictor = (weights: Weights): Predictor => {
   const tensors = toTensors(weights)
   const [layer1, layer2] = layersOf(tensors)
   return {
+    width: 4 * H,
     step: (x, state) =>
       tidyData(() => {
         const n = x.length / I

@@ -1,0 +1,95 @@
+import type { JobTraits, StreamView } from '../../db/learning/stream-view.ts'
+import { type Network, predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
+import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import { createLearner, type Learner } from '../learning/learner.ts'
+import type { Decision } from '../learning/tournament.ts'
+import type { PastJob } from './history.ts'
+
+/** A job of the history on its way: what was predicted, and from what. */
+export type PredictedJob = { job: PastJob; stream: string; prediction: RuntimePrediction }
+
+/**
+ * All that the product keeps in its tables, in memory: the running estimates that SQL folds, and the learner. It predicts and
+ * learns by the very functions of the edge and of the pods.
+ */
+export type World = {
+  predict(job: PastJob, atS: number, depth: number): PredictedJob
+  /** The job has ended. */
+  learn(predicted: PredictedJob, endedAtS: number): void
+  /** The stream's newest running mean. */
+  meanLog(stream: string): number | undefined
+  readonly learner: Learner
+  readonly decisions: Decision[]
+}
+
+/** The learner of a pod looks every second; here after so many executions. */
+const SETTLE_EVERY = 50
+
+export const createWorld = (options: { seed: number; floorMs: number; withNetwork?: boolean }): World => {
+  const { withNetwork = true } = options
+  const learner = createLearner({ seed: options.seed })
+  const streams = new Map<string, { estimate: Estimate | undefined; driftLog: number; lastSubmittedAtS: number | undefined }>()
+  const decisions: Decision[] = []
+  let unsettled = 0
+
+  const streamOf = (key: string) => {
+    const known = streams.get(key) ?? { estimate: undefined, driftLog: 0, lastSubmittedAtS: undefined }
+    streams.set(key, known)
+    return known
+  }
+
+  const network: Network | undefined = withNetwork
+    ? (x, state) => {
+        const predictor = learner.predictor()
+        const { outputs } = predictor.step(x, state.length > 0 ? state : new Float32Array(predictor.width))
+        return { p50: outputs[0] as number, p90: outputs[1] as number }
+      }
+    : undefined
+
+  const predict: World['predict'] = (job, atS, depth) => {
+    const stream = `${job.org}\0${job.type}\0${job.name}`
+    const row = streamOf(stream)
+    const view: StreamView = {
+      ...row,
+      memory: learner.memory(stream),
+      orgType: learner.types.orgType(job.org, job.type),
+      type: learner.types.type(job.type),
+      allTypes: learner.types.allTypes(),
+      global: learner.global,
+    }
+    const prediction = predictRuntime(view, traitsOf(job, atS, depth), network)
+    row.lastSubmittedAtS = atS
+    return { job, stream, prediction }
+  }
+
+  const learn: World['learn'] = ({ job, stream, prediction }, endedAtS) => {
+    const log = Math.log(Math.max(job.runtimeMs, options.floorMs))
+    const row = streamOf(stream)
+    if (row.estimate) row.driftLog += DRIFT_STEP * (clip(log - row.estimate.meanLog) - row.driftLog)
+    row.estimate = foldSample(row.estimate ?? NOTHING, { runs: 1, meanLog: log, spreadLog: 0 })
+    learner.learn({ stream, org: job.org, type: job.type, log, censored: false, endedAtS, sample: prediction.sample })
+    if (!withNetwork) return
+    if (++unsettled >= SETTLE_EVERY) {
+      unsettled = 0
+      learner.settle()
+    }
+    if (learner.isRoundDue()) decisions.push(...learner.round())
+  }
+
+  return { predict, learn, meanLog: (stream) => streams.get(stream)?.estimate?.meanLog, learner, decisions }
+}
+
+const NOTHING: Estimate = { runs: 0, meanLog: 0, deviationLog: 0 }
+const DRIFT_STEP = 0.2
+const clip = (value: number): number => Math.min(Math.max(value, -2), 2)
+
+const traitsOf = (job: PastJob, atS: number, depth: number): JobTraits => ({
+  type: job.type,
+  name: job.name,
+  sizeLog: Math.log1p(job.payloadSize),
+  timeoutLog: Math.log1p(job.requestedMs),
+  cpuLog: Math.log1p(job.cpu),
+  memoryLog: Math.log1p(job.memoryMb),
+  submittedAtS: atS,
+  depthLog: Math.log1p(depth),
+})

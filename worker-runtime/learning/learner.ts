@@ -1,0 +1,99 @@
+import { calibrate } from '../../db/learning/calibration.ts'
+import { hourOf } from '../../db/learning/encoder.ts'
+import { judgeExperts, maturityOf, noErrors } from '../../db/learning/gate.ts'
+import { emptyGlobalMemory, type GlobalMemory } from '../../db/learning/global-memory.ts'
+import type { Sample } from '../../db/learning/sample.ts'
+import { emptyMemory, rememberRun, type StreamMemory } from '../../db/learning/stream-memory.ts'
+import { type Predictor } from '../../functions/prediction/lstm/predictor.ts'
+import { createStateKeeper } from './state-keeper.ts'
+import { createTypeStatistics, type TypeStatistics } from './type-statistics.ts'
+import { createTrainingMemory } from './training-memory.ts'
+import { createTournament, type Decision, type Tournament, type Version } from './tournament.ts'
+
+/** An execution that has ended, with what was predicted from. */
+export type TaughtExecution = {
+  stream: string
+  org: string
+  type: string
+  log: number
+  /** It was ended by its timeout: it would have run at least as long. */
+  censored: boolean
+  endedAtS: number
+  /** Undefined: of those that look alike others speak for it. */
+  sample: Sample | undefined
+}
+
+export type Learner = {
+  readonly global: GlobalMemory
+  readonly types: TypeStatistics
+  memory(stream: string): StreamMemory
+  learn(execution: TaughtExecution): void
+  /** Runs what was learned since through the network, so that each stream's state is that of its newest execution. */
+  settle(): void
+  predictor(): Predictor
+  champion(): Version
+  /** So much has been learned that another round of training is worth it. */
+  isRoundDue(): boolean
+  /** Judges the versions on what none of them was trained on, then trains on it. */
+  round(): Decision[]
+  dispose(): void
+}
+
+export const createLearner = (options: {
+  seed: number
+  champion?: Version
+  global?: GlobalMemory
+  /** What is known of a stream from before. */
+  recall?: (stream: string) => StreamMemory | undefined
+}): Learner => {
+  const global = options.global ?? emptyGlobalMemory()
+  const types = createTypeStatistics()
+  const memories = new Map<string, StreamMemory>()
+  const tournament: Tournament = createTournament(options)
+  const training = createTrainingMemory(tournament.shape)
+  const keeper = createStateKeeper(() => tournament.predictor())
+
+  const memory = (stream: string): StreamMemory => {
+    const known = memories.get(stream) ?? options.recall?.(stream) ?? emptyMemory()
+    memories.set(stream, known)
+    return known
+  }
+
+  const learn = (execution: TaughtExecution): void => {
+    const { stream, log, censored, endedAtS, sample } = execution
+    const own = memory(stream)
+    if (!censored) own.seen++
+    if (!sample) return
+    const lesson = { x: sample.x, target: log - sample.baseLog, censored, state: own.state }
+    keeper.add(own, lesson)
+    training.add(stream, lesson)
+    if (censored) return
+    types.observe({ ...execution, baseLog: sample.baseLog })
+    judge(own, sample, log)
+    const { sizeLog, timeoutLog, cpuLog, gapLog, submittedAtS } = sample
+    rememberRun(own, { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(submittedAtS) }, endedAtS)
+  }
+
+  const judge = (own: StreamMemory, sample: Sample, log: number): void => {
+    const staleness = own.seen - sample.runs
+    if (own.errors.length === 0) Object.assign(own, noErrors())
+    judgeExperts(own, global.general[maturityOf(sample.runs)] ?? noErrors(), sample.advice, log, staleness)
+    calibrate(global.stretch, sample.spreadLog, log - sample.p50Log, 1 / Math.max(1, staleness) ** 0.5)
+  }
+
+  return {
+    global,
+    types,
+    memory,
+    learn,
+    settle: keeper.settle,
+    predictor: tournament.predictor,
+    champion: tournament.champion,
+    isRoundDue: () => tournament.isRoundDue(training),
+    round: () => {
+      keeper.settle()
+      return tournament.round(training)
+    },
+    dispose: tournament.dispose,
+  }
+}

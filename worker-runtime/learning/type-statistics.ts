@@ -1,0 +1,77 @@
+import type { TypeEstimate } from '../../db/learning/stream-view.ts'
+import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
+
+/** What is known of a type, of an organisation's jobs of it, and of all: what a stream without executions starts from. */
+export type TypeStatistics = {
+  observe(execution: { org: string; type: string; log: number; baseLog: number }): void
+  type(type: string): TypeEstimate | undefined
+  orgType(org: string, type: string): Estimate | undefined
+  allTypes(): TypeEstimate | undefined
+}
+
+/** The median is that of so many newest executions: enough not to follow the last few, which ended last and so ran longest. */
+const NEWEST = 1_000
+const DRIFT_STEP = 0.02
+const DRIFT_REACH = 2
+
+type Statistics = { estimate: Estimate; driftLog: number; newest: number[]; sorted: number[]; next: number }
+
+export const ALL_TYPES = ''
+
+export const createTypeStatistics = (): TypeStatistics => {
+  const types = new Map<string, Statistics>()
+  const orgTypes = new Map<string, Estimate>()
+
+  const observe: TypeStatistics['observe'] = ({ org, type, log, baseLog }) => {
+    for (const key of [type, ALL_TYPES]) {
+      const known = types.get(key) ?? { estimate: NOTHING, driftLog: 0, newest: [], sorted: [], next: 0 }
+      known.estimate = foldSample(known.estimate, single(log))
+      const surprise = Math.min(Math.max(log - baseLog, -DRIFT_REACH), DRIFT_REACH)
+      known.driftLog += DRIFT_STEP * (surprise - known.driftLog)
+      remember(known, log)
+      types.set(key, known)
+    }
+    const key = orgTypeKey(org, type)
+    orgTypes.set(key, foldSample(orgTypes.get(key) ?? NOTHING, single(log)))
+  }
+
+  const find = (type: string): TypeEstimate | undefined => {
+    const known = types.get(type)
+    if (!known) return undefined
+    const medianLog = known.sorted[known.sorted.length >> 1] ?? known.estimate.meanLog
+    return { ...known.estimate, medianLog, driftLog: known.driftLog }
+  }
+
+  return {
+    observe,
+    type: find,
+    allTypes: () => find(ALL_TYPES),
+    orgType: (org, type) => orgTypes.get(orgTypeKey(org, type)),
+  }
+}
+
+const NOTHING: Estimate = { runs: 0, meanLog: 0, deviationLog: 0 }
+
+const single = (log: number) => ({ runs: 1, meanLog: log, spreadLog: 0 })
+
+const orgTypeKey = (org: string, type: string): string => `${org} ${type}`
+
+/** A ring in order of time, and the same numbers in order of size. */
+const remember = (known: Statistics, log: number): void => {
+  const oldest = known.newest[known.next]
+  if (oldest !== undefined) known.sorted.splice(placeOf(known.sorted, oldest), 1)
+  known.newest[known.next] = log
+  known.next = (known.next + 1) % NEWEST
+  known.sorted.splice(placeOf(known.sorted, log), 0, log)
+}
+
+/** The first place whose number is not smaller. */
+const placeOf = (sorted: readonly number[], value: number): number => {
+  let [low, high] = [0, sorted.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((sorted[middle] as number) < value) low = middle + 1
+    else high = middle
+  }
+  return low
+}
