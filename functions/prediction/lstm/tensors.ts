@@ -1,5 +1,6 @@
-import { concat, slice, type Tensor2D, tensor2d, tidy } from '@tensorflow/tfjs-core'
+import { type Tensor2D, tensor2d, tidy } from '@tensorflow/tfjs-core'
 import type { CellState } from './cell.ts'
+import { columns, sideBySide } from './matrix.ts'
 import { mapParameters, type ParameterName, parameterShapes, type Weights } from './weights.ts'
 
 /**
@@ -23,13 +24,12 @@ export const cutSteps = (x: Tensor2D, T: number): Tensor2D[] => {
 export const cutArray = (values: Float32Array, T: number, [B, N]: [number, number]): Tensor2D[] =>
   Array.from({ length: T }, (_, t) => tensor2d(values.subarray(t * B * N, (t + 1) * B * N), [B, N]))
 
-/** T × (B, N) → (T·B, N). */
-export const stackSteps = (steps: readonly Tensor2D[]): Tensor2D => concat([...steps], 0)
+export const onesRow = (n: number): Tensor2D => tensor2d(new Float32Array(n).fill(1), [1, n])
 
 /** (B, 4H), a row of which is h1 c1 h2 c2 → the states of both layers. */
 export const cutState = (state: Float32Array, B: number, H: number): [CellState, CellState] => {
   const all = tensor2d(state, [B, 4 * H])
-  const part = (n: number) => slice(all, [0, n * H], [B, H]) // (B, H)
+  const part = (n: number) => columns(all, n * H, H) // (B, H)
   return [
     { h: part(0), c: part(1) },
     { h: part(2), c: part(3) },
@@ -37,7 +37,7 @@ export const cutState = (state: Float32Array, B: number, H: number): [CellState,
 }
 
 export const joinState = ([layer1, layer2]: [CellState, CellState]): Tensor2D =>
-  concat([layer1.h, layer1.c, layer2.h, layer2.c], 1) // (B, 4H)
+  sideBySide([layer1.h, layer1.c, layer2.h, layer2.c]) // (B, 4H)
 
 /** A copy: on the CPU backend dataSync gives the tensor's own memory. */
 export const readTensor = (tensor: Tensor2D): Float32Array<ArrayBuffer> =>
