@@ -6,9 +6,9 @@ import { multiplyConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Multip
 import { sigmoidConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Sigmoid.js'
 import { sliceConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Slice.js'
 import { subConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Sub.js'
-import { enableProdMode, registerBackend, registerKernel, setBackend } from '@tensorflow/tfjs-core'
+import { enableProdMode, env, registerBackend, registerKernel, setBackend } from '@tensorflow/tfjs-core'
 
-/** What predicting uses (matrix.ts). The package's index would bring all kernels, 400 kB instead of 150. */
+/** What predicting uses (matrix.ts). The package's index would bring all kernels. */
 const KERNELS = [
   addConfig,
   batchMatMulConfig,
@@ -25,7 +25,17 @@ const KERNELS = [
  */
 export const useEdgeBackend = (): void => {
   enableProdMode() // or it greets, in the log, whoever computes without a native library
+  env().setPlatform('edge', PLATFORM)
   registerBackend('cpu', () => new MathBackendCPU())
   for (const kernel of KERNELS) registerKernel(kernel)
   setBackend('cpu')
+}
+
+/** What tfjs asks of where it runs. */
+const PLATFORM: Parameters<ReturnType<typeof env>['setPlatform']>[1] = {
+  fetch: (path, init) => fetch(path, init),
+  now: () => performance.now(),
+  encode: (text) => new TextEncoder().encode(text),
+  decode: (bytes) => new TextDecoder().decode(bytes),
+  isTypedArray: (value): value is Float32Array => ArrayBuffer.isView(value),
 }

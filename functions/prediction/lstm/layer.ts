@@ -1,6 +1,6 @@
-import { type Tensor2D, tensor2d } from '@tensorflow/tfjs-core'
+import type { Tensor2D } from '@tensorflow/tfjs-core'
 import { type CellState, type CellStep, forwardCell } from './cell.ts'
-import { add, matMul, mul, oneBelowAnother, sideBySide, sub, transpose } from './matrix.ts'
+import { add, matMul, mul, one, oneBelowAnother, sideBySide, sub, transpose } from './matrix.ts'
 import { cutSteps, onesRow } from './tensors.ts'
 
 /** One layer over a whole sequence, and back. The letters are those of cell.ts; d… is the loss's gradient in …. */
@@ -73,9 +73,8 @@ const slopes = (steps: readonly CellStep[], before: readonly CellState[]) => {
   const all = (name: keyof CellStep) => oneBelowAnother(steps.map((step) => step[name])) // (T·B, H)
   const [i, f, o, g, tanhC] = [all('i'), all('f'), all('o'), all('g'), all('tanhC')]
   const cBefore = oneBelowAnother(before.map(({ c }) => c)) // (T·B, H)
-  const one = tensor2d([1], [1, 1])
-  const sigmoidSlope = (s: Tensor2D) => mul(s, sub(one, s))
-  const tanhSlope = (s: Tensor2D) => sub(one, mul(s, s))
+  const sigmoidSlope = (s: Tensor2D) => mul(s, sub(one(), s))
+  const tanhSlope = (s: Tensor2D) => sub(one(), mul(s, s))
   const gates = sideBySide([
     mul(g, sigmoidSlope(i)), // i
     mul(cBefore, sigmoidSlope(f)), // f

@@ -8,7 +8,6 @@ import {
   Slice,
   Sub,
   type Tensor2D,
-  tensor2d,
   Transpose,
 } from '@tensorflow/tfjs-core'
 
@@ -17,6 +16,9 @@ import {
  * and convert their arguments first, which at this size costs as much as the arithmetic (a concat of four 64 × 32: 24 µs
  * instead of 12), and a training step is a thousand calls.
  */
+export const matrix = (values: Float32Array, rows: number, columns: number): Tensor2D =>
+  engine().makeTensor(values, [rows, columns], 'float32') as Tensor2D
+
 export const matMul = (a: Tensor2D, b: Tensor2D): Tensor2D =>
   // Not the kernel's own transposition: on WASM that is ten times slower than an explicit one.
   run(BatchMatMul, { a, b }, { transposeA: false, transposeB: false })
@@ -34,7 +36,8 @@ export const tanh = (x: Tensor2D): Tensor2D => {
   return sub(add(s, s), one())
 }
 
-export const one = (): Tensor2D => tensor2d(ONE, [1, 1])
+/** The number 1, to be repeated over another matrix. */
+export const one = (): Tensor2D => matrix(ONE, 1, 1)
 const ONE = Float32Array.of(1)
 
 export const transpose = (x: Tensor2D): Tensor2D => run(Transpose, { x }, { perm: [1, 0] })
