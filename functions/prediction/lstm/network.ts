@@ -1,6 +1,8 @@
-import { add, matMul, sum, type Tensor2D, transpose } from '@tensorflow/tfjs-core'
+import type { Tensor2D } from '@tensorflow/tfjs-core'
 import type { CellState } from './cell.ts'
-import { backwardLayer, forwardLayer, type LayerCache, type LayerWeights } from './layer.ts'
+import { backwardLayer, forwardLayer, inputGradient, type LayerCache, type LayerWeights } from './layer.ts'
+import { add, matMul, transpose } from './matrix.ts'
+import { onesRow } from './tensors.ts'
 import type { ParameterName } from './weights.ts'
 
 /** Two layers and the heads: x → h1 → h2 → y. Forward returns what backward needs, and backward takes it. */
@@ -22,15 +24,16 @@ export const forwardNetwork = (
   const { h: h1, cache: cache1 } = forwardLayer(x, layer1, initial[0]) // (T·B, H)
   const { h: h2, cache: cache2 } = forwardLayer(h1, layer2, initial[1]) // (T·B, H)
   const { Wy, by } = parameters
-  const y = add(matMul(h2, Wy), by) as Tensor2D // (T·B, K)
+  const y = add(matMul(h2, Wy), by) // (T·B, K)
   return { y, cache: { layers: [cache1, cache2], h2, Wy } }
 }
 
 /** dy (T·B, K) → the gradient of each parameter, in its shape. */
 export const backwardNetwork = (dy: Tensor2D, { layers, h2, Wy }: NetworkCache): Parameters => {
   const dh2 = matMul(dy, transpose(Wy)) // (T·B, H)
-  const layer2 = backwardLayer(dh2 as Tensor2D, layers[1])
-  const layer1 = backwardLayer(layer2.dx, layers[0]) // dx of layer 2 is dh of layer 1
+  const layer2 = backwardLayer(dh2, layers[1])
+  const dh1 = inputGradient(layer2.da, layers[1]) // (T·B, H)
+  const layer1 = backwardLayer(dh1, layers[0])
   return {
     Wx1: layer1.dWx,
     Wh1: layer1.dWh,
@@ -39,6 +42,6 @@ export const backwardNetwork = (dy: Tensor2D, { layers, h2, Wy }: NetworkCache):
     Wh2: layer2.dWh,
     b2: layer2.db,
     Wy: matMul(transpose(h2), dy), // (H, K)
-    by: sum(dy, 0, true), // (1, K)
+    by: matMul(onesRow(dy.shape[0]), dy), // (1, K)
   }
 }

@@ -1,6 +1,7 @@
-import { add, matMul, type Tensor2D, tensor2d } from '@tensorflow/tfjs-core'
+import type { Tensor2D } from '@tensorflow/tfjs-core'
 import { type CellState, forwardCell } from './cell.ts'
 import type { LayerWeights } from './layer.ts'
+import { add, matMul, matrix } from './matrix.ts'
 import { layersOf } from './network.ts'
 import { cutState, joinState, readTensor, tidyData, toTensors } from './tensors.ts'
 import type { Weights } from './weights.ts'
@@ -28,9 +29,9 @@ export const createPredictor = (weights: Weights): Predictor => {
       tidyData(() => {
         const n = x.length / I
         const [before1, before2] = cutState(state, n, H)
-        const after1 = stepLayer(tensor2d(x, [n, I]), layer1, before1)
+        const after1 = stepLayer(matrix(x, n, I), layer1, before1)
         const after2 = stepLayer(after1.h, layer2, before2)
-        const y = add(matMul(after2.h, tensors.Wy), tensors.by) as Tensor2D // (n, K)
+        const y = add(matMul(after2.h, tensors.Wy), tensors.by) // (n, K)
         return { outputs: readTensor(y), state: readTensor(joinState([after1, after2])) }
       }),
     dispose: () => {
@@ -40,4 +41,4 @@ export const createPredictor = (weights: Weights): Predictor => {
 }
 
 const stepLayer = (x: Tensor2D, { Wx, Wh, b }: LayerWeights, before: CellState): CellState =>
-  forwardCell(add(matMul(x, Wx), b) as Tensor2D, before, Wh)
+  forwardCell(add(matMul(x, Wx), b), before, Wh)

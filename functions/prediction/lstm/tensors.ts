@@ -1,5 +1,6 @@
-import { concat, slice, type Tensor2D, tensor2d, tidy } from '@tensorflow/tfjs-core'
+import { engine, type Tensor2D } from '@tensorflow/tfjs-core'
 import type { CellState } from './cell.ts'
+import { columns, matrix, sideBySide } from './matrix.ts'
 import { mapParameters, type ParameterName, parameterShapes, type Weights } from './weights.ts'
 
 /**
@@ -8,7 +9,7 @@ import { mapParameters, type ParameterName, parameterShapes, type Weights } from
  */
 export const toTensors = ({ shape, parameters }: Weights): Record<ParameterName, Tensor2D> => {
   const shapes = parameterShapes(shape)
-  return mapParameters((name) => tensor2d(parameters[name], shapes[name]))
+  return mapParameters((name) => matrix(parameters[name], ...shapes[name]))
 }
 
 /**
@@ -21,15 +22,14 @@ export const cutSteps = (x: Tensor2D, T: number): Tensor2D[] => {
 
 /** T·B·N values, step by step → T × (B, N). */
 export const cutArray = (values: Float32Array, T: number, [B, N]: [number, number]): Tensor2D[] =>
-  Array.from({ length: T }, (_, t) => tensor2d(values.subarray(t * B * N, (t + 1) * B * N), [B, N]))
+  Array.from({ length: T }, (_, t) => matrix(values.subarray(t * B * N, (t + 1) * B * N), B, N))
 
-/** T × (B, N) → (T·B, N). */
-export const stackSteps = (steps: readonly Tensor2D[]): Tensor2D => concat([...steps], 0)
+export const onesRow = (n: number): Tensor2D => matrix(new Float32Array(n).fill(1), 1, n)
 
 /** (B, 4H), a row of which is h1 c1 h2 c2 → the states of both layers. */
 export const cutState = (state: Float32Array, B: number, H: number): [CellState, CellState] => {
-  const all = tensor2d(state, [B, 4 * H])
-  const part = (n: number) => slice(all, [0, n * H], [B, H]) // (B, H)
+  const all = matrix(state, B, 4 * H)
+  const part = (n: number) => columns(all, n * H, H) // (B, H)
   return [
     { h: part(0), c: part(1) },
     { h: part(2), c: part(3) },
@@ -37,7 +37,7 @@ export const cutState = (state: Float32Array, B: number, H: number): [CellState,
 }
 
 export const joinState = ([layer1, layer2]: [CellState, CellState]): Tensor2D =>
-  concat([layer1.h, layer1.c, layer2.h, layer2.c], 1) // (B, 4H)
+  sideBySide([layer1.h, layer1.c, layer2.h, layer2.c]) // (B, 4H)
 
 /** A copy: on the CPU backend dataSync gives the tensor's own memory. */
 export const readTensor = (tensor: Tensor2D): Float32Array<ArrayBuffer> =>
@@ -46,7 +46,7 @@ export const readTensor = (tensor: Tensor2D): Float32Array<ArrayBuffer> =>
 /** tidy, for work that leaves plain data and no tensor. */
 export const tidyData = <Data>(work: () => Data): Data => {
   let data: Data | undefined
-  tidy(() => {
+  engine().tidy(() => {
     data = work()
   })
   return data as Data

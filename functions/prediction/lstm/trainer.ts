@@ -1,5 +1,5 @@
-import { tensor2d } from '@tensorflow/tfjs-core'
 import { clipGradients, createAdam, type Gradients } from './adam.ts'
+import { matrix } from './matrix.ts'
 import { backwardNetwork, forwardNetwork } from './network.ts'
 import { pinballLoss, type Targets } from './pinball.ts'
 import { cutState, readTensor, tidyData, toTensors } from './tensors.ts'
@@ -62,10 +62,10 @@ export const computeGradients = (
   tidyData(() => {
     const { inputs: I, hidden: H, heads: K } = weights.shape
     const TB = batch.steps * batch.size
-    const x = tensor2d(batch.inputs, [TB, I])
+    const x = matrix(batch.inputs, TB, I)
     const initial = cutState(batch.initialState, batch.size, H)
     const { y, cache } = forwardNetwork(x, toTensors(weights), initial)
     const { loss, dy } = pinballLoss(y.dataSync() as Float32Array, batch, quantiles)
-    const tensors = backwardNetwork(tensor2d(dy, [TB, K]), cache)
+    const tensors = backwardNetwork(matrix(dy, TB, K), cache)
     return { loss, gradients: mapParameters((name) => readTensor(tensors[name])) }
   })
