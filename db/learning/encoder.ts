@@ -40,7 +40,13 @@ const NAMED_INPUTS = [
   'by gap',
   'by hour',
   'by all',
+  'alike',
   'support',
+  'per size',
+  'per timeout',
+  "organisation's drift",
+  'alike in organisation',
+  'last of organisation',
 ] as const
 
 /** Hashes tell types and names apart; a few bits of each are enough beside what is known of the stream. */
@@ -69,7 +75,7 @@ export const encode = (
   view: StreamView,
   job: JobTraits,
   baseline: Baseline,
-  situation: { kernels: Kernels | undefined; gapLog: number; hour: number; median: number; lastTwo: number },
+  situation: { kernels: Kernels | undefined; gapLog: number; hour: number; ofOrg: number | undefined; median: number; lastTwo: number },
 ): Float32Array => {
   const { memory, type, allTypes, orgType, estimate } = view
   const { runs } = memory
@@ -113,7 +119,13 @@ export const encode = (
     'by gap': apart(kernels?.byGap),
     'by hour': apart(kernels?.byHour),
     'by all': apart(kernels?.byAll),
+    alike: apart(kernels?.alike),
     support: Math.log1p(kernels?.support ?? 0) / 3,
+    'per size': apart(kernels?.perSize),
+    'per timeout': apart(kernels?.perTimeout),
+    "organisation's drift": clip(orgType?.driftLog ?? 0, 2),
+    'alike in organisation': apart(situation.ofOrg),
+    'last of organisation': apart(orgType?.newest.at(-1)?.log),
   }
   const x = new Float32Array(INPUTS)
   NAMED_INPUTS.forEach((name, n) => {

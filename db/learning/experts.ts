@@ -2,7 +2,7 @@ import type { Kernels } from './kernels.ts'
 import type { Baseline, StreamView } from './stream-view.ts'
 
 /** Those who say how long a job will run, in the order in which their errors are kept. */
-export const EXPERTS = ['stream', 'last-two', 'median', 'kernel', 'gap', 'type-median', 'lstm'] as const
+export const EXPERTS = ['stream', 'last-two', 'median', 'kernel', 'alike', 'organisation', 'type-median', 'lstm'] as const
 
 export type Expert = (typeof EXPERTS)[number]
 
@@ -10,7 +10,7 @@ export type Expert = (typeof EXPERTS)[number]
 export const adviseAll = (
   view: StreamView,
   baseline: Baseline,
-  kernels: Kernels | undefined,
+  { kernels, ofOrg }: { kernels: Kernels | undefined; ofOrg: number | undefined },
   residual: number | undefined,
 ): number[] => {
   const { runs } = view.memory
@@ -20,7 +20,8 @@ export const adviseAll = (
     'last-two': (last + (runs.at(-2)?.log ?? last)) / 2,
     median: runs.length > 0 ? medianOf(runs.map(({ log }) => log)) : baseline.log,
     kernel: kernels?.bySize ?? baseline.log,
-    gap: kernels?.byAll ?? baseline.log,
+    alike: kernels?.alike ?? ofOrg ?? baseline.log,
+    organisation: ofOrg ?? baseline.log,
     'type-median': view.type?.medianLog ?? baseline.log,
     lstm: baseline.log + (residual ?? 0),
   }

@@ -8,13 +8,13 @@ import { EXPERTS } from './experts.ts'
 export type ExpertErrors = { errors: number[]; weight: number }
 
 /** η, and an error below which differences say nothing. */
-const SHARPNESS = 8
+const SHARPNESS = 24
 const LEAST_ERROR = 0.05
 /** What experts are worth everywhere counts as much as so many executions of the stream. */
-const PRIOR_WEIGHT = 2
+const PRIOR_WEIGHT = 8
 /** Each execution counts a tenth more than the one before it. */
 const FORGETTING = 0.9
-const GENERAL_FORGETTING = 0.999
+const GENERAL_FORGETTING = 0.9999
 /** One wild execution proves no more than this. */
 const LARGEST_ERROR = 3
 /** Before anything is known. */
@@ -56,7 +56,7 @@ export const judgeExperts = (
   log: number,
   staleness: number,
 ): void => {
-  fold(own, advice, log, FORGETTING, 1 / Math.max(1, staleness))
+  fold(own, advice, log, FORGETTING, 1 / Math.max(1, staleness) ** 1.5)
   fold(general, advice, log, GENERAL_FORGETTING, 1)
 }
 

@@ -3,26 +3,32 @@ import type { JobTraits } from './stream-view.ts'
 
 /**
  * Past executions of the stream, weighted by how much they look like the new job: by size (payload, timeout, cpu), by the gap
- * since the submission before, by the hour of the day. Newer ones count more.
+ * since the submission before, by the hour of the day. Newer ones count more. Each is a weighted mean of ln(runtime).
  */
 export type Kernels = {
-  /** Weighted mean of ln(runtime). */
   bySize: number
   byGap: number
   byHour: number
-  /** Of all three, and how much it rests on: about the number of executions that look just like it. */
   byAll: number
+  /** By size, and by little but the newest. */
+  alike: number
+  /** How much `bySize` rests on: about the number of executions of the same size. */
   support: number
+  /** As if runtimes grew with the payload, or were a share of the timeout: the mean of what is left, on top of it. */
+  perSize: number
+  perTimeout: number
 }
 
-/** A difference of a third in ln makes an execution count half as much. */
+/** A difference of a ninth in ln makes an execution count half as much. */
 const SIZE_SHARPNESS = 6
 const FARTHEST = 2
 const GAP_SHARPNESS = 0.7
-/** Three hours. */
+const LONGEST_GAP = 6
+/** Two hours. */
 const HOUR_SHARPNESS = 1 / 3
-/** Each execution counts a little less than the next. */
-const AGEING = 0.93
+/** Each execution counts a little less than the next, or half as much. */
+const SLOW_AGEING = 0.93
+const FAST_AGEING = 0.5
 
 export const kernelsOf = (
   runs: readonly PastRun[],
@@ -31,38 +37,66 @@ export const kernelsOf = (
   hour: number,
 ): Kernels | undefined => {
   if (runs.length === 0) return undefined
-  let [size, gap, time, all] = [0, 0, 0, 0]
-  let [sizeWeight, gapWeight, timeWeight, allWeight] = [0, 0, 0, 0]
-  let age = 1
+  const [bySize, byGap, byHour, byAll, alike, ages] = [mean(), mean(), mean(), mean(), mean(), mean()]
+  let [perSize, perTimeout] = [0, 0]
+  let [age, fastAge] = [1, 1]
   for (let n = runs.length - 1; n >= 0; n--) {
     const run = runs[n] as PastRun
-    const bySize = Math.exp(-SIZE_SHARPNESS * sizeDistance(run, job))
-    const byGap = Math.exp(-GAP_SHARPNESS * Math.min(Math.abs(run.gapLog - gapLog), 6))
-    const byHour = Math.exp(-HOUR_SHARPNESS * hoursApart(run.hour, hour))
-    size += age * bySize * run.log
-    sizeWeight += age * bySize
-    gap += age * byGap * run.log
-    gapWeight += age * byGap
-    time += age * byHour * run.log
-    timeWeight += age * byHour
-    const together = age * bySize * byGap * byHour
-    all += together * run.log
-    allWeight += together
-    age *= AGEING
+    const size = sizeLikeness(run, job)
+    const gap = Math.exp(-GAP_SHARPNESS * Math.min(Math.abs(run.gapLog - gapLog), LONGEST_GAP))
+    const time = Math.exp(-HOUR_SHARPNESS * hoursApart(run.hour, hour))
+    add(bySize, age * size, run.log)
+    add(byGap, age * gap, run.log)
+    add(byHour, age * time, run.log)
+    add(byAll, age * size * gap * time, run.log)
+    add(alike, fastAge * size, run.log)
+    add(ages, age, run.log)
+    perSize += age * (run.log - run.sizeLog)
+    perTimeout += age * (run.log - run.timeoutLog)
+    age *= SLOW_AGEING
+    fastAge *= FAST_AGEING
   }
   return {
-    bySize: size / sizeWeight,
-    byGap: gap / gapWeight,
-    byHour: time / timeWeight,
-    byAll: all / allWeight,
-    support: sizeWeight,
+    bySize: bySize.sum / bySize.weight,
+    byGap: byGap.sum / byGap.weight,
+    byHour: byHour.sum / byHour.weight,
+    byAll: byAll.sum / byAll.weight,
+    alike: alike.sum / alike.weight,
+    support: bySize.weight,
+    perSize: job.sizeLog + perSize / ages.weight,
+    perTimeout: job.timeoutLog + perTimeout / ages.weight,
   }
 }
 
-const sizeDistance = (run: PastRun, job: JobTraits): number =>
-  Math.min(Math.abs(run.sizeLog - job.sizeLog), FARTHEST) +
-  Math.min(Math.abs(run.timeoutLog - job.timeoutLog), FARTHEST) +
-  Math.min(Math.abs(run.cpuLog - job.cpuLog), FARTHEST)
+/** The newest executions that look like the job, of whatever stream: what `alike` is inside one. */
+export const alikeIn = (runs: readonly PastRun[], job: JobTraits): number | undefined => {
+  if (runs.length === 0) return undefined
+  const alike = mean()
+  let age = 1
+  for (let n = runs.length - 1; n >= 0; n--) {
+    const run = runs[n] as PastRun
+    add(alike, age * sizeLikeness(run, job), run.log)
+    age *= FAST_AGEING
+  }
+  return alike.sum / alike.weight
+}
+
+type Mean = { sum: number; weight: number }
+
+const mean = (): Mean => ({ sum: 0, weight: 0 })
+
+const add = (into: Mean, weight: number, log: number): void => {
+  into.sum += weight * log
+  into.weight += weight
+}
+
+const sizeLikeness = (run: PastRun, job: JobTraits): number =>
+  Math.exp(
+    -SIZE_SHARPNESS *
+      (Math.min(Math.abs(run.sizeLog - job.sizeLog), FARTHEST) +
+        Math.min(Math.abs(run.timeoutLog - job.timeoutLog), FARTHEST) +
+        Math.min(Math.abs(run.cpuLog - job.cpuLog), FARTHEST)),
+  )
 
 const hoursApart = (a: number, b: number): number => {
   const apart = Math.abs(a - b)

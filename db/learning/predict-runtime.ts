@@ -4,7 +4,7 @@ import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'
 import { maturityOf, weighExperts } from './gate.ts'
-import { kernelsOf } from './kernels.ts'
+import { alikeIn, kernelsOf } from './kernels.ts'
 import type { Sample } from './sample.ts'
 import { baselineOf, type JobTraits, type StreamView } from './stream-view.ts'
 
@@ -30,7 +30,8 @@ const SOURCES: Record<Expert, PredictionSource> = {
   'last-two': 'stream',
   median: 'stream',
   kernel: 'stream',
-  gap: 'stream',
+  alike: 'stream',
+  organisation: 'type',
   'type-median': 'type',
   lstm: 'lstm',
 }
@@ -45,10 +46,12 @@ export const predictRuntime = (
   const { memory, estimate } = view
   const situation = { gapLog: gapLogOf(view, job), hour: hourOf(job.submittedAtS) }
   const kernels = kernelsOf(memory.runs, job, situation.gapLog, situation.hour)
-  const simple = adviseAll(view, baseline, kernels, undefined)
+  const ofOrg = view.orgType && alikeIn(view.orgType.newest, job)
+  const simple = adviseAll(view, baseline, { kernels, ofOrg }, undefined)
   const x = encode(view, job, baseline, {
     ...situation,
     kernels,
+    ofOrg,
     lastTwo: simple[EXPERTS.indexOf('last-two')] as number,
     median: simple[EXPERTS.indexOf('median')] as number,
   })

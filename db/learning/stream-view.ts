@@ -1,6 +1,6 @@
 import { DEFAULT_ESTIMATE, type Estimate } from '../rules/estimate.ts'
 import type { GlobalMemory } from './global-memory.ts'
-import type { StreamMemory } from './stream-memory.ts'
+import type { PastRun, StreamMemory } from './stream-memory.ts'
 
 /** What is known of a job before it has run. Sizes and times are ln(1 + value); nought means that it has none. */
 export type JobTraits = {
@@ -19,13 +19,16 @@ export type JobTraits = {
 
 export type TypeEstimate = Estimate & { medianLog: number; driftLog: number }
 
+/** `newest`: the last of the organisation's jobs of the type, of whatever name. */
+export type OrgTypeEstimate = Estimate & { driftLog: number; newest: readonly PastRun[] }
+
 /** All that a prediction looks at besides the job. */
 export type StreamView = {
   /** Undefined before the first execution. */
   estimate: Estimate | undefined
   driftLog: number
   memory: StreamMemory
-  orgType: Estimate | undefined
+  orgType: OrgTypeEstimate | undefined
   type: TypeEstimate | undefined
   allTypes: TypeEstimate | undefined
   lastSubmittedAtS: number | undefined

@@ -68,10 +68,11 @@ export const createLearner = (options: {
     keeper.add(own, lesson)
     training.add(stream, lesson)
     if (censored) return
-    types.observe({ ...execution, baseLog: sample.baseLog })
     judge(own, sample, log)
     const { sizeLog, timeoutLog, cpuLog, gapLog, submittedAtS } = sample
-    rememberRun(own, { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(submittedAtS) }, endedAtS)
+    const run = { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(submittedAtS) }
+    types.observe({ ...execution, run, baseLog: sample.baseLog })
+    rememberRun(own, run, endedAtS)
   }
 
   const judge = (own: StreamMemory, sample: Sample, log: number): void => {

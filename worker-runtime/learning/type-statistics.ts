@@ -1,17 +1,20 @@
-import type { TypeEstimate } from '../../db/learning/stream-view.ts'
+import { type PastRun, REMEMBERED_RUNS } from '../../db/learning/stream-memory.ts'
+import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/stream-view.ts'
 import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
 
 /** What is known of a type, of an organisation's jobs of it, and of all: what a stream without executions starts from. */
 export type TypeStatistics = {
-  observe(execution: { org: string; type: string; log: number; baseLog: number }): void
+  observe(execution: { org: string; type: string; run: PastRun; baseLog: number }): void
   type(type: string): TypeEstimate | undefined
-  orgType(org: string, type: string): Estimate | undefined
+  orgType(org: string, type: string): OrgTypeEstimate | undefined
   allTypes(): TypeEstimate | undefined
 }
 
 /** The median is that of so many newest executions: enough not to follow the last few, which ended last and so ran longest. */
 const NEWEST = 1_000
 const DRIFT_STEP = 0.02
+/** What one organisation does changes from one job to the next. */
+const ORG_DRIFT_STEP = 0.3
 const DRIFT_REACH = 2
 
 type Statistics = { estimate: Estimate; driftLog: number; newest: number[]; sorted: number[]; next: number }
@@ -20,19 +23,23 @@ export const ALL_TYPES = ''
 
 export const createTypeStatistics = (): TypeStatistics => {
   const types = new Map<string, Statistics>()
-  const orgTypes = new Map<string, Estimate>()
+  const orgTypes = new Map<string, OrgTypeEstimate>()
 
-  const observe: TypeStatistics['observe'] = ({ org, type, log, baseLog }) => {
+  const observe: TypeStatistics['observe'] = ({ org, type, run, baseLog }) => {
+    const { log } = run
+    const surprise = Math.min(Math.max(log - baseLog, -DRIFT_REACH), DRIFT_REACH)
     for (const key of [type, ALL_TYPES]) {
       const known = types.get(key) ?? { estimate: NOTHING, driftLog: 0, newest: [], sorted: [], next: 0 }
       known.estimate = foldSample(known.estimate, single(log))
-      const surprise = Math.min(Math.max(log - baseLog, -DRIFT_REACH), DRIFT_REACH)
       known.driftLog += DRIFT_STEP * (surprise - known.driftLog)
       remember(known, log)
       types.set(key, known)
     }
     const key = orgTypeKey(org, type)
-    orgTypes.set(key, foldSample(orgTypes.get(key) ?? NOTHING, single(log)))
+    const own = orgTypes.get(key) ?? { ...NOTHING, driftLog: 0, newest: [] }
+    const driftLog = own.driftLog + ORG_DRIFT_STEP * (surprise - own.driftLog)
+    const newest = [...own.newest.slice(1 - REMEMBERED_RUNS), run]
+    orgTypes.set(key, { ...foldSample(own, single(log)), driftLog, newest })
   }
 
   const find = (type: string): TypeEstimate | undefined => {
