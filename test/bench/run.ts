@@ -2,11 +2,17 @@ import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, UsageError } from '../../worker-runtime/command.ts'
 import { benchAuth } from './auth.ts'
+import { benchModel } from './model/bench.ts'
 import { benchPickup } from './pickup.ts'
 import { benchQueue } from './queue/bench.ts'
 import type { Bench } from './report.ts'
 
-const BENCHES: Record<string, Bench> = { pickup: benchPickup, auth: benchAuth, queue: benchQueue }
+const BENCHES: Record<string, Bench> = {
+  pickup: benchPickup,
+  auth: benchAuth,
+  model: benchModel,
+  queue: benchQueue,
+}
 
 const RESULTS = 'test/bench/results.json'
 
@@ -14,6 +20,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
 
   pickup   submit → start on an idle local system, 300 submissions through the HTTP API; half a minute
   auth     the verification of a token, a login, and what a token adds to a request; a quarter of a minute
+  model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 

@@ -32,8 +32,8 @@ export const serializeWeights = ({ shape, parameters }: Weights): Uint8Array<Arr
 }
 
 export const parseWeights = (source: Uint8Array): Weights => {
-  // A copy: words may be read only at multiples of four, and the answer must not change with the source.
-  const bytes = source.slice()
+  // A copy: words may be read only at multiples of four. (Not slice: that of a Buffer, as pg gives, copies nothing.)
+  const bytes = new Uint8Array(source)
   if (bytes.length < HEADER_BYTES) throw new CorruptWeights(`${bytes.length} bytes are no weights`)
   const header = new Uint32Array(bytes.buffer, 0, HEADER_WORDS)
   const [magic, version, inputs = 0, hidden = 0, heads = 0, expected] = header

@@ -1,0 +1,110 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { offlineWrangler } from '../../../worker-runtime/local/functions-server.ts'
+import { type BenchOptions, type BenchReport, percentile } from '../report.ts'
+import { TRAINING, timeBatch, timeTraining } from './train.ts'
+
+const run = promisify(execFile)
+
+const SIZES = { predictions: 20_000, batches: 100, trainingSteps: 200, rounds: 5 }
+const QUICK_SIZES = { predictions: 1_000, batches: 10, trainingSteps: 10, rounds: 2 }
+
+const ROWS = 1_000
+
+/** Rounds are compared by their medians: a neighbour's burst is in one of them, and not in the answer. */
+export const benchModel = async ({ say, quick }: BenchOptions): Promise<BenchReport> => {
+  const sizes = quick ? QUICK_SIZES : SIZES
+  say('Bundling the Worker, and one that only predicts…')
+  const worker = await withBundle('wrangler.toml', gzipKib)
+  const edge = await withBundle('test/bench/model/edge-worker.toml', async (file) => {
+    say(`${sizes.predictions} predictions on the backend of the edge, a few times…`)
+    const us = await timeEdge(file, sizes.predictions)
+    return { us: round(median(us)), kib: await gzipKib(file) }
+  })
+  say(`${sizes.batches} batches of ${ROWS} on WASM, a few times…`)
+  const batchMs = round(median(await timeBatch(ROWS, sizes.batches, sizes.rounds)))
+  say(`${sizes.trainingSteps} training steps, here and with PyTorch on one thread, a few times…`)
+  const trainingMs = round(median(await timeTraining(sizes.trainingSteps, sizes.rounds)))
+  const pytorch = await timePytorch(sizes.trainingSteps, sizes.rounds)
+  const ratio = pytorch && round(pytorch.ms / trainingMs)
+  const data = {
+    prediction_cpu_us: edge.us,
+    batch_of_1000_ms: batchMs,
+    training_step_ms: trainingMs,
+    pytorch: pytorch ?? null,
+    times_as_fast_as_pytorch: ratio ?? null,
+    worker_gzip_kib: worker,
+    network_gzip_kib: edge.kib,
+  }
+  const { size, steps, hidden } = TRAINING
+  const text = [
+    line('one prediction, edge', `${edge.us} µs of CPU`),
+    line(`${ROWS} predictions, WASM`, `${batchMs} ms`),
+    line(`training step ${size}×${steps}×${hidden}`, `${trainingMs} ms`),
+    line(
+      'the same, PyTorch',
+      pytorch ? `${pytorch.ms} ms (${pytorch.version}); SmartQueue is ${ratio} × as fast` : NO_PYTORCH,
+    ),
+    line('Worker, gzip', `${worker} KiB; the network alone ${edge.kib} KiB`),
+  ].join('\n')
+  return { data, text }
+}
+
+const NO_PYTORCH =
+  'skipped: no python3 here can import torch (Debian: apt-get install python3-torch libopenblas0)'
+
+/** The file that a deployment would upload, while `use` looks at it. */
+const withBundle = async <Value>(config: string, use: (file: string) => Promise<Value>): Promise<Value> => {
+  const folder = await mkdtemp(join(tmpdir(), 'smartqueue-bundle-'))
+  try {
+    const wrangler = createRequire(import.meta.url).resolve('wrangler/package.json')
+    const args = ['deploy', '--dry-run', '--config', config, '--outdir', folder]
+    await run(process.execPath, [join(dirname(wrangler), 'bin/wrangler.js'), ...args], {
+      env: { ...process.env, ...offlineWrangler(folder) },
+    })
+    const main = config === 'wrangler.toml' ? 'index.js' : 'edge-worker.js'
+    return await use(join(folder, main))
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const gzipKib = async (file: string): Promise<number> => round(gzipSync(await readFile(file)).length / 1024)
+
+const timeEdge = async (bundle: string, count: number): Promise<number[]> => {
+  const script = fileURLToPath(new URL('edge-predictions.ts', import.meta.url))
+  const { stdout } = await run(process.execPath, [script, pathToFileURL(bundle).href, String(count)])
+  return JSON.parse(stdout) as number[]
+}
+
+/** With the first Python that has torch: that of the PATH, or the system's. */
+const timePytorch = async (
+  steps: number,
+  rounds: number,
+): Promise<{ version: string; ms: number } | undefined> => {
+  const script = fileURLToPath(new URL('pytorch.py', import.meta.url))
+  const env = { ...process.env, OMP_NUM_THREADS: '1', OPENBLAS_NUM_THREADS: '1' }
+  for (const python of ['python3', '/usr/bin/python3']) {
+    const hasTorch = await run(python, ['-c', 'import torch']).then(
+      () => true,
+      () => false,
+    )
+    if (!hasTorch) continue
+    const { stdout } = await run(python, [script, String(steps), String(rounds)], { env })
+    const { version, ms } = JSON.parse(stdout) as { version: string; ms: number[] }
+    return { version, ms: round(median(ms)) }
+  }
+  return undefined
+}
+
+const median = (samples: readonly number[]): number => percentile(samples, 0.5)
+
+const line = (what: string, value: string): string => `${what.padEnd(26)}${value}`
+
+const round = (value: number): number => Math.round(value * 100) / 100
