@@ -20,7 +20,7 @@ export type ClaimPlanner = {
 }
 
 /** The share of the work that goes to the oldest jobs, whatever their rank. */
-const AGE_SHARE = 0.25
+export const AGE_SHARE = 0.25
 const MODEST_MS = 2_000
 /**
  * What is held ahead should start within this time. It stands behind nothing that comes later, however urgent, and a

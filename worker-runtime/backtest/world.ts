@@ -26,7 +26,7 @@ export type World = {
 const SETTLE_EVERY = 50
 
 export const createWorld = (options: { seed: number; floorMs: number; withNetwork?: boolean }): World => {
-  const { withNetwork = true } = options
+  const { withNetwork = process.env.NONET !== '1' } = options
   const learner = createLearner({ seed: options.seed })
   const streams = new Map<string, { estimate: Estimate | undefined; driftLog: number; lastSubmittedAtS: number | undefined }>()
   const decisions: Decision[] = []

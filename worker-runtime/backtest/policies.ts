@@ -1,0 +1,120 @@
+import { expectedLog, rankTerms } from '../../db/rules/priority.ts'
+import { createRandom } from '../../functions/prediction/lstm/random.ts'
+import { AGE_SHARE } from '../claim-planner.ts'
+import { createTypeStatistics } from '../learning/type-statistics.ts'
+import type { PastJob } from './history.ts'
+import { createWorld, type PredictedJob, type World } from './world.ts'
+
+/** What a policy knows of a job: its rank, now, and how much work it is taken for. */
+export type Ticket = { stream: string; rank: () => number; predictedMs: number }
+
+export type Policy = {
+  /** The share of the work that goes to the oldest jobs. */
+  readonly ageShare: number
+  submit(job: PastJob, nowS: number, depth: number): Ticket
+  /** The job has ended. Answers the stream whose queued jobs should be scored again, if its estimate has moved. */
+  end(ticket: Ticket, job: PastJob, nowS: number): string | undefined
+}
+
+export const POLICIES = [
+  'fifo',
+  'static-priority',
+  'type-mean',
+  'stream-ewma',
+  'smartqueue',
+  'smartqueue-no-lane',
+  'oracle',
+] as const
+
+export type PolicyName = (typeof POLICIES)[number]
+
+export const createPolicy = (name: PolicyName, options: { seed: number; floorMs: number }): Policy => {
+  switch (name) {
+    case 'fifo':
+      return byRank(1, () => 0)
+    case 'static-priority': {
+      const random = createRandom(options.seed)
+      return byRank(0, () => Math.floor(random() * 4))
+    }
+    case 'oracle':
+      return byRank(0, ({ runtimeMs }) => Math.log(runtimeMs))
+    case 'type-mean':
+      return byTypeMean(options.floorMs)
+    case 'stream-ewma':
+      return learned({ ...options, ageShare: 0, withNetwork: false, byBaseline: true })
+    case 'smartqueue':
+      return learned({ ...options, ageShare: AGE_SHARE })
+    case 'smartqueue-no-lane':
+      return learned({ ...options, ageShare: 0 })
+  }
+}
+
+const byRank = (ageShare: number, rankOf: (job: PastJob) => number): Policy => ({
+  ageShare,
+  submit: (job) => {
+    const rank = rankOf(job)
+    return { stream: '', rank: () => rank, predictedMs: 1 }
+  },
+  end: () => undefined,
+})
+
+const byTypeMean = (floorMs: number): Policy => {
+  const types = createTypeStatistics()
+  return {
+    ageShare: 0,
+    submit: ({ type }) => {
+      const log = (types.type(type) ?? types.allTypes())?.meanLog ?? Math.log(1000)
+      return { stream: '', rank: () => log, predictedMs: Math.exp(log) }
+    },
+    end: (_, { org, type, runtimeMs }) => {
+      const log = Math.log(Math.max(runtimeMs, floorMs))
+      const run = { log, sizeLog: 0, timeoutLog: 0, cpuLog: 0, gapLog: 0, hour: 0 }
+      types.observe({ org, type, run, baseLog: log })
+      return undefined
+    },
+  }
+}
+
+/** As the leader: half as long again, or two thirds. */
+const MOVED = Math.log(1.5)
+
+/** The product: ranks follow the streams' newest estimates while jobs wait. */
+const learned = (options: {
+  seed: number
+  floorMs: number
+  ageShare: number
+  withNetwork?: boolean
+  byBaseline?: boolean
+}): Policy => {
+  const world: World = createWorld(options)
+  const predicted = new WeakMap<Ticket, PredictedJob>()
+  const scored = new Map<string, number>()
+
+  const submit: Policy['submit'] = (job, nowS, depth) => {
+    const entry = world.predict(job, nowS, depth)
+    const { stream, prediction } = entry
+    const p50Log = options.byBaseline ? prediction.sample.baseLog : prediction.p50Log
+    const residualLog = options.byBaseline ? 0 : prediction.residualLog
+    const terms = rankTerms('normal', job.requestedMs > 0 ? job.requestedMs / 1000 : null)
+    const { rank_base: base, rank_slope: slope } = options.byBaseline ? { rank_base: 0, rank_slope: 1 } : terms
+    const spread = options.byBaseline ? 0 : expectedLog(p50Log, prediction.p90Log) - p50Log
+    const rank = (): number => {
+      const meanLog = world.meanLog(stream)
+      return base + slope * (spread + (meanLog === undefined ? p50Log : meanLog + residualLog))
+    }
+    const ticket = { stream, rank, predictedMs: Math.exp(p50Log) }
+    predicted.set(ticket, entry)
+    return ticket
+  }
+
+  const end: Policy['end'] = (ticket, _, nowS) => {
+    world.learn(predicted.get(ticket) as PredictedJob, nowS)
+    const meanLog = world.meanLog(ticket.stream) ?? 0
+    const before = scored.get(ticket.stream)
+    if (before !== undefined && Math.abs(meanLog - before) <= MOVED) return undefined
+    scored.set(ticket.stream, meanLog)
+    return ticket.stream
+  }
+
+  return { ageShare: options.ageShare, submit, end }
+}
