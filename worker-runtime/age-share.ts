@@ -6,7 +6,7 @@ export type AgeShare = {
 }
 
 /** Beyond this much dispatched work the past counts half: a share of last week must not be paid today. */
-const MEMORY_MS = 36_000_000
+const MEMORY_MS = 108_000_000
 
 /**
  * The starvation lane. Ordered by rank alone, a long job could wait for ever; so the oldest ready jobs get their share
