@@ -1,9 +1,9 @@
 import type { Tensor2D } from '@tensorflow/tfjs-core'
 import { type CellState, forwardCell } from './cell.ts'
 import type { LayerWeights } from './layer.ts'
-import { add, matMul, matrix } from './matrix.ts'
-import { layersOf } from './network.ts'
-import { cutState, joinState, readTensor, tidyData, toTensors } from './tensors.ts'
+import { add, matMul, matrix, readMatrix, withMatrices } from './matrix.ts'
+import { layersOf, toMatrices } from './network.ts'
+import { cutState, joinState } from './state.ts'
 import type { Weights } from './weights.ts'
 
 export type Predictor = {
@@ -12,27 +12,28 @@ export type Predictor = {
     x: Float32Array,
     state: Float32Array,
   ): { outputs: Float32Array<ArrayBuffer>; state: Float32Array<ArrayBuffer> }
-  /** Frees the weights' tensors; twice is safe. */
+  /** Frees the weights; twice is safe. */
   dispose(): void
 }
 
 /** The network with carried state: what a stream has been through is in its state, so a prediction is one step. */
 export const createPredictor = (weights: Weights): Predictor => {
   const { inputs: I, hidden: H } = weights.shape
-  const tensors = toTensors(weights)
-  const [layer1, layer2] = layersOf(tensors)
+  const matrices = toMatrices(weights)
+  const [layer1, layer2] = layersOf(matrices)
+  const { Wy, by } = matrices
   return {
     step: (x, state) =>
-      tidyData(() => {
+      withMatrices(() => {
         const n = x.length / I
-        const [before1, before2] = cutState(state, n, H)
+        const [before1, before2] = cutState(state, H)
         const after1 = stepLayer(matrix(x, n, I), layer1, before1)
-        const after2 = stepLayer(after1.h, layer2, before2)
-        const y = add(matMul(after2.h, tensors.Wy), tensors.by) // (n, K)
-        return { outputs: readTensor(y), state: readTensor(joinState([after1, after2])) }
+        const after2 = stepLayer(matrix(after1.h, n, H), layer2, before2)
+        const y = add(matMul(matrix(after2.h, n, H), Wy), by) // (n, K)
+        return { outputs: readMatrix(y), state: joinState([after1, after2], H) }
       }),
     dispose: () => {
-      for (const tensor of Object.values(tensors)) tensor.dispose()
+      for (const parameter of Object.values(matrices)) parameter.dispose()
     },
   }
 }

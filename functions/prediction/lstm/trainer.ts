@@ -1,8 +1,8 @@
 import { clipGradients, createAdam, type Gradients } from './adam.ts'
-import { matrix } from './matrix.ts'
-import { backwardNetwork, forwardNetwork } from './network.ts'
+import { matrix, readMatrix, withMatrices } from './matrix.ts'
+import { backwardNetwork, forwardNetwork, toMatrices } from './network.ts'
 import { pinballLoss, type Targets } from './pinball.ts'
-import { cutState, readTensor, tidyData, toTensors } from './tensors.ts'
+import { cutState } from './state.ts'
 import { copyWeights, mapParameters, type Weights } from './weights.ts'
 
 /** B sequences of T steps, step by step: the rows of step 0 first. */
@@ -59,13 +59,13 @@ export const computeGradients = (
   batch: Batch,
   quantiles: readonly number[],
 ): { loss: number; gradients: Gradients } =>
-  tidyData(() => {
+  withMatrices(() => {
     const { inputs: I, hidden: H, heads: K } = weights.shape
     const TB = batch.steps * batch.size
     const x = matrix(batch.inputs, TB, I)
-    const initial = cutState(batch.initialState, batch.size, H)
-    const { y, cache } = forwardNetwork(x, toTensors(weights), initial)
-    const { loss, dy } = pinballLoss(y.dataSync() as Float32Array, batch, quantiles)
-    const tensors = backwardNetwork(matrix(dy, TB, K), cache)
-    return { loss, gradients: mapParameters((name) => readTensor(tensors[name])) }
+    const initial = cutState(batch.initialState, H)
+    const { y, cache } = forwardNetwork(x, toMatrices(weights), initial)
+    const { loss, dy } = pinballLoss(readMatrix(y), batch, quantiles)
+    const matrices = backwardNetwork(matrix(dy, TB, K), cache)
+    return { loss, gradients: mapParameters((name) => readMatrix(matrices[name])) }
   })
