@@ -4,7 +4,7 @@ import type { LayerWeights } from './layer.ts'
 import { add, matMul, matrix, readMatrix, withMatrices } from './matrix.ts'
 import { layersOf, toMatrices } from './network.ts'
 import { cutState, joinState } from './state.ts'
-import type { Weights } from './weights.ts'
+import { copyWeights, type Weights } from './weights.ts'
 
 export type Predictor = {
   /** One step for n rows at once: inputs (n, I) and states (n, 4H) → outputs (n, K) and the states after. */
@@ -19,7 +19,8 @@ export type Predictor = {
 /** The network with carried state: what a stream has been through is in its state, so a prediction is one step. */
 export const createPredictor = (weights: Weights): Predictor => {
   const { inputs: I, hidden: H } = weights.shape
-  const matrices = toMatrices(weights)
+  // A copy: on the CPU backend a matrix is the array it was made of, and whoever gave it may change it.
+  const matrices = toMatrices(copyWeights(weights))
   const [layer1, layer2] = layersOf(matrices)
   const { Wy, by } = matrices
   return {

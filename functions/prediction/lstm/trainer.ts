@@ -21,7 +21,10 @@ export type TrainerOptions = {
 }
 
 export type Trainer = {
-  /** One step of gradient descent. The loss and the norm are those before it. */
+  /**
+   * One step of gradient descent. The loss and the norm are those before it; if they are not finite, because the batch is
+   * not, nothing was learned from it.
+   */
   step(batch: Batch): { loss: number; gradientNorm: number }
   /** A copy of what has been learned. */
   weights(): Weights
@@ -46,7 +49,7 @@ export const createTrainer = (options: TrainerOptions): Trainer => {
     step(batch) {
       const { loss, gradients } = computeGradients(weights, batch, quantiles)
       const gradientNorm = clipGradients(gradients, clipNorm)
-      adam.step(gradients)
+      if (Number.isFinite(gradientNorm)) adam.step(gradients)
       return { loss, gradientNorm }
     },
     weights: () => copyWeights(weights),
