@@ -33,9 +33,13 @@ export type Trainer = {
 /** The median for ordering, and what nine of ten runs stay below, for promises. */
 export const DEFAULT_QUANTILES = [0.5, 0.9]
 
-/** That of Kingma & Ba (2015). */
-const DEFAULT_LEARNING_RATE = 1e-3
+/**
+ * On made-up streams with a hidden level and slope, 600 batches of 32 bring the loss from 0.365 to 0.205 with 0.0003,
+ * to 0.197 with 0.001 and to 0.195 with 0.003. (0.01 gets to 0.157 there; it takes a backtest on real runs to trust it.)
+ */
+const DEFAULT_LEARNING_RATE = 3e-3
 
+/** There the gradient's norm is 0.1 at the median and 0.6 at most: only what is out of the ordinary is held back. */
 const DEFAULT_CLIP_NORM = 1
 
 export const createTrainer = (options: TrainerOptions): Trainer => {
