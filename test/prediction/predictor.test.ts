@@ -80,6 +80,13 @@ test('rows that are predicted together get the answers that they get alone', () 
   predictor.dispose()
 })
 
+test('rows and states that do not fit each other are refused', () => {
+  const predictor = createPredictor(trainedWeights(SHAPE, 3))
+  assert.throws(() => predictor.step(new Float32Array(65), new Float32Array(128)), /states of 128/)
+  assert.throws(() => predictor.step(new Float32Array(128), new Float32Array(128)), /not 2 states/)
+  predictor.dispose()
+})
+
 describe('at the edge, on workerd', () => {
   const configPath = fileURLToPath(new URL('predictor-worker.toml', import.meta.url))
   const harness = createTestHarness({ workers: [{ configPath }] })

@@ -7,8 +7,13 @@ import { Add, BatchMatMul, engine, Sigmoid, type Tensor2D, Transpose } from '@te
  * Make new matrices for new values: the WASM backend keeps a packed copy of one that it has multiplied by, and would not
  * notice an edit.
  */
-export const matrix = (values: Float32Array, rows: number, columns: number): Tensor2D =>
-  engine().makeTensor(values, [rows, columns], 'float32') as Tensor2D
+export const matrix = (values: Float32Array, rows: number, columns: number): Tensor2D => {
+  // tfjs does not look, and WASM would go on reading behind the array's end.
+  if (values.length !== rows * columns) {
+    throw new Error(`${values.length} values are no matrix of ${rows} × ${columns}`)
+  }
+  return engine().makeTensor(values, [rows, columns], 'float32') as Tensor2D
+}
 
 /** Its values, row by row. On the CPU backend they are the matrix's own memory: change them only if nobody reads it. */
 export const readMatrix = (x: Tensor2D): Float32Array<ArrayBuffer> =>

@@ -27,7 +27,7 @@ export const createPredictor = (weights: Weights): Predictor => {
     step: (x, state) =>
       withMatrices(() => {
         const n = x.length / I
-        const [before1, before2] = cutState(state, H)
+        const [before1, before2] = cutState(state, n, H)
         const after1 = stepLayer(matrix(x, n, I), layer1, before1)
         const after2 = stepLayer(matrix(after1.h, n, H), layer2, before2)
         const y = add(matMul(matrix(after2.h, n, H), Wy), by) // (n, K)

@@ -4,10 +4,11 @@ import type { CellState } from './cell.ts'
 export type NetworkState = [CellState, CellState]
 
 /** (B, 4H), a row of which is h1 c1 h2 c2 → the states of both layers. */
-export const cutState = (rows: Float32Array, H: number): NetworkState => {
+export const cutState = (rows: Float32Array, B: number, H: number): NetworkState => {
+  if (rows.length !== B * 4 * H) throw new Error(`${rows.length} values are not ${B} states of ${4 * H}`)
   const part = (n: number): Float32Array => {
-    const values = new Float32Array(rows.length / 4) // (B, H)
-    for (let row = 0; row * H < values.length; row++) {
+    const values = new Float32Array(B * H) // (B, H)
+    for (let row = 0; row < B; row++) {
       const from = (4 * row + n) * H
       values.set(rows.subarray(from, from + H), row * H)
     }
