@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
@@ -79,6 +80,13 @@ test('rows that are predicted together get the answers that they get alone', () 
   predictor.dispose()
 })
 
+test('rows and states that do not fit each other are refused', () => {
+  const predictor = createPredictor(trainedWeights(SHAPE, 3))
+  assert.throws(() => predictor.step(new Float32Array(65), new Float32Array(128)), /states of 128/)
+  assert.throws(() => predictor.step(new Float32Array(128), new Float32Array(128)), /not 2 states/)
+  predictor.dispose()
+})
+
 describe('at the edge, on workerd', () => {
   const configPath = fileURLToPath(new URL('predictor-worker.toml', import.meta.url))
   const harness = createTestHarness({ workers: [{ configPath }] })
@@ -96,6 +104,20 @@ describe('at the edge, on workerd', () => {
     assertNear(outputs, KNOWN.outputs[0] ?? [], 1e-6, 'outputs')
     assertNear(state, KNOWN.states[0] ?? [], 1e-6, 'state')
   })
+})
+
+test('the WASM backend leaves it to the process what an uncaught error does', () => {
+  const source = `
+    const { useWasmBackend } = await import('${new URL('../../worker-runtime/learning/wasm-backend.ts', import.meta.url)}')
+    const count = () => process.listenerCount('uncaughtException') + process.listenerCount('unhandledRejection')
+    process.on('uncaughtException', () => {})
+    const before = count()
+    await useWasmBackend()
+    console.log(before, count())`
+  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', source], {
+    encoding: 'utf8',
+  })
+  assert.equal(stdout, '1 1\n', stderr)
 })
 
 test('the WASM backend works in a worker thread', async () => {

@@ -121,6 +121,25 @@ test('CPU and WASM find the same gradients', async () => {
   for (const name of PARAMETERS) assertNear(onWasm.gradients[name], onCpu.gradients[name], 1e-5, name)
 })
 
+test('a batch with a value that is not a number teaches nothing, and says so', () => {
+  const trainer = createTrainer({ weights: trainedWeights(SMALL, 1) })
+  const batch = sampleBatch(SMALL, 4, 3, 1)
+  batch.inputs[5] = Number.NaN
+  const { loss, gradientNorm } = trainer.step(batch)
+  assert.ok(Number.isNaN(loss) && Number.isNaN(gradientNorm))
+  assert.deepEqual(trainer.weights(), trainedWeights(SMALL, 1))
+})
+
+test('a batch whose arrays do not fit its sizes is refused', () => {
+  const trainer = createTrainer({ weights: createWeights(SMALL, 1) })
+  const batch = sampleBatch(SMALL, 4, 3, 1)
+  assert.throws(() => trainer.step({ ...batch, inputs: batch.inputs.subarray(1) }), /no matrix of 12 × 3/)
+  assert.throws(() => trainer.step({ ...batch, initialState: new Float32Array(16) }), /not 3 states/)
+  assert.throws(() => trainer.step({ ...batch, targets: batch.targets.subarray(1) }), /11 targets/)
+  assert.throws(() => trainer.step({ ...batch, weights: batch.weights.subarray(1) }), /11 weights/)
+  assert.equal(typeof trainer.step(batch).loss, 'number')
+})
+
 test('as many quantiles as heads, or nothing is trained', () => {
   const weights = createWeights(SMALL, 1)
   assert.throws(() => createTrainer({ weights, quantiles: [0.5] }), /1 quantiles for 2 heads/)

@@ -1,23 +1,11 @@
 import { MathBackendCPU } from '@tensorflow/tfjs-backend-cpu/dist/backend_cpu.js'
 import { addConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Add.js'
 import { batchMatMulConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/BatchMatMul.js'
-import { concatConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Concat.js'
-import { multiplyConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Multiply.js'
 import { sigmoidConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Sigmoid.js'
-import { sliceConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Slice.js'
-import { subConfig } from '@tensorflow/tfjs-backend-cpu/dist/kernels/Sub.js'
 import { enableProdMode, env, registerBackend, registerKernel, setBackend } from '@tensorflow/tfjs-core'
 
 /** What predicting uses (matrix.ts). The package's index would bring all kernels. */
-const KERNELS = [
-  addConfig,
-  batchMatMulConfig,
-  concatConfig,
-  multiplyConfig,
-  sigmoidConfig,
-  sliceConfig,
-  subConfig,
-]
+const KERNELS = [addConfig, batchMatMulConfig, sigmoidConfig]
 
 /**
  * Makes tfjs compute on a Cloudflare Worker: in JavaScript, because one row is too small for WebAssembly to pay off.

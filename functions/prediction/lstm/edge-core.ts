@@ -1,8 +1,5 @@
 import '@tensorflow/tfjs-core/dist/flags.js'
 import {
-  assertParamsConsistent,
-  computeOutShape,
-  fromStringArrayToUint8,
   fromUint8ToStringArray,
   mergeRealAndImagArrays,
   warn,
@@ -12,12 +9,6 @@ import {
   assertAndGetBroadcastShape,
   getBroadcastDims,
 } from '@tensorflow/tfjs-core/dist/ops/broadcast_util.js'
-import {
-  assertParamsValid,
-  computeFlatOffset,
-  isSliceContinous,
-  parseSliceParams,
-} from '@tensorflow/tfjs-core/dist/ops/slice_util.js'
 import {
   assert,
   computeStrides,
@@ -31,16 +22,16 @@ import {
   inferFromImplicitShape,
   isString,
   locToIndex,
+  makeZerosTypedArray,
   now,
-  parseAxisParam,
   sizeFromShape,
   toTypedArray,
 } from '@tensorflow/tfjs-core/dist/util.js'
 
 /**
  * tfjs-core for the Worker: wrangler.toml puts this in the place of the package's index, for the CPU backend too. The
- * index brings model storage, optimisers and every helper of every kernel, 25 KiB of the compressed Worker; this is what
- * the network, the backend and the kernels of edge-backend.ts refer to, and nothing else.
+ * index brings model storage, optimisers and every helper of every kernel, and makes the compressed Worker 30 KiB larger;
+ * this is what the network, the backend and the kernels of edge-backend.ts refer to. A kernel more may need a name more.
  */
 export { DataStorage, KernelBackend } from '@tensorflow/tfjs-core/dist/backends/backend.js'
 export { env } from '@tensorflow/tfjs-core/dist/environment.js'
@@ -51,9 +42,6 @@ export { buffer } from '@tensorflow/tfjs-core/dist/ops/buffer.js'
 
 export const backend_util = {
   assertAndGetBroadcastShape,
-  assertParamsConsistent,
-  computeOutShape,
-  fromStringArrayToUint8,
   fromUint8ToStringArray,
   getBroadcastDims,
   mergeRealAndImagArrays,
@@ -61,7 +49,6 @@ export const backend_util = {
 }
 export const broadcast_util = { assertAndGetBroadcastShape }
 export const kernel_impls = { whereImpl }
-export const slice_util = { assertParamsValid, computeFlatOffset, isSliceContinous, parseSliceParams }
 export const util = {
   assert,
   computeStrides,
@@ -75,8 +62,8 @@ export const util = {
   inferFromImplicitShape,
   isString,
   locToIndex,
+  makeZerosTypedArray,
   now,
-  parseAxisParam,
   sizeFromShape,
   toTypedArray,
 }

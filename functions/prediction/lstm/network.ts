@@ -1,14 +1,17 @@
 import type { Tensor2D } from '@tensorflow/tfjs-core'
-import type { CellState } from './cell.ts'
 import { backwardLayer, forwardLayer, inputGradient, type LayerCache, type LayerWeights } from './layer.ts'
-import { add, matMul, transpose } from './matrix.ts'
-import { onesRow } from './tensors.ts'
-import type { ParameterName } from './weights.ts'
+import { add, matMul, matrix, sumRows, transpose } from './matrix.ts'
+import type { NetworkState } from './state.ts'
+import { mapParameters, type ParameterName, parameterShapes, type Weights } from './weights.ts'
 
 /** Two layers and the heads: x → h1 → h2 → y. Forward returns what backward needs, and backward takes it. */
 export type Parameters = Record<ParameterName, Tensor2D>
-export type NetworkState = [CellState, CellState]
 export type NetworkCache = { layers: [LayerCache, LayerCache]; h2: Tensor2D; Wy: Tensor2D }
+
+export const toMatrices = ({ shape, parameters }: Weights): Parameters => {
+  const shapes = parameterShapes(shape)
+  return mapParameters((name) => matrix(parameters[name], ...shapes[name]))
+}
 
 export const layersOf = ({ Wx1, Wh1, b1, Wx2, Wh2, b2 }: Parameters): [LayerWeights, LayerWeights] => [
   { Wx: Wx1, Wh: Wh1, b: b1 },
@@ -42,6 +45,6 @@ export const backwardNetwork = (dy: Tensor2D, { layers, h2, Wy }: NetworkCache):
     Wh2: layer2.dWh,
     b2: layer2.db,
     Wy: matMul(transpose(h2), dy), // (H, K)
-    by: matMul(onesRow(dy.shape[0]), dy), // (1, K)
+    by: sumRows(dy), // (1, K)
   }
 }

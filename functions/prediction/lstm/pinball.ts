@@ -18,6 +18,9 @@ export const pinballLoss = (
   quantiles: readonly number[], // (K)
 ): { loss: number; dy: Float32Array } => {
   const K = quantiles.length
+  if (targets.length * K !== y.length || weights.length !== targets.length) {
+    throw new Error(`${y.length} answers for ${targets.length} targets with ${weights.length} weights`)
+  }
   const totalWeight = weights.reduce((sum, weight) => sum + weight, 0)
   const dy = new Float32Array(y.length) // (T·B, K)
   let loss = 0

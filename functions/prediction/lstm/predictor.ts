@@ -1,10 +1,10 @@
 import type { Tensor2D } from '@tensorflow/tfjs-core'
 import { type CellState, forwardCell } from './cell.ts'
 import type { LayerWeights } from './layer.ts'
-import { add, matMul, matrix } from './matrix.ts'
-import { layersOf } from './network.ts'
-import { cutState, joinState, readTensor, tidyData, toTensors } from './tensors.ts'
-import type { Weights } from './weights.ts'
+import { add, matMul, matrix, readMatrix, withMatrices } from './matrix.ts'
+import { layersOf, toMatrices } from './network.ts'
+import { cutState, joinState } from './state.ts'
+import { copyWeights, type Weights } from './weights.ts'
 
 export type Predictor = {
   /** How many numbers the state of a row has. */
@@ -14,28 +14,30 @@ export type Predictor = {
     x: Float32Array,
     state: Float32Array,
   ): { outputs: Float32Array<ArrayBuffer>; state: Float32Array<ArrayBuffer> }
-  /** Frees the weights' tensors; twice is safe. */
+  /** Frees the weights; twice is safe. */
   dispose(): void
 }
 
 /** The network with carried state: what a stream has been through is in its state, so a prediction is one step. */
 export const createPredictor = (weights: Weights): Predictor => {
   const { inputs: I, hidden: H } = weights.shape
-  const tensors = toTensors(weights)
-  const [layer1, layer2] = layersOf(tensors)
+  // A copy: on the CPU backend a matrix is the array it was made of, and whoever gave it may change it.
+  const matrices = toMatrices(copyWeights(weights))
+  const [layer1, layer2] = layersOf(matrices)
+  const { Wy, by } = matrices
   return {
     width: 4 * H,
     step: (x, state) =>
-      tidyData(() => {
+      withMatrices(() => {
         const n = x.length / I
         const [before1, before2] = cutState(state, n, H)
         const after1 = stepLayer(matrix(x, n, I), layer1, before1)
-        const after2 = stepLayer(after1.h, layer2, before2)
-        const y = add(matMul(after2.h, tensors.Wy), tensors.by) // (n, K)
-        return { outputs: readTensor(y), state: readTensor(joinState([after1, after2])) }
+        const after2 = stepLayer(matrix(after1.h, n, H), layer2, before2)
+        const y = add(matMul(matrix(after2.h, n, H), Wy), by) // (n, K)
+        return { outputs: readMatrix(y), state: joinState([after1, after2], H) }
       }),
     dispose: () => {
-      for (const tensor of Object.values(tensors)) tensor.dispose()
+      for (const parameter of Object.values(matrices)) parameter.dispose()
     },
   }
 }

@@ -1,8 +1,8 @@
 import { clipGradients, createAdam, type Gradients } from './adam.ts'
-import { matrix } from './matrix.ts'
-import { backwardNetwork, forwardNetwork } from './network.ts'
+import { matrix, readMatrix, withMatrices } from './matrix.ts'
+import { backwardNetwork, forwardNetwork, toMatrices } from './network.ts'
 import { pinballLoss, type Targets } from './pinball.ts'
-import { cutState, readTensor, tidyData, toTensors } from './tensors.ts'
+import { cutState } from './state.ts'
 import { copyWeights, mapParameters, type Weights } from './weights.ts'
 
 /** B sequences of T steps, step by step: the rows of step 0 first. */
@@ -21,7 +21,10 @@ export type TrainerOptions = {
 }
 
 export type Trainer = {
-  /** One step of gradient descent. The loss and the norm are those before it. */
+  /**
+   * One step of gradient descent. The loss and the norm are those before it; if they are not finite, because the batch is
+   * not, nothing was learned from it.
+   */
   step(batch: Batch): { loss: number; gradientNorm: number }
   /** A copy of what has been learned. */
   weights(): Weights
@@ -30,9 +33,13 @@ export type Trainer = {
 /** The median for ordering, and what nine of ten runs stay below, for promises. */
 export const DEFAULT_QUANTILES = [0.5, 0.9]
 
-/** That of Kingma & Ba (2015). */
-const DEFAULT_LEARNING_RATE = 1e-3
+/**
+ * On made-up streams with a hidden level and slope, 600 batches of 32 bring the loss from 0.365 to 0.205 with 0.0003,
+ * to 0.197 with 0.001 and to 0.195 with 0.003. (0.01 gets to 0.157 there; it takes a backtest on real runs to trust it.)
+ */
+const DEFAULT_LEARNING_RATE = 3e-3
 
+/** There the gradient's norm is 0.1 at the median and 0.6 at most: only what is out of the ordinary is held back. */
 const DEFAULT_CLIP_NORM = 1
 
 export const createTrainer = (options: TrainerOptions): Trainer => {
@@ -46,7 +53,7 @@ export const createTrainer = (options: TrainerOptions): Trainer => {
     step(batch) {
       const { loss, gradients } = computeGradients(weights, batch, quantiles)
       const gradientNorm = clipGradients(gradients, clipNorm)
-      adam.step(gradients)
+      if (Number.isFinite(gradientNorm)) adam.step(gradients)
       return { loss, gradientNorm }
     },
     weights: () => copyWeights(weights),
@@ -59,13 +66,13 @@ export const computeGradients = (
   batch: Batch,
   quantiles: readonly number[],
 ): { loss: number; gradients: Gradients } =>
-  tidyData(() => {
+  withMatrices(() => {
     const { inputs: I, hidden: H, heads: K } = weights.shape
     const TB = batch.steps * batch.size
     const x = matrix(batch.inputs, TB, I)
     const initial = cutState(batch.initialState, batch.size, H)
-    const { y, cache } = forwardNetwork(x, toTensors(weights), initial)
-    const { loss, dy } = pinballLoss(y.dataSync() as Float32Array, batch, quantiles)
-    const tensors = backwardNetwork(matrix(dy, TB, K), cache)
-    return { loss, gradients: mapParameters((name) => readTensor(tensors[name])) }
+    const { y, cache } = forwardNetwork(x, toMatrices(weights), initial)
+    const { loss, dy } = pinballLoss(readMatrix(y), batch, quantiles)
+    const matrices = backwardNetwork(matrix(dy, TB, K), cache)
+    return { loss, gradients: mapParameters((name) => readMatrix(matrices[name])) }
   })

@@ -4,7 +4,7 @@ import { mapParameters, type NetworkShape, PARAMETERS, parameterShapes, type Wei
  * Weights as bytes, little-endian as every machine that runs this: a header of six 32-bit words (magic, version,
  * inputs, hidden, heads, checksum), then the parameters as 32-bit floats in the order of PARAMETERS.
  */
-const MAGIC = 0x4d545353 // "SSTM"
+const MAGIC = 0x4e4e5153 // "SQNN"
 const VERSION = 1
 const HEADER_WORDS = 6
 const HEADER_BYTES = 4 * HEADER_WORDS
