@@ -75,7 +75,14 @@ export const encode = (
   view: StreamView,
   job: JobTraits,
   baseline: Baseline,
-  situation: { kernels: Kernels | undefined; gapLog: number; hour: number; ofOrg: number | undefined; median: number; lastTwo: number },
+  situation: {
+    kernels: Kernels | undefined
+    gapLog: number
+    hour: number
+    ofOrg: number | undefined
+    median: number
+    lastTwo: number
+  },
 ): Float32Array => {
   const { memory, type, allTypes, orgType, estimate } = view
   const { runs } = memory

@@ -2,7 +2,16 @@ import type { Kernels } from './kernels.ts'
 import type { Baseline, StreamView } from './stream-view.ts'
 
 /** Those who say how long a job will run, in the order in which their errors are kept. */
-export const EXPERTS = ['stream', 'last-two', 'median', 'kernel', 'alike', 'organisation', 'type-median', 'lstm'] as const
+export const EXPERTS = [
+  'stream',
+  'last-two',
+  'median',
+  'kernel',
+  'alike',
+  'organisation',
+  'type-median',
+  'lstm',
+] as const
 
 export type Expert = (typeof EXPERTS)[number]
 

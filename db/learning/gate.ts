@@ -8,7 +8,7 @@ import { EXPERTS } from './experts.ts'
 export type ExpertErrors = { errors: number[]; weight: number }
 
 /** η, and an error below which differences say nothing. */
-const SHARPNESS = 24
+const SHARPNESS = 32
 const LEAST_ERROR = 0.05
 /** What experts are worth everywhere counts as much as so many executions of the stream. */
 const PRIOR_WEIGHT = 8

@@ -13,7 +13,8 @@ const WEIGHTS: Record<Priority, number> = { critical: 64, high: 8, normal: 1, lo
 export const SPREAD_SHARE = 0.1
 
 /** ln of the runtime that a job is ordered by. */
-export const expectedLog = (p50Log: number, p90Log: number): number => p50Log + SPREAD_SHARE * (p90Log - p50Log)
+export const expectedLog = (p50Log: number, p90Log: number): number =>
+  p50Log + SPREAD_SHARE * (p90Log - p50Log)
 
 /** How far a requested timeout speaks for the runtime, where there is one. */
 const TIMEOUT_SHARE = 0.3

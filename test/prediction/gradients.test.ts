@@ -104,14 +104,14 @@ const autodiff = ({ shape, parameters }: Weights, batch: Batch): Float32Array[] 
   const B = batch.size
   const shapes = parameterShapes(shape)
   const lossOf = (...tensors: tf.Tensor[]): tf.Scalar => {
-    const [Wx1, Wh1, b1, Wx2, Wh2, b2, Wy, by] = tensors as [T, T, T, T, T, T, T, T]
+    const [Wx1, Wh1, b1, Wx2, Wh2, b2, Wy, Wd, by] = tensors as [T, T, T, T, T, T, T, T, T]
     let [h1, c1, h2, c2] = tf.split(tf.tensor2d(batch.initialState, [B, 4 * H]), 4, 1) as [T, T, T, T]
     const losses: tf.Tensor[] = []
     for (let t = 0; t < batch.steps; t++) {
       const x = tf.tensor2d(batch.inputs.subarray(t * B * I, (t + 1) * B * I), [B, I])
       ;[h1, c1] = autodiffCell(x, [h1, c1], [Wx1, Wh1, b1])
       ;[h2, c2] = autodiffCell(h1, [h2, c2], [Wx2, Wh2, b2])
-      losses.push(autodiffLoss(tf.add(tf.matMul(h2, Wy), by), batch, t))
+      losses.push(autodiffLoss(tf.add(tf.add(tf.matMul(h2, Wy), tf.matMul(x, Wd)), by), batch, t))
     }
     return tf.addN(losses) as tf.Scalar
   }

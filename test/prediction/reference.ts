@@ -22,7 +22,7 @@ export const referenceLoss = (weights: Weights, batch: Batch, quantiles: readonl
 /** The heads' answers of each step and row, steps first, and each row's state after the last step. */
 export const referenceForward = ({ shape, parameters }: Weights, batch: Batch) => {
   const { inputs: I, hidden: H } = shape
-  const { Wx1, Wh1, b1, Wx2, Wh2, b2, Wy, by } = parameters
+  const { Wx1, Wh1, b1, Wx2, Wh2, b2, Wy, Wd, by } = parameters
   const outputs: number[][] = []
   const states = Array.from({ length: batch.size }, (_, row) =>
     Array.from(batch.initialState.subarray(row * 4 * H, (row + 1) * 4 * H)),
@@ -34,7 +34,7 @@ export const referenceForward = ({ shape, parameters }: Weights, batch: Batch) =
     const [h1, c1] = cell(x, state.slice(0, H), state.slice(H, 2 * H), [Wx1, Wh1, b1])
     const [h2, c2] = cell(h1, state.slice(2 * H, 3 * H), state.slice(3 * H), [Wx2, Wh2, b2])
     states[row] = [...h1, ...c1, ...h2, ...c2]
-    outputs.push(Array.from(by, (bias, k) => bias + dot(h2, Wy, k)))
+    outputs.push(Array.from(by, (bias, k) => bias + dot(h2, Wy, k) + dot(x, Wd, k)))
   }
   return { outputs, states }
 }

@@ -70,6 +70,6 @@ test('forget gates start open and the heads at zero', () => {
   const { parameters } = createWeights(SMALL, 7)
   assert.deepEqual([...parameters.b1], [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0])
   assert.deepEqual(parameters.b2, parameters.b1)
-  assert.ok([...parameters.Wy, ...parameters.by].every((value) => value === 0))
+  assert.ok([...parameters.Wy, ...parameters.Wd, ...parameters.by].every((value) => value === 0))
   assert.deepEqual(parameterShapes(SMALL).Wx1, [3, 16])
 })

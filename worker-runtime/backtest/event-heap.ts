@@ -12,7 +12,8 @@ export const createEventHeap = <Item>(): EventHeap<Item> => {
   const heap: Node<Item>[] = []
   let added = 0
 
-  const isBefore = (a: Node<Item>, b: Node<Item>): boolean => a.at < b.at || (a.at === b.at && a.order < b.order)
+  const isBefore = (a: Node<Item>, b: Node<Item>): boolean =>
+    a.at < b.at || (a.at === b.at && a.order < b.order)
   const at = (n: number): Node<Item> => heap[n] as Node<Item>
   const swap = (a: number, b: number): void => {
     const first = at(a)

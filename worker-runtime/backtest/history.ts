@@ -31,7 +31,9 @@ export const readHistory = async (file: string): Promise<PastJob[]> => {
   const columns = new Map(splitLine(header ?? '').map((name, n) => [name.trim().replace(/^\ufeff/, ''), n]))
   const missing = REQUIRED.filter((name) => !columns.has(name))
   if (missing.length > 0) {
-    throw new UsageError(`${file} has no column ${missing.join(', ')}. Its first line names: ${[...columns.keys()].join(', ')}.`)
+    throw new UsageError(
+      `${file} has no column ${missing.join(', ')}. Its first line names: ${[...columns.keys()].join(', ')}.`,
+    )
   }
   const jobs = lines.flatMap((line, n) => (line.trim() === '' ? [] : [parseLine(file, columns, line, n + 2)]))
   if (jobs.length === 0) throw new UsageError(`${file} has no executions.`)
@@ -52,7 +54,9 @@ const parseLine = (file: string, columns: Map<string, number>, line: string, num
   const amount = (name: string): number => {
     const value = Number(text(name))
     if (Number.isFinite(value) && value >= 0) return value
-    throw new UsageError(`${file}, line ${number}: ${name} is "${text(name)}", and must be a number that is not negative.`)
+    throw new UsageError(
+      `${file}, line ${number}: ${name} is "${text(name)}", and must be a number that is not negative.`,
+    )
   }
   if (text('submit_s') === '' || text('runtime_ms') === '') {
     throw new UsageError(`${file}, line ${number}: submit_s and runtime_ms must be there.`)

@@ -96,7 +96,9 @@ const learned = (options: {
     const p50Log = options.byBaseline ? prediction.sample.baseLog : prediction.p50Log
     const residualLog = options.byBaseline ? 0 : prediction.residualLog
     const terms = rankTerms('normal', job.requestedMs > 0 ? job.requestedMs / 1000 : null)
-    const { rank_base: base, rank_slope: slope } = options.byBaseline ? { rank_base: 0, rank_slope: 1 } : terms
+    const { rank_base: base, rank_slope: slope } = options.byBaseline
+      ? { rank_base: 0, rank_slope: 1 }
+      : terms
     const spread = options.byBaseline ? 0 : expectedLog(p50Log, prediction.p90Log) - p50Log
     const rank = (): number => {
       const meanLog = world.meanLog(stream)

@@ -22,7 +22,7 @@ const CANDIDATES = 65
 export const createReadyQueue = <Job extends Queued>(): ReadyQueue<Job> => {
   const lanes = new Map<number, Job[]>()
   let order: number[] = []
-  let byAge: Job[] = []
+  const byAge: Job[] = []
   const byStream = new Map<string, Set<Job>>()
   let size = 0
   let nextKey = 0

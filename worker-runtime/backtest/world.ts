@@ -1,5 +1,5 @@
-import type { JobTraits, StreamView } from '../../db/learning/stream-view.ts'
 import { type Network, predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
+import type { JobTraits, StreamView } from '../../db/learning/stream-view.ts'
 import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
 import { createLearner, type Learner } from '../learning/learner.ts'
 import type { Decision } from '../learning/tournament.ts'
@@ -28,7 +28,10 @@ const SETTLE_EVERY = 50
 export const createWorld = (options: { seed: number; floorMs: number; withNetwork?: boolean }): World => {
   const { withNetwork = process.env.NONET !== '1' } = options
   const learner = createLearner({ seed: options.seed })
-  const streams = new Map<string, { estimate: Estimate | undefined; driftLog: number; lastSubmittedAtS: number | undefined }>()
+  const streams = new Map<
+    string,
+    { estimate: Estimate | undefined; driftLog: number; lastSubmittedAtS: number | undefined }
+  >()
   const decisions: Decision[] = []
   let unsettled = 0
 
@@ -67,7 +70,15 @@ export const createWorld = (options: { seed: number; floorMs: number; withNetwor
     const row = streamOf(stream)
     if (row.estimate) row.driftLog += DRIFT_STEP * (clip(log - row.estimate.meanLog) - row.driftLog)
     row.estimate = foldSample(row.estimate ?? NOTHING, { runs: 1, meanLog: log, spreadLog: 0 })
-    learner.learn({ stream, org: job.org, type: job.type, log, censored: false, endedAtS, sample: prediction.sample })
+    learner.learn({
+      stream,
+      org: job.org,
+      type: job.type,
+      log,
+      censored: false,
+      endedAtS,
+      sample: prediction.sample,
+    })
     if (!withNetwork) return
     if (++unsettled >= SETTLE_EVERY) {
       unsettled = 0

@@ -4,11 +4,11 @@ import { judgeExperts, maturityOf, noErrors } from '../../db/learning/gate.ts'
 import { emptyGlobalMemory, type GlobalMemory } from '../../db/learning/global-memory.ts'
 import type { Sample } from '../../db/learning/sample.ts'
 import { emptyMemory, rememberRun, type StreamMemory } from '../../db/learning/stream-memory.ts'
-import { type Predictor } from '../../functions/prediction/lstm/predictor.ts'
+import type { Predictor } from '../../functions/prediction/lstm/predictor.ts'
 import { createStateKeeper } from './state-keeper.ts'
-import { createTypeStatistics, type TypeStatistics } from './type-statistics.ts'
-import { createTrainingMemory } from './training-memory.ts'
 import { createTournament, type Decision, type Tournament, type Version } from './tournament.ts'
+import { createTrainingMemory } from './training-memory.ts'
+import { createTypeStatistics, type TypeStatistics } from './type-statistics.ts'
 
 /** An execution that has ended, with what was predicted from. */
 export type TaughtExecution = {
@@ -64,9 +64,9 @@ export const createLearner = (options: {
     const own = memory(stream)
     if (!censored) own.seen++
     if (!sample) return
-    const lesson = { x: sample.x, target: log - sample.baseLog, censored, state: own.state }
+    const lesson = { stream, x: sample.x, target: log - sample.baseLog, censored, state: own.state }
     keeper.add(own, lesson)
-    training.add(stream, lesson)
+    training.add(lesson)
     if (censored) return
     judge(own, sample, log)
     const { sizeLog, timeoutLog, cpuLog, gapLog, submittedAtS } = sample

@@ -2,6 +2,7 @@ import type { Batch } from '../../functions/prediction/lstm/trainer.ts'
 
 /** One execution as the network is taught: what it saw, what it should have said, and what its stream had been through. */
 export type Lesson = {
+  stream: string
   x: Float32Array
   /** ln(runtime) − baseline. */
   target: number
@@ -12,7 +13,7 @@ export type Lesson = {
 }
 
 export type TrainingMemory = {
-  add(stream: string, lesson: Lesson): void
+  add(lesson: Lesson): void
   /** How many have been added, ever. */
   added(): number
   /** The newest, oldest of them first. */
@@ -38,13 +39,13 @@ export const createTrainingMemory = (shape: { inputs: number; hidden: number }):
   const newestOf = new Map<string, Entry>()
   let total = 0
 
-  const add: TrainingMemory['add'] = (stream, lesson) => {
+  const add: TrainingMemory['add'] = (lesson) => {
     // The lesson itself: its state is known later.
-    const entry: Entry = Object.assign(lesson, { number: total, previous: newestOf.get(stream) })
+    const entry: Entry = Object.assign(lesson, { number: total, previous: newestOf.get(lesson.stream) })
     const replaced = ring[total % CAPACITY]
     if (replaced) forget(replaced)
     ring[total % CAPACITY] = entry
-    newestOf.set(stream, entry)
+    newestOf.set(lesson.stream, entry)
     total++
   }
 
@@ -56,7 +57,11 @@ export const createTrainingMemory = (shape: { inputs: number; hidden: number }):
 
   const windowBack = (end: Entry): Entry[] => {
     const window = [end]
-    for (let entry = end.previous; entry && entry.x !== NOTHING && window.length < STEPS; entry = entry.previous) {
+    for (
+      let entry = end.previous;
+      entry && entry.x !== NOTHING && window.length < STEPS;
+      entry = entry.previous
+    ) {
       window.unshift(entry)
     }
     return window

@@ -4,7 +4,10 @@ import { add, matMul, matrix, sumRows, transpose } from './matrix.ts'
 import type { NetworkState } from './state.ts'
 import { mapParameters, type ParameterName, parameterShapes, type Weights } from './weights.ts'
 
-/** Two layers and the heads: x → h1 → h2 → y. Forward returns what backward needs, and backward takes it. */
+/**
+ * Two layers and the heads: x → h1 → h2 → y, and x → y directly, because much of what there is to correct is plain
+ * proportion, which bounded h learn slowly. Forward returns what backward needs, and backward takes it.
+ */
 export type Parameters = Record<ParameterName, Tensor2D>
 export type NetworkCache = { layers: [LayerCache, LayerCache]; h2: Tensor2D; Wy: Tensor2D }
 
@@ -26,8 +29,8 @@ export const forwardNetwork = (
   const [layer1, layer2] = layersOf(parameters)
   const { h: h1, cache: cache1 } = forwardLayer(x, layer1, initial[0]) // (T·B, H)
   const { h: h2, cache: cache2 } = forwardLayer(h1, layer2, initial[1]) // (T·B, H)
-  const { Wy, by } = parameters
-  const y = add(matMul(h2, Wy), by) // (T·B, K)
+  const { Wy, Wd, by } = parameters
+  const y = add(add(matMul(h2, Wy), matMul(x, Wd)), by) // (T·B, K)
   return { y, cache: { layers: [cache1, cache2], h2, Wy } }
 }
 
@@ -45,6 +48,7 @@ export const backwardNetwork = (dy: Tensor2D, { layers, h2, Wy }: NetworkCache):
     Wh2: layer2.dWh,
     b2: layer2.db,
     Wy: matMul(transpose(h2), dy), // (H, K)
+    Wd: matMul(transpose(layers[0].x), dy), // (I, K)
     by: sumRows(dy), // (1, K)
   }
 }

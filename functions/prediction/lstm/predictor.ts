@@ -24,16 +24,17 @@ export const createPredictor = (weights: Weights): Predictor => {
   // A copy: on the CPU backend a matrix is the array it was made of, and whoever gave it may change it.
   const matrices = toMatrices(copyWeights(weights))
   const [layer1, layer2] = layersOf(matrices)
-  const { Wy, by } = matrices
+  const { Wy, Wd, by } = matrices
   return {
     width: 4 * H,
     step: (x, state) =>
       withMatrices(() => {
         const n = x.length / I
         const [before1, before2] = cutState(state, n, H)
-        const after1 = stepLayer(matrix(x, n, I), layer1, before1)
+        const input = matrix(x, n, I)
+        const after1 = stepLayer(input, layer1, before1)
         const after2 = stepLayer(matrix(after1.h, n, H), layer2, before2)
-        const y = add(matMul(matrix(after2.h, n, H), Wy), by) // (n, K)
+        const y = add(add(matMul(matrix(after2.h, n, H), Wy), matMul(input, Wd)), by) // (n, K)
         return { outputs: readMatrix(y), state: joinState([after1, after2], H) }
       }),
     dispose: () => {

@@ -6,8 +6,8 @@ import { createRandom } from './random.ts'
  */
 export type NetworkShape = { inputs: number; hidden: number; heads: number }
 
-/** Layer 1 sees the inputs, layer 2 the h of layer 1, the heads the h of layer 2. */
-export const PARAMETERS = ['Wx1', 'Wh1', 'b1', 'Wx2', 'Wh2', 'b2', 'Wy', 'by'] as const
+/** Layer 1 sees the inputs, layer 2 the h of layer 1, the heads the h of layer 2 and, directly, the inputs. */
+export const PARAMETERS = ['Wx1', 'Wh1', 'b1', 'Wx2', 'Wh2', 'b2', 'Wy', 'Wd', 'by'] as const
 export type ParameterName = (typeof PARAMETERS)[number]
 
 /** Plain data: what threads send each other and the database keeps. Each array is its matrix, row by row. */
@@ -28,6 +28,7 @@ export const parameterShapes = ({
   Wh2: [H, 4 * H],
   b2: [1, 4 * H],
   Wy: [H, K],
+  Wd: [I, K],
   by: [1, K],
 })
 
@@ -46,7 +47,8 @@ export const createWeights = (shape: NetworkShape, seed: number): Weights => {
   const parameters = mapParameters((name) => {
     const [rows, columns] = parameterShapes(shape)[name]
     const values = new Float32Array(rows * columns)
-    if (name.startsWith('W') && name !== 'Wy') return values.map(() => (2 * random() - 1) * limit)
+    if (name.startsWith('W') && name !== 'Wy' && name !== 'Wd')
+      return values.map(() => (2 * random() - 1) * limit)
     return name === 'b1' || name === 'b2' ? values.fill(1, H, 2 * H) : values
   })
   return { shape: { ...shape }, parameters }
