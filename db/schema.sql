@@ -257,7 +257,7 @@ create table streams (
   org_id uuid not null references orgs on delete cascade,
   type text not null,
   name text not null,
-  -- Completed executions; a robust running mean of ln(milliseconds), and its mean absolute deviation.
+  -- Executions learned from; a robust running mean of ln(milliseconds), and its mean absolute deviation.
   runs bigint not null default 0,
   mean_log double precision,
   deviation_log double precision,

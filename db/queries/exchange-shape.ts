@@ -40,6 +40,8 @@ export const PARAMETERS = {
   sample_runs: 'double precision[]',
   sample_means: 'double precision[]',
   sample_spreads: 'double precision[]',
+  timeout_streams: 'bigint[]',
+  timeout_logs: 'double precision[]',
   closed: 'bigint[]',
   started_ids: 'uuid[]',
   started_tokens: 'bigint[]',

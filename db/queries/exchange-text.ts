@@ -48,8 +48,8 @@ const record = (shape: ExchangeShape): string[] => {
     case 'none':
       return []
     case 'completed':
-      return [recordCompletions(shape), learnWhere(RECORDED)]
+      return [recordCompletions(shape), learnWhere(RECORDED, false)]
     case 'checked':
-      return [recordEnds(shape), learnWhere(ALL_HELD)]
+      return [recordEnds(shape), learnWhere(ALL_HELD, true)]
   }
 }
