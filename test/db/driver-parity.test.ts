@@ -40,7 +40,13 @@ import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.
 import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
-import { deleteExpiredEvents, deleteExpiredJobs, deleteStale } from '../../db/queries/retention.ts'
+import {
+  deleteExpiredEvents,
+  deleteExpiredExecutions,
+  deleteExpiredJobs,
+  deleteStale,
+  forgetIdleStreams,
+} from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
 import { schemaVersion } from '../../db/queries/schema-version.ts'
 import {
@@ -294,6 +300,8 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await play(rescoreJobs({ term, streamIds, afterKey: '0', limit: 10 }))
   await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
   await play(deleteExpiredEvents({ term, days: 30, limit: 10 }))
+  await play(deleteExpiredExecutions({ term, days: 30, keep: 10, limit: 10 }))
+  await play(forgetIdleStreams({ term, days: 30, afterId: '0', limit: 10 }))
   await play(deleteStale(term))
 }
 
