@@ -28,8 +28,15 @@ export type ExchangeNews = {
   became_ready?: number | null
   /** Predicted work claimed. */
   predicted_ms: number | null
-  /** The smallest key claimed of each lane. Not of what was urgent: that may stand in the middle of its lane. */
+  /**
+   * The smallest key claimed of each lane, and of a reranked claim the smallest seen. Not of what was urgent: that may
+   * stand in the middle of its lane.
+   */
   floors: Record<string, number>
+  /** Of a reranked claim: there were more jobs than it looked at. If it got too few of them, others were faster. */
+  window_full?: boolean
+  /** Of a lone claim: other jobs wait, too. */
+  several?: boolean
   /** In a claim by size: room is kept for a job that has a reservation with this worker. */
   reserved?: boolean
   /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
@@ -44,7 +51,9 @@ export type ExchangeNews = {
  * The answer as it is sent: lists of the claimed jobs. A list with one value speaks for all of them, one that is null
  * for none: nothing was claimed.
  */
-type Answer = Omit<ExchangeNews, 'floors'> & {
+type Answer = Omit<ExchangeNews, 'floors' | 'several'> & {
+  /** Where they cannot be told from what was claimed. */
+  floors?: Record<string, number> | null
   order: 'rank' | 'age'
   /** Of the new lease. */
   token: string | null
@@ -82,7 +91,9 @@ export const readExchange = ([row]: readonly ExchangeRow[]): {
   const answer = row.news
   const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended } = answer
   const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended }
-  return { news: { ...news, floors: floorsOf(answer) } as ExchangeNews, claimed: claimedJobs(answer) }
+  const { window_full } = answer
+  const floors = window_full === undefined ? floorsOf(answer) : (answer.floors ?? {})
+  return { news: { ...news, window_full, floors } as ExchangeNews, claimed: claimedJobs(answer) }
 }
 
 const claimedJobs = (answer: Answer): ClaimedJob[] => {

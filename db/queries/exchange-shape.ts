@@ -1,6 +1,8 @@
 /** What an exchange needs; everything else is left out of its text. */
 export type ExchangeShape = {
   order: 'rank' | 'age'
+  /** By rank, and by the newest estimates: see `exchange-rerank.ts`. */
+  reranked: boolean
   sized: boolean
   /** Something is paused, or has a limit of running jobs. */
   gated: boolean

@@ -10,10 +10,11 @@ type Text = { name: string; text: string; parameters: ExchangeParameter[] }
 const texts = new Map<string, Text>()
 
 export const exchangeText = (shape: ExchangeShape): Text => {
-  const { order, sized, gated, results, ends } = shape
+  const { order, reranked, sized, gated, results, ends } = shape
   const parts = [
     'exchange-jobs',
     order,
+    reranked && 'reranked',
     sized && 'sized',
     gated && 'gated',
     ends !== 'none' && ends,

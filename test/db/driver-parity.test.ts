@@ -258,6 +258,12 @@ const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   await playEveryExchange(play)
 }
 
+const ORDERS = [
+  { order: 'rank', reranked: false },
+  { order: 'rank', reranked: true },
+  { order: 'age', reranked: false },
+] as const
+
 /** The statement has a text for each combination of what it may need. */
 const playEveryExchange = async (play: Run): Promise<void> => {
   const nobody = {
@@ -269,10 +275,10 @@ const playEveryExchange = async (play: Run): Promise<void> => {
     ranMs: 1,
     announced: true,
   }
-  for (const order of ['rank', 'age'] as const) {
+  for (const { order, reranked } of ORDERS) {
     for (const sized of [null, { freeCpuUnits: 8, freeMemoryMb: 512, ahead: 1 }]) {
       for (const gated of [false, true]) {
-        const claim = { order, sized, gated, limit: 0 }
+        const claim = { order, reranked, sized, gated, limit: 0 }
         await exchange(play, { claim })
         for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
           const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
@@ -426,7 +432,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
   const played = [...expected.keys()]
   const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
-  assert.equal(exchanges.length, 40, 'the exchange in all its forms')
+  assert.equal(exchanges.length, 60, 'the exchange in all its forms')
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
     assert.notEqual(plays, [...TCP_ONLY, ...OWNER_ONLY].includes(name), `the scenario plays ${name}`)

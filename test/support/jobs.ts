@@ -72,6 +72,7 @@ const NOTHING: Claim = {
   types: ['test'],
   gated: true,
   order: 'rank',
+  reranked: false,
   segments: [],
   ageFromKey: 0,
   sized: null,
