@@ -229,3 +229,37 @@ test('once something is found to be paused, a claim that passed over everything 
   observe([])
   assert.equal(plan().gated, false)
 })
+
+test('a small claim by rank is ranked again while there is something to choose from', () => {
+  const { plan, planner, observe, capacity } = setUp()
+  assert.equal(plan().reranked, false, 'nothing is known of the queue')
+  observe(claimed(4), { predicted_ms: 0 })
+  assert.deepEqual([plan().order, plan().reranked], ['rank', true])
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.equal(plan(false).reranked, false, 'nothing is claimed')
+  capacity.release(SMALL)
+  observe([], { predicted_ms: 0 })
+  assert.equal(plan().reranked, false, 'the queue is empty')
+  observe(claimed(1), { predicted_ms: 0, several: true })
+  assert.equal(plan().reranked, true)
+  for (let n = 0; n < 60; n++) planner.attemptEnded(1)
+  assert.equal(plan().reranked, false, 'of jobs that take a millisecond it does not matter')
+})
+
+test('big claims, and claims in the order of age, are not ranked again', () => {
+  const big = setUp({ slots: 100, memoryMb: 100_000 })
+  big.observe(claimed(100), { predicted_ms: 0 })
+  assert.deepEqual([big.plan().limit, big.plan().reranked], [200, false])
+  const old = setUp({ policy: 'fifo' })
+  old.observe(claimed(4))
+  assert.deepEqual([old.plan().order, old.plan().reranked], ['age', false])
+})
+
+test('a claim that got little because others were faster is followed by another', () => {
+  const { planner, observe } = setUp()
+  observe(claimed(4))
+  observe(claimed(1), { window_full: true })
+  assert.equal(planner.mayClaimMore(), true)
+  observe(claimed(1), { window_full: false })
+  assert.equal(planner.mayClaimMore(), false)
+})
