@@ -111,10 +111,10 @@ export const createClaimPlanner = (options: {
       several = deep || news.several === true
       reserved = news.reserved === true
       floors.observe(
-        { order: claim.order, floors: news.floors },
+        { order: claim.order, floors: news.floors, oldestLeft: news.oldest_left },
         !deep || news.big_waiting || news.gated || reserved,
       )
-      age.observe(claim.order, news.predicted_ms ?? 0)
+      age.observe(claim.order, news.predicted_ms ?? 0, news.oldest_ms ?? 0)
     },
     attemptEnded: (ranMs) => {
       meanRunMs = meanRunMs === undefined ? ranMs : meanRunMs + NEWEST * (ranMs - meanRunMs)

@@ -105,11 +105,9 @@ export const createExchanger = (options: {
     if (!row) return undefined
     const claimed = [readLoneJob(row)]
     jobs.accept(claimed, sentAtMs)
-    options.onExchanged({
-      claim,
-      claimed,
-      news: { ...NO_NEWS, predicted_ms: row.predicted_ms, several: row.more },
-    })
+    const { predicted_ms, more: several } = row
+    const oldest_ms = several ? 0 : predicted_ms
+    options.onExchanged({ claim, claimed, news: { ...NO_NEWS, predicted_ms, several, oldest_ms } })
     return row.more && !stopping ? 0 : IDLE_POLL_MS
   }
 

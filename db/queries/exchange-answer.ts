@@ -60,7 +60,8 @@ const JOBS = `
             json_build_object(
               'ids', json_agg(id),
               'payloads', json_agg(payload),
-              'timeouts', case when count(timeout_seconds) > 0 then json_agg(timeout_seconds) end
+              'timeouts', case when count(timeout_seconds) > 0 then json_agg(timeout_seconds) end,
+              'p99s', case when count(predicted_p99_ms) > 0 then json_agg(predicted_p99_ms) end
             )
           from jobs
           where org_id = any (${shortened('org_ids', 'of_several_streams')})

@@ -1,6 +1,13 @@
 import { FIRST_PARKED_LANE, LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
-import { byNewestRank, lookAtWindow, NEWEST_LANE, WINDOW_COLUMNS, WINDOW_LIMIT } from './exchange-rerank.ts'
+import {
+  byNewestRank,
+  lookAtWindow,
+  NEWEST_LANE,
+  oldestLeft,
+  WINDOW_COLUMNS,
+  WINDOW_LIMIT,
+} from './exchange-rerank.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
 /** Something may keep jobs from being claimed: a pause, or a limit of running jobs. */
@@ -205,6 +212,10 @@ export const claimSized = (shape: ExchangeShape): string => {
         )
     )`
 }
+
+/** In the order of age it would be next. */
+export const findOldestLeft = (shape: ExchangeShape): string =>
+  oldestLeft(`${whichOf(shape, shape.sized ? FITS : ONE_SIZE)}${NOT_URGENT}`)
 
 const KEPT_MAY_RUN = `
         and coalesce(running_room(c.org_id, :job_ids!), 1) > 0`

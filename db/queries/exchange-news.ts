@@ -9,6 +9,8 @@ export type ClaimedJob = {
   name: string
   payload: Record<string, unknown>
   timeout_seconds: number | null
+  /** Beyond this an attempt is slow. Null: not enough is known of the stream. */
+  predicted_p99_ms: number | null
   token: string
   attempt: number
   /** Counts as started from the claim on. */
@@ -37,6 +39,9 @@ export type ExchangeNews = {
   window_full?: boolean
   /** Of a lone claim: other jobs wait, too. */
   several?: boolean
+  /** Predicted work of claimed jobs that were the oldest anyway, and the key of the oldest that was left. */
+  oldest_ms?: number | null
+  oldest_left?: number | null
   /** In a claim by size: room is kept for a job that has a reservation with this worker. */
   reserved?: boolean
   /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
@@ -63,6 +68,7 @@ type Answer = Omit<ExchangeNews, 'floors' | 'several'> & {
     payloads: Record<string, unknown>[] | null
     /** Null if none of them has one. */
     timeouts: (number | null)[] | null
+    p99s: (number | null)[] | null
   }
   /** The same jobs in the order of the lists below; null if they do not differ in any of these. */
   job_ids: string[] | null
@@ -91,9 +97,10 @@ export const readExchange = ([row]: readonly ExchangeRow[]): {
   const answer = row.news
   const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended } = answer
   const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended }
-  const { window_full } = answer
+  const { window_full, oldest_ms, oldest_left } = answer
   const floors = window_full === undefined ? floorsOf(answer) : (answer.floors ?? {})
-  return { news: { ...news, window_full, floors } as ExchangeNews, claimed: claimedJobs(answer) }
+  const more = { window_full, oldest_ms, oldest_left, floors }
+  return { news: { ...news, ...more } as ExchangeNews, claimed: claimedJobs(answer) }
 }
 
 const claimedJobs = (answer: Answer): ClaimedJob[] => {
@@ -154,6 +161,7 @@ const jobMaker = (answer: Answer) => {
       name,
       payload: jobs.payloads?.[number] ?? {},
       timeout_seconds: jobs.timeouts?.[number] ?? null,
+      predicted_p99_ms: jobs.p99s?.[number] ?? null,
       token,
       attempt: attemptOf(position),
       started: startedOf(position) !== null,

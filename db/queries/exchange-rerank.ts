@@ -1,3 +1,5 @@
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
+
 /**
  * Candidates by their newest rank. The lane of a queued job is that of the estimate at the time when it became ready; the
  * leader moves jobs only if the estimate of their stream has changed by half, and needs a while for a deep queue. A claim
@@ -73,10 +75,28 @@ export const byNewestRank = (columns: string): string => `select next.*
 /** By the lane that a job was taken for: the order in which a worker starts what it got. */
 export const NEWEST_LANE = `coalesce((select s.newest_lane from seen s where s.key = ready_jobs.key), lane)`
 
+/** The oldest job that was not taken: those taken that are older have gone in the order of age, too. */
+export const oldestLeft = (claimable: string): string => `
+    oldest_left as materialized (
+      select c.key
+      from ready_jobs c
+      where c.key >= :age_from_key!
+        and c.lane < ${FIRST_PARKED_LANE}${claimable}
+        and c.key <> all (array(select key from taken))
+      order by c.key
+      limit 1
+    )`
+
 /** What was looked at and left still stands there: a lane begins with the first that was seen of it. */
 export const WINDOW_NEWS = `
         'floors', (
           select json_object_agg(lane, key)
           from (select lane, min(key) as key from seen group by lane) f
         ),
-        'window_full', (select count(*) from seen) >= ${WINDOW},`
+        'window_full', (select count(*) from seen) >= ${WINDOW},
+        'oldest_left', (select key from oldest_left),
+        'oldest_ms', (
+          select sum(predicted_ms)
+          from taken
+          where key < coalesce((select key from oldest_left), 9223372036854775807)
+        ),`

@@ -1,5 +1,5 @@
 import { answer } from './exchange-answer.ts'
-import { claimPlain, claimSized, FULFILLED, leaseClaimed } from './exchange-claim.ts'
+import { claimPlain, claimSized, FULFILLED, findOldestLeft, leaseClaimed } from './exchange-claim.ts'
 import { RECORDED, recordCompletions } from './exchange-completions.ts'
 import { ALL_HELD, recordEnds } from './exchange-ends.ts'
 import { learnWhere } from './exchange-learn.ts'
@@ -38,6 +38,7 @@ const compose = (shape: ExchangeShape): string => {
     ...record(shape),
     shape.sized ? claimSized(shape) : claimPlain(shape),
     leaseClaimed(shape),
+    ...(shape.reranked ? [findOldestLeft(shape)] : []),
     ...(shape.sized ? [FULFILLED] : []),
   ]
   return `

@@ -177,6 +177,23 @@ test('floors rise with what is gone: they are those of the first job seen in eac
   assert.deepEqual((await claimBy({ limit: 5, types: ['none'] })).news.floors, {})
 })
 
+test('a claim tells how much of what it took would have been next by age, too', async () => {
+  await submit(
+    { name: 'old', priority: 'high' },
+    { name: 'older', priority: 'low' },
+    { name: 'young', priority: 'critical' },
+  )
+  const [, low] = await database.sql<{ key: string }>('select key from ready_jobs order by key')
+  const first = await claimBy({ limit: 2 })
+  assert.deepEqual(
+    [first.news.oldest_left, Math.round(first.news.oldest_ms ?? 0)],
+    [Number(low?.key), 1_000],
+    'the oldest, and not the youngest',
+  )
+  const last = await claimBy({ limit: 2 })
+  assert.deepEqual([last.news.oldest_left, Math.round(last.news.oldest_ms ?? 0)], [null, 1_000])
+})
+
 test('what others have locked is passed over, and what is only looked at is left to them', async () => {
   await submit(...Array.from({ length: 4 }, (_, n) => ({ name: `${n}` })))
   const someone = new pg.Client({ connectionString: database.url })

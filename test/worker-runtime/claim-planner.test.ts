@@ -177,6 +177,18 @@ test('the oldest jobs get their share of the predicted work, measured over time'
   assert.ok(share > 0.2 && share < 0.35, `${share}`)
 })
 
+test('oldest jobs that went by rank have had that much of their share, and little more is remembered', () => {
+  const age = createAgeShare(0.25)
+  age.observe('rank', 1_000)
+  assert.equal(age.isDue(), true)
+  age.observe('rank', 1_000, 1_000)
+  assert.equal(age.isDue(), false)
+  for (let n = 0; n < 100; n++) age.observe('rank', 1_000, 1_000)
+  let free = 0
+  for (; !age.isDue(); free++) age.observe('rank', 1_000)
+  assert.ok(free >= 4 && free <= 10, `${free} claims`)
+})
+
 test('every claim goes by age or by rank, as the share says', () => {
   const { plan, planner } = setUp()
   const orders: string[] = []
