@@ -89,14 +89,14 @@ const loneText = (order: string, chosen: string): string => `
       from taken
     )
     select
-      t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds,
+      t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds, j.predicted_p99_ms,
       (select token from leased)::text as token, t.attempt,
       (select checkpoint from job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
       ${OTHERS_WAIT} as more
     from taken t
     cross join lateral (select name from streams where id = t.stream_id offset 0) s
     cross join lateral (
-      select payload, timeout_seconds
+      select payload, timeout_seconds, predicted_p99_ms
       from jobs
       where org_id = t.org_id
         and id = t.job_id

@@ -57,6 +57,7 @@ import {
   enterWithRefreshToken,
 } from '../../db/queries/scope.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
+import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
 import { findIdempotencyKeys, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
 import {
   estimateTypes,
@@ -229,6 +230,7 @@ const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   const [first, second, third] = claimed
   assert.ok(first && second && third)
   await play(renewLeases([first.token, '999'], 30))
+  await play(reportSlowJobs([first, { ...second, token: '999' }]))
   const lines = [1, 2].map((n) => ({
     ...first,
     at: '2026-01-01T00:00:00Z',

@@ -85,6 +85,7 @@ const setUp = (
       reportProgress: () => {},
       saveCheckpoint: async () => {},
       fetch: () => Promise.reject(),
+      autoTimeout: 10,
     },
     logger,
     onEnded: (entry) => exchanger.record(entry),
