@@ -261,6 +261,32 @@ test('a deadline that cannot be met is said so at submission and in the events',
   )
 })
 
+test('a deadline is judged from the time a job may run, also of one that waits for another', async () => {
+  const at = (s: number) => new Date(Date.now() + s * 1000).toISOString()
+  const [parent] = await submit({})
+  const submitted = await submit(
+    { deadline: at(3_600), run_at: at(1_800) },
+    { deadline: at(3_600), run_at: at(3_599) },
+    { deadline: at(2), depends_on: [parent?.id ?? ''] },
+  )
+  assert.deepEqual(
+    submitted.map(({ status, deadline_at_risk }) => [status, deadline_at_risk]),
+    [
+      ['pending', false],
+      ['pending', true],
+      ['blocked', true],
+    ],
+  )
+  const events = await database.sql(
+    `select state, reason from job_events where state <> 'ready' order by id, position`,
+  )
+  assert.deepEqual(events, [
+    { state: 'pending', reason: null },
+    { state: 'pending', reason: 'deadline_at_risk' },
+    { state: 'blocked', reason: 'deadline_at_risk' },
+  ])
+})
+
 test('when an estimate moves, queued jobs of the stream move to their new lane', async () => {
   await runTogether('moving', [1_000])
   await database.run(takeMovedStreams(term, 10))
