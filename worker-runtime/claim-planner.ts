@@ -106,9 +106,10 @@ export const createClaimPlanner = (options: {
       gated = news.gated
       bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
-      // What a reranked claim looked at, others may have claimed meanwhile.
-      deep = claimed.length >= claim.limit || news.window_full === true
-      several = deep || news.several === true
+      // What a reranked claim looked at others may have locked: the next goes past that, in the order of the index.
+      const outrun = news.window_full === true && claimed.length < claim.limit
+      deep = claimed.length >= claim.limit || outrun
+      several = (deep && !outrun) || news.several === true
       reserved = news.reserved === true
       floors.observe(
         { order: claim.order, floors: news.floors, oldestLeft: news.oldest_left },

@@ -267,11 +267,12 @@ test('big claims, and claims in the order of age, are not ranked again', () => {
   assert.deepEqual([old.plan().order, old.plan().reranked], ['age', false])
 })
 
-test('a claim that got little because others were faster is followed by another', () => {
-  const { planner, observe } = setUp()
-  observe(claimed(4))
-  observe(claimed(1), { window_full: true })
-  assert.equal(planner.mayClaimMore(), true)
+test('a claim that got little because others were faster is followed by a plain one', () => {
+  const { plan, planner, observe } = setUp()
+  observe(claimed(4), { predicted_ms: 0 })
+  assert.equal(plan().reranked, true)
+  observe(claimed(1), { window_full: true, predicted_ms: 0 })
+  assert.deepEqual([planner.mayClaimMore(), plan().order, plan().reranked], [true, 'rank', false])
   observe(claimed(1), { window_full: false })
   assert.equal(planner.mayClaimMore(), false)
 })
