@@ -257,7 +257,7 @@ create table streams (
   org_id uuid not null references orgs on delete cascade,
   type text not null,
   name text not null,
-  -- Completed executions; a robust running mean of ln(milliseconds), and its mean absolute deviation.
+  -- Executions learned from; a robust running mean of ln(milliseconds), and its mean absolute deviation.
   runs bigint not null default 0,
   mean_log double precision,
   deviation_log double precision,
@@ -1076,6 +1076,32 @@ create table prediction_faults (
   last_at timestamptz not null default now()
 );
 comment on table prediction_faults is 'Why the functions predicted without the model: corrupt weights, no answer in time, an error.';
+
+create function forget_streams(in_streams bigint[]) returns integer
+language plpgsql
+set lock_timeout = '50ms'
+as $$
+-- Deletes those of which no job is left. A submission looks its stream up and stores its job in one statement, and
+-- refers to a stream that it saw even if that has been deleted meanwhile. So for a moment there must be none: whoever
+-- inserts jobs holds a lock from before its snapshot until it commits, which this one waits for; those that come later see
+-- what was deleted, and make the stream anew. Null: others did not let go of the table in time.
+declare
+  forgotten integer;
+begin
+  lock table jobs in share mode;
+  with deleted as (
+    delete from streams s
+    where s.id = any (in_streams)
+      and not exists (select from jobs j where j.stream_id = s.id)
+    returning s.id
+  )
+  select count(*) into forgotten
+  from deleted;
+  return forgotten;
+exception
+  when lock_not_available then return null;
+end
+$$;
 
 -- Quotas of organisations, and keys that make a submission idempotent.
 

@@ -1,4 +1,5 @@
 import type { Claim } from '../db/queries/exchange.ts'
+import { MOST_RERANKED } from '../db/queries/exchange-rerank.ts'
 import { DEFAULT_RESOURCES } from '../db/rules/resources.ts'
 import { createAgeShare } from './age-share.ts'
 import type { Capacity } from './capacity.ts'
@@ -29,6 +30,8 @@ const MODEST_MS = 2_000
 const AHEAD_MS = 100
 /** The weight of one attempt in the mean. */
 const NEWEST = 0.1
+/** Of shorter jobs it matters little which goes first, and to rank them again takes as long as to run them. */
+const WORTH_RANKING_MS = 10
 /** A claim is answered as one text: with payloads of 256 KiB each, so many of them still fit. */
 const MAX_CLAIM = 1_000
 
@@ -47,6 +50,8 @@ export const createClaimPlanner = (options: {
   const floors = createLaneFloors(now)
   const age = createAgeShare(options.policy === 'fifo' ? 1 : AGE_SHARE)
   let deep = false
+  /** There is something to choose from. */
+  let several = false
   /** There are jobs that only a claim by size takes. */
   let bigWaiting = false
   let gated = false
@@ -82,6 +87,7 @@ export const createClaimPlanner = (options: {
       types: options.types,
       gated,
       order,
+      reranked: several && (meanRunMs ?? WORTH_RANKING_MS) >= WORTH_RANKING_MS && mayRerank(order, limit),
       segments: limit > 0 && order === 'rank' ? floors.segments() : [],
       ageFromKey: floors.ageFrom(),
       sized: bigWaiting ? { freeCpuUnits, freeMemoryMb, ahead } : null,
@@ -100,13 +106,16 @@ export const createClaimPlanner = (options: {
       gated = news.gated
       bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
-      deep = claimed.length >= claim.limit
+      // What a reranked claim looked at others may have locked: the next goes past that, in the order of the index.
+      const outrun = news.window_full === true && claimed.length < claim.limit
+      deep = claimed.length >= claim.limit || outrun
+      several = (deep && !outrun) || news.several === true
       reserved = news.reserved === true
       floors.observe(
-        { order: claim.order, floors: news.floors },
+        { order: claim.order, floors: news.floors, oldestLeft: news.oldest_left },
         !deep || news.big_waiting || news.gated || reserved,
       )
-      age.observe(claim.order, news.predicted_ms ?? 0)
+      age.observe(claim.order, news.predicted_ms ?? 0, news.oldest_ms ?? 0)
     },
     attemptEnded: (ranMs) => {
       meanRunMs = meanRunMs === undefined ? ranMs : meanRunMs + NEWEST * (ranMs - meanRunMs)
@@ -117,6 +126,15 @@ export const createClaimPlanner = (options: {
     },
   }
 }
+
+/** The same claim by the newest estimates, where that is worth it. */
+export const rankAgain = (claim: Claim): Claim => ({
+  ...claim,
+  reranked: mayRerank(claim.order, claim.limit),
+})
+
+const mayRerank = (order: Claim['order'], limit: number): boolean =>
+  order === 'rank' && limit > 0 && limit <= MOST_RERANKED
 
 /** How many jobs of the default size fit. */
 const fitting = ({ slots, cpuUnits, memoryMb }: ReturnType<Capacity['free']>): number =>

@@ -18,6 +18,8 @@ const settings = {
   SMARTQUEUE_WORKER_MEMORY_MB: wholeNumber(64, 100_000_000).optional(),
   SMARTQUEUE_POLICY: z.enum(['learned', 'fifo']).default('learned'),
   SMARTQUEUE_RETENTION_DAYS: wholeNumber(1, 36_500).default(30),
+  /** So many times its p99 an attempt without a timeout may take; 0: no limit. */
+  SMARTQUEUE_AUTO_TIMEOUT: wholeNumber(0, 1000).default(10),
   SMARTQUEUE_MIN_WORKERS: wholeNumber(1, 50).default(1),
   SMARTQUEUE_DRAIN_SECONDS: wholeNumber(0, 3600).default(25),
   SMARTQUEUE_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),

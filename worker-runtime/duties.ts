@@ -4,7 +4,13 @@ import { notify } from '../db/queries/notifications.ts'
 import { lookOut, type Outlook } from '../db/queries/outlook.ts'
 import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
 import { reserveCapacity } from '../db/queries/reservations.ts'
-import { deleteExpiredEvents, deleteExpiredJobs, deleteStale } from '../db/queries/retention.ts'
+import {
+  deleteExpiredEvents,
+  deleteExpiredExecutions,
+  deleteExpiredJobs,
+  deleteStale,
+  forgetIdleStreams,
+} from '../db/queries/retention.ts'
 import { estimateTypes, markSilentWorkers, reclaimExpiredLeases, wakeDueJobs } from '../db/queries/upkeep.ts'
 import type { Run } from '../db/query.ts'
 import type { Logger } from './logger.ts'
@@ -22,7 +28,12 @@ const SWEEP_PAUSE_MS = 20
 const RESCORE = 1_000
 /** Each sweep looks through the whole queue, so it is worth doing for many. */
 const MOVED_STREAMS = 5_000
+/** Submissions wait while streams are forgotten: not for long. */
+const IDLE_STREAMS = 1_000
 const SECOND = 1_000
+
+/** Rows of executions that are kept at most, each of one stream and statement. */
+const KEPT_EXECUTIONS = 500_000
 
 /** A worker that has not been heard of for this long counts as gone. */
 const SILENT_SECONDS = 10
@@ -43,6 +54,7 @@ export const createDuties = (options: DutyOptions): Duty[] => {
     rescore(options, look),
     estimate(options),
     expire(options),
+    forgetStreams(options),
     forget(options),
   ]
 }
@@ -196,11 +208,36 @@ const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
   step: async (term) => {
     const [jobs] = await run(deleteExpiredJobs({ term, days, limit: BATCH }))
     const [events] = await run(deleteExpiredEvents({ term, days, limit: SWEEP }))
-    const deleted = { jobs: jobs?.deleted ?? 0, events: events?.deleted ?? 0 }
+    const [executions] = await run(
+      deleteExpiredExecutions({ term, days, keep: KEPT_EXECUTIONS, limit: SWEEP }),
+    )
+    const deleted = {
+      jobs: jobs?.deleted ?? 0,
+      events: events?.deleted ?? 0,
+      executions: executions?.deleted ?? 0,
+    }
     if (deleted.jobs > 0) logger.debug('expired jobs deleted', deleted)
-    return deleted.jobs === BATCH || deleted.events === SWEEP ? 50 : 60 * SECOND
+    const more = deleted.jobs === BATCH || deleted.events === SWEEP || deleted.executions === SWEEP
+    return more ? 50 : 60 * SECOND
   },
 })
+
+/** Streams of which nothing is left are forgotten, in rounds through all of them. */
+const forgetStreams = ({ run, logger, retentionDays: days }: DutyOptions): Duty => {
+  let afterId = '0'
+
+  return {
+    name: 'deletion of idle streams',
+    step: async (term) => {
+      const [step] = await run(forgetIdleStreams({ term, days, afterId, limit: IDLE_STREAMS }))
+      if (step?.forgotten) logger.debug('idle streams forgotten', { streams: step.forgotten })
+      const more = step?.looked_at === IDLE_STREAMS
+      // What could not be forgotten because jobs were being submitted has its next chance in the next round.
+      afterId = more ? (step.last_id ?? '0') : '0'
+      return more ? 100 : 600 * SECOND
+    },
+  }
+}
 
 const forget = ({ run }: DutyOptions): Duty => ({
   name: 'deletion of what is stale',

@@ -7,7 +7,7 @@ import {
 } from '../db/queries/exchange-news.ts'
 import { claimLoneJob, readLoneJob } from '../db/queries/lone-claim.ts'
 import type { Run } from '../db/query.ts'
-import type { ClaimPlanner } from './claim-planner.ts'
+import { type ClaimPlanner, rankAgain } from './claim-planner.ts'
 import { isRefused } from './database.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
@@ -72,7 +72,7 @@ export const createExchanger = (options: {
   const step = async (): Promise<number> => {
     const group = outcomes.take()
     // Outcomes that found no place in the group go before more jobs do.
-    const claim = planner.plan({ stopping: stopping || !outcomes.isEmpty(), recording: group.length > 0 })
+    let claim = planner.plan({ stopping: stopping || !outcomes.isEmpty(), recording: group.length > 0 })
     const started = jobs.unannounced()
     if (group.length === 0 && started.length === 0 && claim.limit === 0) {
       tellIfRecorded()
@@ -82,6 +82,8 @@ export const createExchanger = (options: {
       if (started.length === 0 && mayClaimLone(group, claim)) {
         const delayMs = await claimLone(claim)
         if (delayMs !== undefined) return delayMs
+        // It may have left a job that turned out slower than its place says.
+        claim = rankAgain(claim)
       }
       const ended = group.length > 0 ? await end(group) : []
       const sentAtMs = performance.now()
@@ -103,7 +105,9 @@ export const createExchanger = (options: {
     if (!row) return undefined
     const claimed = [readLoneJob(row)]
     jobs.accept(claimed, sentAtMs)
-    options.onExchanged({ claim, claimed, news: { ...NO_NEWS, predicted_ms: row.predicted_ms } })
+    const { predicted_ms, more: several } = row
+    const oldest_ms = several ? 0 : predicted_ms
+    options.onExchanged({ claim, claimed, news: { ...NO_NEWS, predicted_ms, several, oldest_ms } })
     return row.more && !stopping ? 0 : IDLE_POLL_MS
   }
 

@@ -16,6 +16,9 @@ const ABORT_GRACE_MS = 5_000
 const MAX_RESULT_BYTES = 2 * 1024 * 1024
 const MAX_CHECKPOINT_BYTES = 256 * 1024
 const MAX_SNOOZE_SECONDS = 30 * 86_400
+/** A limit that nobody asked for is never shorter than this, and no longer than a timer can be set for. */
+const LEAST_AUTO_TIMEOUT_MS = 60_000
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** One job on its way through a handler. */
 export type Execution = {
@@ -28,6 +31,8 @@ export type ExecutionTools = {
   reportProgress(job: ClaimedJob, fraction: number, note?: string): void
   saveCheckpoint(job: ClaimedJob, state: unknown): Promise<void>
   fetch: GuardedFetch
+  /** An attempt of a job without a timeout may take so many times its p99. 0: as long as it likes. */
+  autoTimeout: number
 }
 
 /** decode → run → classify. The outcome is data, and it comes once; nothing is thrown. */
@@ -51,7 +56,7 @@ export const startExecution = (
     state.controller?.abort(reason)
     setTimeout(settle, ABORT_GRACE_MS, outcomeOfAbort(reason)).unref()
   }
-  const timer = startTimeout(job, abort)
+  const timer = startTimeout(job, tools.autoTimeout, abort)
   run(state, handler).then(settle)
   return { abort }
 }
@@ -145,12 +150,31 @@ const refusePayload = (error: ZodError): Outcome => {
   return { kind: 'failed', error: { code: 'invalid_payload', message }, permanent: true }
 }
 
-const startTimeout = (job: ClaimedJob, abort: Execution['abort']): NodeJS.Timeout | undefined => {
-  const seconds = job.timeout_seconds
-  if (seconds === null) return undefined
-  const reason = new ExecutionAborted('timeout', `The attempt ran longer than ${seconds} s.`)
-  return setTimeout(abort, seconds * 1000, reason)
+const startTimeout = (
+  job: ClaimedJob,
+  autoTimeout: number,
+  abort: Execution['abort'],
+): NodeJS.Timeout | undefined => {
+  const limit = limitOf(job, autoTimeout)
+  if (!limit) return undefined
+  return setTimeout(abort, limit.ms, new ExecutionAborted('timeout', limit.message))
 }
+
+/** The timeout that was asked for, else one far beyond what the stream takes. */
+const limitOf = (job: ClaimedJob, autoTimeout: number): { ms: number; message: string } | undefined => {
+  const { timeout_seconds: seconds, predicted_p99_ms: p99Ms } = job
+  if (seconds !== null) return { ms: seconds * 1000, message: `The attempt ran longer than ${seconds} s.` }
+  if (p99Ms === null || autoTimeout === 0) return undefined
+  const ms = Math.max(LEAST_AUTO_TIMEOUT_MS, autoTimeout * p99Ms)
+  if (ms > LONGEST_TIMER_MS) return undefined
+  const derivation = `derived from the p99 of such jobs, ${inSeconds(p99Ms)} s (${autoTimeout} times that, and at least 60 s)`
+  return {
+    ms,
+    message: `The attempt ran longer than ${inSeconds(ms)} s, a limit ${derivation}. Set timeout_seconds to choose another.`,
+  }
+}
+
+const inSeconds = (ms: number): string => String(Number((ms / 1000).toPrecision(3)))
 
 const judgeResult = (result: unknown): Outcome => {
   if (result === undefined || result === null) return { kind: 'done', resultJson: null }

@@ -11,7 +11,12 @@ export type LaneFloors = {
    * over jobs that did not fit.
    */
   observe(
-    claimed: { order: 'rank' | 'age'; floors: Readonly<Record<string, number>> },
+    claimed: {
+      order: 'rank' | 'age'
+      floors: Readonly<Record<string, number>>
+      /** The oldest job of all lanes that was left, if the claim looked for it. */
+      oldestLeft?: number | null | undefined
+    },
     exhaustive: boolean,
   ): void
 }
@@ -69,6 +74,7 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
       for (const [lane, key] of Object.entries(claimed.floors)) floors.set(Number(lane), key)
       const keys = Object.values(claimed.floors)
       if (claimed.order === 'age' && keys.length > 0) floors.set(AGE, Math.min(...keys))
+      if (typeof claimed.oldestLeft === 'number') floors.set(AGE, claimed.oldestLeft)
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { EndedAttempt, HeldKey } from '../db/queries/exchange.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
+import { TIMEOUT } from '../db/rules/estimate.ts'
 import { type RetryPolicy, retryDelayMs } from '../db/rules/retry.ts'
 import { JobError } from './handler-api.ts'
 import { toStorableText } from './storable-json.ts'
@@ -51,7 +52,7 @@ const textOf = (value: unknown): string => {
 export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {
   switch (aborted.why) {
     case 'timeout':
-      return { kind: 'failed', error: { code: 'timeout', message: aborted.message }, permanent: false }
+      return { kind: 'failed', error: { code: TIMEOUT, message: aborted.message }, permanent: false }
     case 'lease_lost':
     case 'cancelled':
       return { kind: 'lost', cancelled: aborted.why === 'cancelled' }

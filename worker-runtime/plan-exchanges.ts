@@ -15,14 +15,22 @@ export const planExchanges = async (options: {
 }): Promise<void> => {
   const { workerId, runDurable, runRelaxed, claim } = options
   const nothing = { workerId, leaseSeconds: 0, ended: [], started: [], closed: [], leaseJobs: 1 }
-  const plan = (run: Run, order: Claim['order'], ended: EndedAttempt[]) =>
-    run(exchangeJobs({ ...nothing, ended, claim: { ...claim, order } }))
+  const plan = (run: Run, how: Pick<Claim, 'order' | 'reranked'>, ended: EndedAttempt[]) =>
+    run(exchangeJobs({ ...nothing, ended, claim: { ...claim, ...how } }))
+  for (const how of ORDERS) {
+    await Promise.all([plan(runRelaxed, how, []), plan(runDurable, how, [NOBODYS])])
+    await plan(runDurable, how, [{ ...NOBODYS, resultJson: 'true' }])
+  }
   for (const order of ['rank', 'age'] as const) {
-    await Promise.all([plan(runRelaxed, order, []), plan(runDurable, order, [NOBODYS])])
-    await plan(runDurable, order, [{ ...NOBODYS, resultJson: 'true' }])
     await runRelaxed(claimLoneJob({ workerId, leaseSeconds: 0, types: [], order }))
   }
 }
+
+const ORDERS = [
+  { order: 'rank', reranked: false },
+  { order: 'rank', reranked: true },
+  { order: 'age', reranked: false },
+] as const
 
 const NIL = '00000000-0000-0000-0000-000000000000'
 const NOBODYS: Extract<EndedAttempt, { state: 'completed' }> = {

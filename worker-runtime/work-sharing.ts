@@ -93,7 +93,8 @@ export const createWorkSharing = (options: {
     observe: ({ claim, claimed, news }) => {
       // Jobs that this worker's own outcomes released, and perhaps more than it can take.
       if ((news.became_ready ?? 0) > 0) void run(notify(JOBS_READY, [''])).catch(options.onError)
-      const idle = claim.limit > 0 && claimed.length === 0 && jobs.running() === 0
+      const idle =
+        claim.limit > 0 && claimed.length === 0 && jobs.running() === 0 && news.window_full !== true
       if (!idle || stopped || performance.now() - askedAtMs < ASK_MS) return
       askedAtMs = performance.now()
       void run(askForWork(options.workerId)).catch(options.onError)

@@ -27,6 +27,7 @@ import { describePayload } from './payload-schema.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { requireCurrentSchema } from './require-current-schema.ts'
 import { requireWalls } from './require-walls.ts'
+import { createSlowWatch } from './slow-watch.ts'
 import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
@@ -86,6 +87,7 @@ export const createWorker = (options: {
       reportProgress: progress.report,
       saveCheckpoint: progress.checkpoint,
       fetch: egress.fetch,
+      autoTimeout: config.SMARTQUEUE_AUTO_TIMEOUT,
     },
     logger,
     onEnded: (held) => {
@@ -144,6 +146,7 @@ export const createWorker = (options: {
     onLost: jobs.lose,
     onError: failed('lease renewal'),
   })
+  const slowWatch = createSlowWatch({ run: upkeep.run, jobs, logger, onError: failed('watch for slow jobs') })
   const listener = createListener({
     url,
     applicationName: `smartqueue ${id} listener`,
@@ -193,7 +196,7 @@ export const createWorker = (options: {
     await run(registerJobTypes(described))
     await exchanger.prepare()
     await heartbeat.start()
-    for (const part of [exchanger, listener, leaseKeeper, leader]) part.start()
+    for (const part of [exchanger, listener, leaseKeeper, slowWatch, leader]) part.start()
     const { cpuUnits, memoryMb } = capacity
     logger.info('worker started', { worker_id: id, types, slots, cpu_units: cpuUnits, memory_mb: memoryMb })
   }
@@ -215,7 +218,7 @@ export const createWorker = (options: {
     await sharing.giveBack(unfinished, 'shutdown')
     const givenBack = unstarted.length + unfinished.length
     if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
-    await leaseKeeper.stop()
+    await Promise.all([leaseKeeper.stop(), slowWatch.stop()])
     await heartbeat.stop()
     const connections = [database, durable, relaxed, upkeep]
     await Promise.all([egress, ...connections].map((part) => part.close()))

@@ -119,6 +119,32 @@ create table prediction_faults (
 );
 comment on table prediction_faults is 'Why the functions predicted without the model: corrupt weights, no answer in time, an error.';
 
+create function forget_streams(in_streams bigint[]) returns integer
+language plpgsql
+set lock_timeout = '50ms'
+as $$
+-- Deletes those of which no job is left. A submission looks its stream up and stores its job in one statement, and
+-- refers to a stream that it saw even if that has been deleted meanwhile. So for a moment there must be none: whoever
+-- inserts jobs holds a lock from before its snapshot until it commits, which this one waits for; those that come later see
+-- what was deleted, and make the stream anew. Null: others did not let go of the table in time.
+declare
+  forgotten integer;
+begin
+  lock table jobs in share mode;
+  with deleted as (
+    delete from streams s
+    where s.id = any (in_streams)
+      and not exists (select from jobs j where j.stream_id = s.id)
+    returning s.id
+  )
+  select count(*) into forgotten
+  from deleted;
+  return forgotten;
+exception
+  when lock_not_available then return null;
+end
+$$;
+
 create or replace view queue_entries with (security_invoker = true) as
 select
   j.id as job_id,

@@ -73,7 +73,15 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
       from candidate c
       join jobs j on j.org_id = c.org_id and j.id = c.job_id
       on conflict do nothing
-      returning job_id
+      returning job_id, org_id, stream_id, started_at
+    ),
+    execution as (
+      insert into executions (org_id, stream_id, outcome, job_ids, ran_ms)
+      select
+        org_id, stream_id, 'cancelled', array_agg(job_id), array_agg(extract(epoch from now() - started_at) * 1000)
+      from finished
+      where started_at is not null
+      group by org_id, stream_id
     ),
     cancelled as materialized (
       select job_id, org_id, attempts, worker_id

@@ -2,13 +2,14 @@ import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { SOME_GATE } from './exchange-claim.ts'
 import { RECORDED } from './exchange-completions.ts'
+import { WINDOW_NEWS } from './exchange-rerank.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
 /**
  * One row, whatever was claimed: each row costs the server and the worker more than what is in it. Of a list that says
  * the same of each job only the first value is sent. `exchange-news.ts` reads it.
  */
-export const answer = ({ order, sized, gated, ends }: ExchangeShape): string => {
+export const answer = ({ order, reranked, sized, gated, ends }: ExchangeShape): string => {
   const differing = sized ? 'true' : DIFFERING
   return `
     select
@@ -22,7 +23,7 @@ export const answer = ({ order, sized, gated, ends }: ExchangeShape): string => 
         'keys', case when ${differing} then keys else array[lowest_key] end,
         'stream_ids', ${shortened('stream_ids', 'of_several_streams')},
         'started', ${shortened('started_ats', 'some_special')},
-        'predicted_ms', predicted_ms,
+        'predicted_ms', predicted_ms,${reranked ? WINDOW_NEWS : ''}
         'streams', (
           select json_object_agg(id, json_build_array(org_id, type, name))
           from streams
@@ -59,7 +60,8 @@ const JOBS = `
             json_build_object(
               'ids', json_agg(id),
               'payloads', json_agg(payload),
-              'timeouts', case when count(timeout_seconds) > 0 then json_agg(timeout_seconds) end
+              'timeouts', case when count(timeout_seconds) > 0 then json_agg(timeout_seconds) end,
+              'p99s', case when count(predicted_p99_ms) > 0 then json_agg(predicted_p99_ms) end
             )
           from jobs
           where org_id = any (${shortened('org_ids', 'of_several_streams')})

@@ -1,5 +1,13 @@
 import { FIRST_PARKED_LANE, LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import {
+  byNewestRank,
+  lookAtWindow,
+  NEWEST_LANE,
+  oldestLeft,
+  WINDOW_COLUMNS,
+  WINDOW_LIMIT,
+} from './exchange-rerank.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
 /** Something may keep jobs from being claimed: a pause, or a limit of running jobs. */
@@ -50,9 +58,10 @@ const FULL_ORGS = `
 /** Candidates, and in a gated claim only as many of each organisation as may run. */
 const candidates = (shape: ExchangeShape, columns: string, fits: string): { parts: string; from: string } => {
   const found = sources(shape, shape.gated ? `${columns}, c.org_id` : columns, fits)
-  if (!shape.gated) return { parts: '', from: `(${found}\n        ) candidate` }
+  const seen = shape.reranked ? lookAtWindow(byRank(WINDOW_COLUMNS, whichOf(shape, fits), WINDOW_LIMIT)) : ''
+  if (!shape.gated) return { parts: seen, from: `(${found}\n        ) candidate` }
   return {
-    parts: `
+    parts: `${seen}
     candidate as materialized (
       select found.*, row_number() over () as n
       from (${found}
@@ -76,7 +85,7 @@ const candidates = (shape: ExchangeShape, columns: string, fits: string): { part
 
 /** Where candidates come from, in order: a latest start that has come, then rank or age. */
 const sources = (shape: ExchangeShape, columns: string, fits: string): string => {
-  const which = `${claimable(shape)}${fits}`
+  const which = whichOf(shape, fits)
   return `
         select *
         from (
@@ -90,8 +99,22 @@ const sources = (shape: ExchangeShape, columns: string, fits: string): string =>
           for update of c skip locked
         ) urgent
         union all
-        ${shape.order === 'age' ? byAge(columns, which) : byRank(columns, which)}`
+        ${inOrder(shape, columns, which)}`
 }
+
+const whichOf = (shape: ExchangeShape, fits: string): string => `${claimable(shape)}${fits}`
+
+const inOrder = ({ order, reranked }: ExchangeShape, columns: string, which: string): string => {
+  if (order === 'age') return byAge(columns, which)
+  if (!reranked) return byRank(columns, which, ':claim_limit!', LOCKED)
+  return `select *
+        from (
+        ${byNewestRank(columns)}
+        ) best`
+}
+
+const LOCKED = `
+          for update of c skip locked`
 
 const NOT_URGENT = `
             and (c.start_by is null or c.start_by > now())`
@@ -107,7 +130,7 @@ const byAge = (columns: string, which: string): string => `select *
           for update of c skip locked
         ) oldest`
 
-const byRank = (columns: string, which: string): string => `select next.*
+const byRank = (columns: string, which: string, limit: string, locked = ''): string => `select next.*
         from (
           select
             (:from_lanes!)[n] as from_lane, (:from_keys!)[n] as from_key,
@@ -120,8 +143,7 @@ const byRank = (columns: string, which: string): string => `select next.*
           where (c.lane, c.key) >= (part.from_lane, part.from_key)
             and (c.lane, c.key) < (part.to_lane, part.to_key)${which}${NOT_URGENT}
           order by c.lane, c.key
-          limit :claim_limit!
-          for update of c skip locked
+          limit ${limit}${locked}
         ) next`
 
 const ONE_SIZE = `
@@ -191,6 +213,10 @@ export const claimSized = (shape: ExchangeShape): string => {
     )`
 }
 
+/** In the order of age it would be next. */
+export const findOldestLeft = (shape: ExchangeShape): string =>
+  oldestLeft(`${whichOf(shape, shape.sized ? FITS : ONE_SIZE)}${NOT_URGENT}`)
+
 const KEPT_MAY_RUN = `
         and coalesce(running_room(c.org_id, :job_ids!), 1) > 0`
 
@@ -207,12 +233,13 @@ export const TOKEN = `((extract(epoch from clock_timestamp()) * 1000)::bigint <<
  * One pass over the claimed jobs makes every list that the lease and the answer need, and tells which of them say the
  * same of each job. Special is what was tried before, may have killed its worker, or is urgent.
  */
-export const leaseClaimed = ({ sized }: ExchangeShape): string => `
+export const leaseClaimed = ({ sized, reranked }: ExchangeShape): string => `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
       returning
-        job_id, org_id, stream_id, lane, key, start_by, attempts, suspect, predicted_ms${sized ? ', cpu_units, memory_mb' : ''}
+        job_id, org_id, stream_id, ${reranked ? `${NEWEST_LANE} as lane` : 'lane'}, key, start_by, attempts, suspect,
+        predicted_ms${sized ? ', cpu_units, memory_mb' : ''}
     ),
     summary as materialized (
       select

@@ -11,7 +11,8 @@ export const RENEWED = `now() + :lease_seconds! * interval '1 second'`
  * leases that name as many jobs as they were made with still hold all of them: nothing need be looked up for each job.
  * Leases that do not leave everything as it was, and the worker asks for each job (`exchange-ends.ts`).
  *
- * Jobs come in stretches of one organisation and stream, whose events are slices of the very arrays that were sent.
+ * Jobs come in stretches of one organisation and stream, whose events and executions are slices of the very arrays that
+ * were sent.
  * Lease rows are locked, so that a cancellation, which takes a job out of one, comes before or after and not between;
  * in the order of their tokens, as a renewal does: whoever locks several must not wait crosswise.
  */
@@ -54,6 +55,11 @@ export const recordCompletions = ({ results }: ExchangeShape): string => `
       set expires_at = ${RENEWED}
       where token = any (:tokens!)
         and token <> all (:closed!)
+    ),
+    execution as (
+      insert into executions (org_id, stream_id, outcome, job_ids, ran_ms)
+      select org_id, stream_id, 'completed', (:job_ids!)[first:last], (:ran_ms!)[first:last]
+      from stretch
     ),
     completion_event as (
       insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats, ran_ms)

@@ -1,4 +1,5 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
+import { TIMEOUT } from '../rules/estimate.ts'
 import { RENEWED } from './exchange-completions.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
 
@@ -49,7 +50,7 @@ export const recordEnds = ({ results }: ExchangeShape): string => `
     closed as (
       delete from leases
       where token = any (:closed!)
-    ),${RECORD_FAILURES},${REVISE_LEASES},
+    ),${RECORD_FAILURES},${RECORD_EXECUTIONS},${REVISE_LEASES},
     end_event as (
       ${INSERT_EVENTS}
       from (
@@ -96,6 +97,25 @@ const RECORD_FAILURES = `
         now() + delay_ms * interval '1 millisecond', error
       from held
       where state in ('retrying', 'pending')
+    )`
+
+/** What ran to its end, whichever that was. A snoozed attempt did not. */
+const RECORD_EXECUTIONS = `
+    execution as (
+      insert into executions (org_id, stream_id, outcome, job_ids, ran_ms)
+      select org_id, stream_id, outcome, array_agg(job_id), array_agg(ran_ms)
+      from (
+        select
+          org_id, stream_id, job_id, ran_ms,
+          case
+            when state = 'completed' then 'completed'
+            when error ->> 'code' = '${TIMEOUT}' then 'timed_out'
+            else 'failed'
+          end as outcome
+        from held
+        where state <> 'pending'
+      ) ended
+      group by org_id, stream_id, outcome
     )`
 
 /**

@@ -1,39 +1,69 @@
 /** Half as long again, or two thirds: then the queued jobs of a stream are scored again. */
 const MOVED = Math.log(1.5).toFixed(3)
 
-/** Streams learn from what completed, if the condition holds. db/rules/estimate.ts says how. */
-export const learnWhere = (condition: string): string => `
+const STREAM = 'select s.runs, s.mean_log, s.deviation_log, s.drift_log'
+
+/** An estimate with a sample of `m` executions folded in; with none it stays what it is. */
+const fold = (estimate: string, sample: (estimate: string) => string, narrows: boolean): string => `
+          select
+            runs + m as runs,
+            case when m = 0 then mean_log when runs = 0 then log else mean_log + step * surprise end as mean_log,
+            case
+              when m = 0 then deviation_log
+              when runs = 0 then 0.5
+              else greatest(
+                deviation_log + step * (abs(surprise) + spread - deviation_log), ${narrows ? '0.01' : 'deviation_log'}
+              )
+            end as deviation_log,
+            case
+              when runs = 0 then drift_log
+              else drift_log + (1 - 0.8::double precision ^ m) * (surprise - drift_log)
+            end as drift_log
+          from (
+            select
+              e.*, x.*,
+              case when m > 0 then greatest(1 - 0.9::double precision ^ m, m / (e.runs + m)) end as step,
+              least(
+                greatest(log - mean_log, -greatest(0.3, 3 * deviation_log)), greatest(0.3, 3 * deviation_log)
+              ) as surprise
+            from (${estimate}) e
+            cross join lateral (${sample('e')}) x
+          ) weighed`
+
+const completed = (): string => `
+              select (:sample_runs!)[n] as m, (:sample_means!)[n] as log, (:sample_spreads!)[n] as spread
+              from array_position(:sample_streams!, s.id) as n`
+
+/** At least as long as it ran, and if that is less than the mean, the mean. A stream without runs learns nothing of it. */
+const timedOut = (estimate: string): string => `
+              select
+                count(*)::double precision as m, coalesce(avg(bound), 0) as log,
+                coalesce(avg(abs(bound - middle)), 0) as spread
+              from (
+                select bound, avg(bound) over () as middle
+                from (
+                  select greatest((:timeout_logs!)[n], ${estimate}.mean_log) as bound
+                  from generate_series(1, cardinality(:timeout_streams!)) as n
+                  where (:timeout_streams!)[n] = s.id
+                    and ${estimate}.runs > 0
+                ) bounds
+              ) around`
+
+/** Streams learn from what completed and from what timed out, if the condition holds. db/rules/estimate.ts says how. */
+export const learnWhere = (condition: string, timeouts: boolean): string => {
+  const once = fold(STREAM, completed, true)
+  return `
     learned as (
       update streams s
       set
-        (runs, mean_log, deviation_log, moved) = (
+        (runs, mean_log, deviation_log, drift_log, moved) = (
           select
-            s.runs + m, mean_log, deviation_log,
-            s.scored_log is null or abs(mean_log - s.scored_log) > ${MOVED}
-          from (
-            select
-              m,
-              case s.runs when 0 then log else s.mean_log + step * surprise end as mean_log,
-              case s.runs
-                when 0 then 0.5
-                else greatest(s.deviation_log + step * (abs(surprise) + spread - s.deviation_log), 0.01)
-              end as deviation_log
-            from (
-              select
-                m, log, spread,
-                greatest(1 - 0.9::double precision ^ m, m / (s.runs + m)) as step,
-                least(
-                  greatest(log - s.mean_log, -greatest(0.3, 3 * s.deviation_log)),
-                  greatest(0.3, 3 * s.deviation_log)
-                ) as surprise
-              from (
-                select
-                  (:sample_runs!)[n] as m, (:sample_means!)[n] as log, (:sample_spreads!)[n] as spread
-                from array_position(:sample_streams!, s.id) as n
-              ) sample
-            ) weighed
+            runs, mean_log, deviation_log, drift_log,
+            mean_log is not null and (s.scored_log is null or abs(mean_log - s.scored_log) > ${MOVED})
+          from (${timeouts ? fold(once, timedOut, false) : once}
           ) folded
         )
       where s.id = any (:sample_streams!)
         and ${condition}
     )`
+}

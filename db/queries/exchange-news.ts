@@ -9,6 +9,8 @@ export type ClaimedJob = {
   name: string
   payload: Record<string, unknown>
   timeout_seconds: number | null
+  /** Beyond this an attempt is slow. Null: not enough is known of the stream. */
+  predicted_p99_ms: number | null
   token: string
   attempt: number
   /** Counts as started from the claim on. */
@@ -28,8 +30,18 @@ export type ExchangeNews = {
   became_ready?: number | null
   /** Predicted work claimed. */
   predicted_ms: number | null
-  /** The smallest key claimed of each lane. Not of what was urgent: that may stand in the middle of its lane. */
+  /**
+   * The smallest key claimed of each lane, and of a reranked claim the smallest seen. Not of what was urgent: that may
+   * stand in the middle of its lane.
+   */
   floors: Record<string, number>
+  /** Of a reranked claim: there were more jobs than it looked at. If it got too few of them, others were faster. */
+  window_full?: boolean
+  /** Of a lone claim: other jobs wait, too. */
+  several?: boolean
+  /** Predicted work of claimed jobs that were the oldest anyway, and the key of the oldest that was left. */
+  oldest_ms?: number | null
+  oldest_left?: number | null
   /** In a claim by size: room is kept for a job that has a reservation with this worker. */
   reserved?: boolean
   /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
@@ -44,7 +56,9 @@ export type ExchangeNews = {
  * The answer as it is sent: lists of the claimed jobs. A list with one value speaks for all of them, one that is null
  * for none: nothing was claimed.
  */
-type Answer = Omit<ExchangeNews, 'floors'> & {
+type Answer = Omit<ExchangeNews, 'floors' | 'several'> & {
+  /** Where they cannot be told from what was claimed. */
+  floors?: Record<string, number> | null
   order: 'rank' | 'age'
   /** Of the new lease. */
   token: string | null
@@ -54,6 +68,7 @@ type Answer = Omit<ExchangeNews, 'floors'> & {
     payloads: Record<string, unknown>[] | null
     /** Null if none of them has one. */
     timeouts: (number | null)[] | null
+    p99s: (number | null)[] | null
   }
   /** The same jobs in the order of the lists below; null if they do not differ in any of these. */
   job_ids: string[] | null
@@ -82,7 +97,10 @@ export const readExchange = ([row]: readonly ExchangeRow[]): {
   const answer = row.news
   const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended } = answer
   const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended }
-  return { news: { ...news, floors: floorsOf(answer) } as ExchangeNews, claimed: claimedJobs(answer) }
+  const { window_full, oldest_ms, oldest_left } = answer
+  const floors = window_full === undefined ? floorsOf(answer) : (answer.floors ?? {})
+  const more = { window_full, oldest_ms, oldest_left, floors }
+  return { news: { ...news, ...more } as ExchangeNews, claimed: claimedJobs(answer) }
 }
 
 const claimedJobs = (answer: Answer): ClaimedJob[] => {
@@ -143,6 +161,7 @@ const jobMaker = (answer: Answer) => {
       name,
       payload: jobs.payloads?.[number] ?? {},
       timeout_seconds: jobs.timeouts?.[number] ?? null,
+      predicted_p99_ms: jobs.p99s?.[number] ?? null,
       token,
       attempt: attemptOf(position),
       started: startedOf(position) !== null,

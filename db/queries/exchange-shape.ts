@@ -1,6 +1,8 @@
 /** What an exchange needs; everything else is left out of its text. */
 export type ExchangeShape = {
   order: 'rank' | 'age'
+  /** By rank, and by the newest estimates: see `exchange-rerank.ts`. */
+  reranked: boolean
   sized: boolean
   /** Something is paused, or has a limit of running jobs. */
   gated: boolean
@@ -40,6 +42,8 @@ export const PARAMETERS = {
   sample_runs: 'double precision[]',
   sample_means: 'double precision[]',
   sample_spreads: 'double precision[]',
+  timeout_streams: 'bigint[]',
+  timeout_logs: 'double precision[]',
   closed: 'bigint[]',
   started_ids: 'uuid[]',
   started_tokens: 'bigint[]',

@@ -1,5 +1,5 @@
 import { answer } from './exchange-answer.ts'
-import { claimPlain, claimSized, FULFILLED, leaseClaimed } from './exchange-claim.ts'
+import { claimPlain, claimSized, FULFILLED, findOldestLeft, leaseClaimed } from './exchange-claim.ts'
 import { RECORDED, recordCompletions } from './exchange-completions.ts'
 import { ALL_HELD, recordEnds } from './exchange-ends.ts'
 import { learnWhere } from './exchange-learn.ts'
@@ -10,10 +10,11 @@ type Text = { name: string; text: string; parameters: ExchangeParameter[] }
 const texts = new Map<string, Text>()
 
 export const exchangeText = (shape: ExchangeShape): Text => {
-  const { order, sized, gated, results, ends } = shape
+  const { order, reranked, sized, gated, results, ends } = shape
   const parts = [
     'exchange-jobs',
     order,
+    reranked && 'reranked',
     sized && 'sized',
     gated && 'gated',
     ends !== 'none' && ends,
@@ -37,6 +38,7 @@ const compose = (shape: ExchangeShape): string => {
     ...record(shape),
     shape.sized ? claimSized(shape) : claimPlain(shape),
     leaseClaimed(shape),
+    ...(shape.reranked ? [findOldestLeft(shape)] : []),
     ...(shape.sized ? [FULFILLED] : []),
   ]
   return `
@@ -48,8 +50,8 @@ const record = (shape: ExchangeShape): string[] => {
     case 'none':
       return []
     case 'completed':
-      return [recordCompletions(shape), learnWhere(RECORDED)]
+      return [recordCompletions(shape), learnWhere(RECORDED, false)]
     case 'checked':
-      return [recordEnds(shape), learnWhere(ALL_HELD)]
+      return [recordEnds(shape), learnWhere(ALL_HELD, true)]
   }
 }

@@ -1,6 +1,6 @@
 import { arrayOf } from '../array-literal.ts'
 import type { QueryValue } from '../query.ts'
-import { sampleRuntimes } from '../rules/estimate.ts'
+import { sampleRuntimes, timeoutBounds } from '../rules/estimate.ts'
 import type { Exchange } from './exchange.ts'
 import type { ExchangeParameter } from './exchange-shape.ts'
 import { toStretches } from './exchange-stretches.ts'
@@ -10,6 +10,7 @@ export const exchangeValues = (exchange: Exchange) => {
   const { workerId, leaseSeconds, started, closed, claim } = exchange
   const { stretches, ended } = toStretches(exchange.ended)
   const samples = sampleRuntimes(ended)
+  const timeouts = timeoutBounds(ended)
   const { segments, sized } = claim
   const orgs = [...new Set(stretches.map(({ org_id }) => org_id))]
   const attempts = ended.map(({ attempt }) => attempt)
@@ -40,6 +41,8 @@ export const exchangeValues = (exchange: Exchange) => {
     sample_runs: () => arrayOf(samples.map(({ runs }) => runs)),
     sample_means: () => arrayOf(samples.map(({ meanLog }) => meanLog)),
     sample_spreads: () => arrayOf(samples.map(({ spreadLog }) => spreadLog)),
+    timeout_streams: () => arrayOf(timeouts.map(({ streamId }) => streamId)),
+    timeout_logs: () => arrayOf(timeouts.map(({ log }) => log)),
     closed: () => arrayOf(closed),
     started_ids: () => arrayOf(started.map(({ job_id }) => job_id)),
     started_tokens: () => arrayOf([...new Set(started.map(({ token }) => token))]),

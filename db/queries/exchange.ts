@@ -37,6 +37,8 @@ export type Claim = {
   gated: boolean
   /** By rank, or the oldest first. */
   order: 'rank' | 'age'
+  /** In the order of rank: by the newest estimates of some more than are taken. For few at a time. */
+  reranked: boolean
   /** For the order of rank. */
   segments: readonly Segment[]
   /** For the order of age. */
@@ -76,6 +78,7 @@ export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
   const { ended, claim } = exchange
   const shape: ExchangeShape = {
     order: claim.order,
+    reranked: claim.reranked && claim.order === 'rank',
     sized: claim.sized !== null,
     gated: claim.gated,
     results: ended.some((end) => end.state === 'completed' && end.resultJson !== null),

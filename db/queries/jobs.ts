@@ -26,6 +26,7 @@ export type JobSummaryRow = {
   run_at: Date | null
   deadline: Date | null
   deadline_at_risk: boolean
+  slow: boolean
   on_parent_failure: OnParentFailure
   attempts: number
   worker_id: string | null
@@ -58,6 +59,11 @@ export const SUMMARY_COLUMNS = `
         end > deadline,
         false
       ) as deadline_at_risk,
+      coalesce(
+        status = 'running' and started_at + greatest(predicted_p99_ms, 1000) * interval '1 millisecond' < now()
+          and predicted_p99_ms is not null,
+        false
+      ) as slow,
       on_parent_failure, attempts, worker_id, progress, progress_note, error, created_at, started_at, finished_at`
 
 export const getJob = (orgId: string, jobId: string): Query<JobRow> => ({

@@ -3,6 +3,7 @@ import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { SOME_GATE, TOKEN } from './exchange-claim.ts'
 import type { ClaimedJob } from './exchange-news.ts'
+import { newestLaneOf } from './exchange-rerank.ts'
 import { BIG } from './reservations.ts'
 
 export type LoneClaim = {
@@ -20,7 +21,8 @@ export type LoneRow = Omit<ClaimedJob, 'started' | 'cpu_units' | 'memory_mb'> & 
 
 /**
  * Claims the next job for a worker that has none: what an exchange would do first, without what it takes for many. It
- * takes nothing while anything out of the ordinary waits (a pause, a limit, a deadline, a big job): that is for an exchange.
+ * takes nothing while anything out of the ordinary waits (a pause, a limit, a deadline, a big job, one in the wrong place):
+ * that is for an exchange.
  *
  * Lateral lookups and no joins: planned while the tables are empty, a join reads all jobs there will ever be.
  */
@@ -40,16 +42,34 @@ const ORDINARY = `
         and not (select exists (select from ready_jobs where start_by is not null and lane < ${FIRST_PARKED_LANE}))
         and not (select exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE}))`
 
-const loneText = (order: string): string => `
-    with chosen as materialized (
-      select c.ctid as place
+const OTHERS_WAIT = `(select count(*) from (select from ready_jobs where lane < ${FIRST_PARKED_LANE} limit 2) queued) > 1`
+
+/** Where there is a choice, a job that has turned out slower since it became ready is left to an exchange, which chooses. */
+const CHOSEN_BY_RANK = `
+    chosen as materialized (
+      select place
+      from first
+      ${newestLaneOf('first')}
+      where newest.lane <= first.lane
+        or not ${OTHERS_WAIT}
+    ),`
+
+const CHOSEN_BY_AGE = `
+    chosen as materialized (
+      select place
+      from first
+    ),`
+
+const loneText = (order: string, chosen: string): string => `
+    with first as materialized (
+      select c.ctid as place, c.org_id, c.job_id, c.stream_id, c.lane
       from ready_jobs c
       where c.lane < ${FIRST_PARKED_LANE}
         and c.type = any ($3::text[])${ORDINARY}
       order by ${order}
       limit 1
       for update of c skip locked
-    ),
+    ),${chosen}
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
@@ -69,14 +89,14 @@ const loneText = (order: string): string => `
       from taken
     )
     select
-      t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds,
+      t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds, j.predicted_p99_ms,
       (select token from leased)::text as token, t.attempt,
       (select checkpoint from job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
-      (select count(*) from (select from ready_jobs where lane < ${FIRST_PARKED_LANE} limit 2) queued) > 1 as more
+      ${OTHERS_WAIT} as more
     from taken t
     cross join lateral (select name from streams where id = t.stream_id offset 0) s
     cross join lateral (
-      select payload, timeout_seconds
+      select payload, timeout_seconds, predicted_p99_ms
       from jobs
       where org_id = t.org_id
         and id = t.job_id
@@ -84,6 +104,6 @@ const loneText = (order: string): string => `
     ) j`
 
 const TEXTS = {
-  rank: { name: 'claim-lone-job-rank', text: loneText('c.lane, c.key') },
-  age: { name: 'claim-lone-job-age', text: loneText('c.key') },
+  rank: { name: 'claim-lone-job-rank', text: loneText('c.lane, c.key', CHOSEN_BY_RANK) },
+  age: { name: 'claim-lone-job-age', text: loneText('c.key', CHOSEN_BY_AGE) },
 }

@@ -87,6 +87,80 @@ export const deleteExpiredEvents = (expiry: {
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
+/**
+ * The oldest executions, by age and beyond a number of rows, a bounded number at a time. They stand at the left of the
+ * primary key; the number of a row says how many came after it, so that nothing need be counted.
+ */
+export const deleteExpiredExecutions = (expiry: {
+  term: string
+  days: number
+  keep: number
+  limit: number
+}): Query<{ deleted: number }> => ({
+  name: 'delete-expired-executions',
+  text: `
+    with oldest as materialized (
+      select xid, id, at
+      from executions
+      where ${IN_TERM}
+      order by xid, id
+      limit $4::int
+    ),
+    deleted as (
+      delete from executions e
+      using oldest o
+      where e.xid = o.xid
+        and e.id = o.id
+        and (
+          o.at < now() - $2::double precision * interval '1 day'
+          or o.id <= (select id from executions order by xid desc, id desc limit 1) - $3::bigint
+        )
+      returning e.id
+    )
+    select count(*)::int as deleted
+    from deleted`,
+  values: [expiry.term, expiry.days, expiry.keep, expiry.limit],
+})
+
+/**
+ * Looks at the next streams for some of which no job is left: as finished jobs are kept for the retention time, they
+ * have not run for so long. Those are forgotten, unless submissions keep `forget_streams` from making sure;
+ * `forgotten` is null then.
+ */
+export const forgetIdleStreams = (sweep: {
+  term: string
+  days: number
+  afterId: string
+  limit: number
+}): Query<{ looked_at: number; last_id: string | null; idle: number; forgotten: number | null }> => ({
+  name: 'forget-idle-streams',
+  text: `
+    with looked_at as materialized (
+      select id
+      from streams
+      where id > $3::bigint
+        and ${IN_TERM}
+      order by id
+      limit $4::int
+    ),
+    idle as materialized (
+      select id
+      from looked_at a
+      where not exists (select from jobs where stream_id = a.id)
+        and not exists (
+          select
+          from stream_memories
+          where stream_id = a.id
+            and updated_at > now() - $2::double precision * interval '1 day'
+        )
+    )
+    select
+      (select count(*)::int from looked_at) as looked_at, (select max(id) from looked_at) as last_id,
+      (select count(*)::int from idle) as idle,
+      case when exists (select from idle) then forget_streams(array(select id from idle)) else 0 end as forgotten`,
+  values: [sweep.term, sweep.days, sweep.afterId, sweep.limit],
+})
+
 /** What was only good for a while: counts of limits, idempotency keys, refresh tokens. */
 export const deleteStale = (term: string): Query<{ deleted: number }> => ({
   name: 'delete-stale',

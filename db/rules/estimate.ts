@@ -1,6 +1,9 @@
 /** A running estimate of ln(runtime in ms) and of its mean absolute deviation. */
 export type Estimate = { runs: number; meanLog: number; deviationLog: number }
 
+/** The estimate of a stream, and how far its newest executions lay from it: above nought it is getting slower. */
+export type StreamEstimate = Estimate & { driftLog: number }
+
 /** Before anything of a kind has run: a second, and within ten in nine of ten cases. */
 export const DEFAULT_ESTIMATE: Estimate = { runs: 0, meanLog: Math.log(1000), deviationLog: 1.44 }
 
@@ -17,6 +20,9 @@ const SMALLEST_STEP = 0.1
 const REACH_DEVIATIONS = 3
 const LEAST_REACH = 0.3
 
+/** The weight of one execution in the drift: it is that of the last five or so. */
+const DRIFT_STEP = 0.2
+
 /** What runs shorter differs by noise only, and costs the queue as much. */
 const SHORTEST_MS = 1
 const LEAST_DEVIATION = 0.01
@@ -24,25 +30,38 @@ const LEAST_DEVIATION = 0.01
 /** Executions of one stream that ended together: how many, their mean ln(runtime), and how far they lie around it. */
 export type Sample = { runs: number; meanLog: number; spreadLog: number }
 
-export const sampleOf = (runtimesMs: readonly number[]): Sample => {
-  const logs = runtimesMs.map((ms) => Math.log(Math.max(ms, SHORTEST_MS)))
+export const sampleOf = (runtimesMs: readonly number[]): Sample => sampleOfLogs(runtimesMs.map(logOf))
+
+const sampleOfLogs = (logs: readonly number[]): Sample => {
+  if (logs.length === 0) return { runs: 0, meanLog: 0, spreadLog: 0 }
   const meanLog = mean(logs)
   return { runs: logs.length, meanLog, spreadLog: mean(logs.map((log) => Math.abs(log - meanLog))) }
 }
 
-/** One sample for each stream. */
-export const sampleRuntimes = (
-  ended: readonly { stream_id: string; state: string; ranMs: number }[],
-): (Sample & { streamId: string })[] => {
+const logOf = (ms: number): number => Math.log(Math.max(ms, SHORTEST_MS))
+
+type Ended = { stream_id: string; state: string; ranMs: number; error?: { code: string } }
+
+/** The code of the error of an attempt that ran into its timeout. */
+export const TIMEOUT = 'timeout'
+
+const isTimeout = ({ error }: Ended): boolean => error?.code === TIMEOUT
+
+/** One sample for each stream that has something to learn. That of a stream of which all timed out is empty. */
+export const sampleRuntimes = (ended: readonly Ended[]): (Sample & { streamId: string })[] => {
   const runtimes = new Map<string, number[]>()
-  for (const { stream_id, state, ranMs } of ended) {
-    if (state !== 'completed') continue
-    const known = runtimes.get(stream_id)
-    if (known) known.push(ranMs)
-    else runtimes.set(stream_id, [ranMs])
+  for (const end of ended) {
+    if (end.state !== 'completed' && !isTimeout(end)) continue
+    const known = runtimes.get(end.stream_id) ?? []
+    runtimes.set(end.stream_id, known)
+    if (end.state === 'completed') known.push(end.ranMs)
   }
   return [...runtimes].map(([streamId, ranMs]) => ({ streamId, ...sampleOf(ranMs) }))
 }
+
+/** Attempts that timed out, which would have taken at least as long. */
+export const timeoutBounds = (ended: readonly Ended[]): { streamId: string; log: number }[] =>
+  ended.filter(isTimeout).map(({ stream_id, ranMs }) => ({ streamId: stream_id, log: logOf(ranMs) }))
 
 /**
  * Folds a sample into the estimate. With `n` executions before and `m` now the step is `max(1 − 0.9^m, m / (n + m))`:
@@ -55,8 +74,7 @@ export const foldSample = (estimate: Estimate, sample: Sample): Estimate => {
   if (m === 0) return estimate
   if (runs === 0) return { runs: m, meanLog: log, deviationLog: FIRST_DEVIATION }
   const step = Math.max(1 - (1 - SMALLEST_STEP) ** m, m / (runs + m))
-  const reach = Math.max(LEAST_REACH, REACH_DEVIATIONS * deviationLog)
-  const surprise = Math.min(Math.max(log - meanLog, -reach), reach)
+  const surprise = surpriseOf(estimate, sample)
   return {
     runs: runs + m,
     meanLog: meanLog + step * surprise,
@@ -66,6 +84,39 @@ export const foldSample = (estimate: Estimate, sample: Sample): Estimate => {
     ),
   }
 }
+
+/** How far a sample lies from the mean before it, as far as the estimate believes it. */
+const surpriseOf = ({ meanLog, deviationLog }: Estimate, sample: Sample): number => {
+  const reach = Math.max(LEAST_REACH, REACH_DEVIATIONS * deviationLog)
+  return Math.min(Math.max(sample.meanLog - meanLog, -reach), reach)
+}
+
+/**
+ * What a stream learns from executions that ended together: first from those that completed, then from those that timed
+ * out. All that is known of these is that they would have taken at least so long: where that is less than the mean they
+ * count as the mean, and they never narrow the spread. Of a stream that has never completed they teach nothing.
+ */
+export const foldEnds = (
+  stream: StreamEstimate,
+  sample: Sample,
+  timeoutLogs: readonly number[],
+): StreamEstimate => {
+  const known = { ...foldSample(stream, sample), driftLog: foldDrift(stream, sample) }
+  if (known.runs === 0 || timeoutLogs.length === 0) return known
+  const bounds = sampleOfLogs(timeoutLogs.map((log) => Math.max(log, known.meanLog)))
+  const folded = foldSample(known, bounds)
+  return {
+    ...folded,
+    deviationLog: Math.max(folded.deviationLog, known.deviationLog),
+    driftLog: foldDrift(known, bounds),
+  }
+}
+
+/** The first executions have no mean to lie apart from. */
+const foldDrift = (stream: StreamEstimate, sample: Sample): number =>
+  stream.runs === 0
+    ? stream.driftLog
+    : stream.driftLog + (1 - (1 - DRIFT_STEP) ** sample.runs) * (surpriseOf(stream, sample) - stream.driftLog)
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length

@@ -30,6 +30,7 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   run_at: row.run_at?.toISOString() ?? null,
   deadline: row.deadline?.toISOString() ?? null,
   deadline_at_risk: row.deadline_at_risk,
+  slow: row.slow,
   on_parent_failure: row.on_parent_failure,
   attempts: row.attempts,
   worker_id: row.worker_id,

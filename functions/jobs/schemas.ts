@@ -42,6 +42,10 @@ const summaryFields = {
   deadline_at_risk: z.boolean().openapi({
     description: 'Started now, it would probably end after its deadline. Of a finished job: it did.',
   }),
+  slow: z.boolean().openapi({
+    description:
+      'The running attempt takes longer than all but one in a hundred of its kind, and than a second.',
+  }),
   on_parent_failure: z.enum(['fail', 'wait']),
   attempts: z.int().openapi({ description: 'Tries so far, a running one included.' }),
   worker_id: z.string().nullable(),

@@ -176,4 +176,5 @@ const toRow = (
   error: null,
   started_at: null,
   finished_at: null,
+  slow: false,
 })

@@ -1,9 +1,21 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Claim } from '../../db/queries/exchange.ts'
+import { wakeDueJobs } from '../../db/queries/upkeep.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { claim, clearJobs, exchange, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
+import {
+  claim,
+  clearJobs,
+  end,
+  exchange,
+  lead,
+  newJob,
+  retrying,
+  seedJobs,
+  seedTenant,
+  type Tenant,
+} from '../support/jobs.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -90,6 +102,20 @@ test('a job whose latest safe start has come goes first, the most urgent before 
   )
   assert.deepEqual([await take({ limit: 1 }), await take({ limit: 1 })], [['late'], ['later']])
   assert.deepEqual(await take({ limit: 10 }), ['critical', 'time enough'])
+})
+
+test('a job that comes back after its latest safe start goes first, too, in every order', async () => {
+  for (const how of [{ order: 'rank' }, { order: 'rank', reranked: true }, { order: 'age' }] as const) {
+    await clearJobs(database.sql)
+    const term = await lead(database.run)
+    await submit({ name: 'late', priority: 'low', deadline: inSeconds(8) })
+    const [late] = await claim(database.run)
+    assert.ok(late)
+    await end(database.run, retrying(late))
+    await submit({ name: 'critical', priority: 'critical' })
+    await database.run(wakeDueJobs(term, 10))
+    assert.deepEqual(await take({ limit: 1, ...how }), ['late'])
+  }
 })
 
 test('in the order of age the oldest are claimed, whatever their rank, and in that order', async () => {

@@ -211,6 +211,7 @@ test('what an exchange does not need is not in its text', () => {
     types: ['test'],
     gated: false,
     order: 'rank',
+    reranked: false,
     segments: [],
     ageFromKey: 0,
     sized: null,

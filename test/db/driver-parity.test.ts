@@ -40,7 +40,13 @@ import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.
 import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
-import { deleteExpiredEvents, deleteExpiredJobs, deleteStale } from '../../db/queries/retention.ts'
+import {
+  deleteExpiredEvents,
+  deleteExpiredExecutions,
+  deleteExpiredJobs,
+  deleteStale,
+  forgetIdleStreams,
+} from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
 import { schemaVersion } from '../../db/queries/schema-version.ts'
 import {
@@ -51,6 +57,7 @@ import {
   enterWithRefreshToken,
 } from '../../db/queries/scope.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
+import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
 import { findIdempotencyKeys, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
 import {
   estimateTypes,
@@ -223,6 +230,7 @@ const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   const [first, second, third] = claimed
   assert.ok(first && second && third)
   await play(renewLeases([first.token, '999'], 30))
+  await play(reportSlowJobs([first, { ...second, token: '999' }]))
   const lines = [1, 2].map((n) => ({
     ...first,
     at: '2026-01-01T00:00:00Z',
@@ -252,6 +260,12 @@ const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   await playEveryExchange(play)
 }
 
+const ORDERS = [
+  { order: 'rank', reranked: false },
+  { order: 'rank', reranked: true },
+  { order: 'age', reranked: false },
+] as const
+
 /** The statement has a text for each combination of what it may need. */
 const playEveryExchange = async (play: Run): Promise<void> => {
   const nobody = {
@@ -263,10 +277,10 @@ const playEveryExchange = async (play: Run): Promise<void> => {
     ranMs: 1,
     announced: true,
   }
-  for (const order of ['rank', 'age'] as const) {
+  for (const { order, reranked } of ORDERS) {
     for (const sized of [null, { freeCpuUnits: 8, freeMemoryMb: 512, ahead: 1 }]) {
       for (const gated of [false, true]) {
-        const claim = { order, sized, gated, limit: 0 }
+        const claim = { order, reranked, sized, gated, limit: 0 }
         await exchange(play, { claim })
         for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
           const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
@@ -294,6 +308,8 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await play(rescoreJobs({ term, streamIds, afterKey: '0', limit: 10 }))
   await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
   await play(deleteExpiredEvents({ term, days: 30, limit: 10 }))
+  await play(deleteExpiredExecutions({ term, days: 30, keep: 10, limit: 10 }))
+  await play(forgetIdleStreams({ term, days: 30, afterId: '0', limit: 10 }))
   await play(deleteStale(term))
 }
 
@@ -418,7 +434,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
   const played = [...expected.keys()]
   const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
-  assert.equal(exchanges.length, 40, 'the exchange in all its forms')
+  assert.equal(exchanges.length, 60, 'the exchange in all its forms')
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
     assert.notEqual(plays, [...TCP_ONLY, ...OWNER_ONLY].includes(name), `the scenario plays ${name}`)

@@ -6,8 +6,10 @@ import { estimateTypes } from '../../db/queries/upkeep.ts'
 import {
   DEFAULT_ESTIMATE,
   type Estimate,
+  foldEnds,
   foldSample,
   P90_DEVIATIONS,
+  type StreamEstimate,
   sampleOf,
 } from '../../db/rules/estimate.ts'
 import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
@@ -17,6 +19,7 @@ import {
   clearJobs,
   completed,
   end,
+  exchange,
   failed,
   lead,
   newJob,
@@ -25,6 +28,7 @@ import {
   seedTenant,
   submitAll,
   type Tenant,
+  timedOut,
 } from '../support/jobs.ts'
 
 let database: TestDatabase
@@ -43,19 +47,31 @@ beforeEach(async () => {
 
 const submit = async (...overrides: Parameters<typeof newJob>[0][]): Promise<SubmittedJob[]> =>
   (await submitAll(database.run, [{ ...tenant, jobs: overrides.map(newJob) }])) as SubmittedJob[]
-/** Runs jobs of one name, which end together. */
-const runTogether = async (name: string, runtimesMs: number[]): Promise<void> => {
-  await submit(...runtimesMs.map(() => ({ name })))
-  const claimed = await claim(database.run, 'worker-1', runtimesMs.length)
-  await end(database.run, ...claimed.map((job, n) => completed(job, null, runtimesMs[n])))
-}
-const estimateOf = async (name: string): Promise<Estimate> => {
-  const [row] = await database.sql<{ runs: string; mean_log: number; deviation_log: number }>(
-    'select runs, mean_log, deviation_log from streams where name = $1',
-    [name],
+/** Runs jobs of one name, which end together; some of them by their timeout. */
+const runTogether = async (name: string, runtimesMs: number[], timeoutsMs: number[] = []): Promise<void> => {
+  const runtimes = [...runtimesMs, ...timeoutsMs]
+  await submit(...runtimes.map(() => ({ name })))
+  const claimed = await claim(database.run, 'worker-1', runtimes.length)
+  const ends = claimed.map((job, n) =>
+    n < runtimesMs.length ? completed(job, null, runtimes[n]) : timedOut(job, runtimes[n] ?? 0),
   )
+  await end(database.run, ...ends)
+  await database.sql('delete from waiting_jobs')
+}
+const estimateOf = async (name: string): Promise<StreamEstimate> => {
+  const [row] = await database.sql<{
+    runs: string
+    mean_log: number
+    deviation_log: number
+    drift_log: number
+  }>('select runs, mean_log, deviation_log, drift_log from streams where name = $1', [name])
   assert.ok(row)
-  return { runs: Number(row.runs), meanLog: row.mean_log, deviationLog: row.deviation_log }
+  return {
+    runs: Number(row.runs),
+    meanLog: row.mean_log,
+    deviationLog: row.deviation_log,
+    driftLog: row.drift_log,
+  }
 }
 const near = (actual: number, expected: number, what: string) =>
   assert.ok(
@@ -71,8 +87,8 @@ const randomSource = (seed: number) => () => {
 
 test('the estimate in SQL is the one in TypeScript, over random groups of runtimes', async () => {
   const random = randomSource(7)
-  let expected: Estimate = DEFAULT_ESTIMATE
-  for (let n = 0; n < 40; n++) {
+  let expected: StreamEstimate = { ...DEFAULT_ESTIMATE, driftLog: 0 }
+  for (let n = 0; n < 60; n++) {
     const size = 1 + Math.floor(random() * random() * 30)
     // Mostly alike, now and then wild, sometimes nothing at all.
     const runtimes = Array.from({ length: size }, () =>
@@ -81,13 +97,35 @@ test('the estimate in SQL is the one in TypeScript, over random groups of runtim
     if (n % 9 === 8) runtimes[0] = 0
     // Alone, and far below or above the mean: both ends of the clip.
     if (n % 7 === 3) runtimes.splice(0, size, n % 2 === 0 ? 0.2 : 1e7)
-    await runTogether('random', runtimes)
-    expected = foldSample(expected, sampleOf(runtimes))
+    // And some that were cut off: beside others or alone, below the mean or above.
+    const timeouts = n % 3 === 1 ? [90, 5_000 * random(), 150].slice(0, 1 + (n % 2) * 2) : []
+    if (n % 6 === 4) runtimes.length = 0
+    await runTogether('random', runtimes, timeouts)
+    expected = foldEnds(
+      expected,
+      sampleOf(runtimes),
+      timeouts.map((ms) => Math.log(ms)),
+    )
     const actual = await estimateOf('random')
     assert.equal(actual.runs, expected.runs)
     near(actual.meanLog, expected.meanLog, `mean after group ${n}`)
     near(actual.deviationLog, expected.deviationLog, `deviation after group ${n}`)
+    near(actual.driftLog, expected.driftLog, `drift after group ${n}`)
   }
+})
+
+test('a group of completions that is recorded as a whole teaches the same as one that is looked up', async () => {
+  const whole = async (name: string, leaseJobs: boolean) => {
+    for (const ms of [100, 300, 200]) {
+      await submit({ name })
+      const [job] = await claim(database.run)
+      assert.ok(job)
+      const ended = [completed(job, null, ms)]
+      await exchange(database.run, { ended, closed: [job.token], ...(leaseJobs && { leaseJobs: 1 }) })
+    }
+    return estimateOf(name)
+  }
+  assert.deepEqual(await whole('whole', true), await whole('looked up', false))
 })
 
 test('groups of several streams end in one statement, each for itself', async () => {
@@ -115,13 +153,40 @@ test('workers that end jobs of one stream at the same time lose none', async () 
   near(estimate.meanLog, Math.log(100), 'mean')
 })
 
-test('only completed attempts teach', async () => {
+test('failed attempts teach nothing', async () => {
   await submit({ name: 'x' }, { name: 'x' })
   const [one, two] = await claim(database.run)
   assert.ok(one && two)
   await end(database.run, failed(one), retrying(two))
   const [stream] = await database.sql('select runs::int, mean_log from streams')
   assert.deepEqual(stream, { runs: 0, mean_log: null })
+})
+
+test('a timeout is a lower bound: it never makes a stream look faster, and teaches a new one nothing', async () => {
+  await runTogether('s', [], [1_000])
+  const [stream] = await database.sql('select runs::int, mean_log, deviation_log, moved from streams')
+  assert.deepEqual(stream, { runs: 0, mean_log: null, deviation_log: null, moved: false })
+  await runTogether('s', [1_000, 1_000])
+  const known = await estimateOf('s')
+  await runTogether('s', [], [50])
+  const after = await estimateOf('s')
+  assert.deepEqual([after.meanLog, after.deviationLog], [known.meanLog, known.deviationLog])
+  for (let n = 0; n < 10; n++) await runTogether('s', [], [20_000])
+  assert.ok((await estimateOf('s')).meanLog > Math.log(5_000), 'what is always cut off at 20 s is slow')
+})
+
+test('drift tells that a stream is getting slower, and that it has settled', () => {
+  let stream: StreamEstimate = { runs: 100, meanLog: Math.log(100), deviationLog: 0.1, driftLog: 0 }
+  for (let n = 0; n < 5; n++) stream = foldEnds(stream, sampleOf([130]), [])
+  assert.ok(stream.driftLog > 0.1, `${stream.driftLog}`)
+  for (let n = 0; n < 60; n++) stream = foldEnds(stream, sampleOf([130]), [])
+  assert.ok(Math.abs(stream.driftLog) < 0.01, `${stream.driftLog}`)
+  const together = foldEnds(
+    { ...stream, driftLog: 1 },
+    { runs: 3, meanLog: stream.meanLog, spreadLog: 0 },
+    [],
+  )
+  near(together.driftLog, 0.8 ** 3, 'three at once weigh as much as three')
 })
 
 test('one wild execution hardly moves an estimate, a lasting change does within about ten', () => {
@@ -194,6 +259,32 @@ test('a deadline that cannot be met is said so at submission and in the events',
     events.map(({ reason }) => reason),
     ['deadline_at_risk', null, null],
   )
+})
+
+test('a deadline is judged from the time a job may run, also of one that waits for another', async () => {
+  const at = (s: number) => new Date(Date.now() + s * 1000).toISOString()
+  const [parent] = await submit({})
+  const submitted = await submit(
+    { deadline: at(3_600), run_at: at(1_800) },
+    { deadline: at(3_600), run_at: at(3_599) },
+    { deadline: at(2), depends_on: [parent?.id ?? ''] },
+  )
+  assert.deepEqual(
+    submitted.map(({ status, deadline_at_risk }) => [status, deadline_at_risk]),
+    [
+      ['pending', false],
+      ['pending', true],
+      ['blocked', true],
+    ],
+  )
+  const events = await database.sql(
+    `select state, reason from job_events where state <> 'ready' order by id, position`,
+  )
+  assert.deepEqual(events, [
+    { state: 'pending', reason: null },
+    { state: 'pending', reason: 'deadline_at_risk' },
+    { state: 'blocked', reason: 'deadline_at_risk' },
+  ])
 })
 
 test('when an estimate moves, queued jobs of the stream move to their new lane', async () => {

@@ -31,13 +31,27 @@ after(async () => {
 })
 beforeEach(() => clearJobs(database.sql))
 
-for (const order of ['rank', 'age'] as const) {
+const ORDERS = [
+  { order: 'rank', reranked: false },
+  { order: 'rank', reranked: true },
+  { order: 'age', reranked: false },
+] as const
+
+for (const { order, reranked } of ORDERS) {
   for (const sized of [null, { freeCpuUnits: 4, freeMemoryMb: 1_000, ahead: 0 }]) {
     for (const result of [null, { fine: true }]) {
       for (const ends of ['completed', 'checked', 'retried'] as const) {
         // Nothing is paused: a claim gets the same whether it looks or not.
         const gated = ends === 'checked'
-        const shape = [order, sized && 'sized', gated && 'gated', result && 'results', ends].filter(Boolean)
+        const parts = [
+          order,
+          reranked && 'reranked',
+          sized && 'sized',
+          gated && 'gated',
+          result && 'results',
+          ends,
+        ]
+        const shape = parts.filter(Boolean)
         test(`one exchange ends, claims and moves each job once: ${shape.join(', ')}`, async () => {
           await seedJobs(database.run, tenant, [newJob(), newJob()])
           const [first, second] = await claim(database.run)
@@ -55,7 +69,7 @@ for (const order of ['rank', 'age'] as const) {
             ],
             closed: [first.token],
             ...(ends === 'completed' && { leaseJobs: 2 }),
-            claim: { limit: 3, order, sized, gated },
+            claim: { limit: 3, order, reranked, sized, gated },
           })
           assert.deepEqual([news.lost ?? null, news.recorded ?? true], [null, true])
           const expected = order === 'age' ? ['urgent', 'late', 'next'] : ['urgent', 'next', 'late']

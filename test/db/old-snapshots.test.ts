@@ -28,6 +28,7 @@ const pagesRead = async (segments: readonly Segment[]): Promise<number> => {
     types: ['test'],
     gated: false,
     order: 'rank',
+    reranked: false,
     segments,
     ageFromKey: 0,
     sized: null,

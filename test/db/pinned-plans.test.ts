@@ -40,14 +40,20 @@ const readWhole = async (text: string): Promise<string[]> => {
     .filter((table) => !MAY_BE_READ.includes(table))
 }
 
+const ORDERS = [
+  { order: 'rank', reranked: false },
+  { order: 'rank', reranked: true },
+  { order: 'age', reranked: false },
+] as const
+
 const everyText = (): { name: string; text: string }[] => {
   const either = [false, true]
-  return (['rank', 'age'] as const).flatMap((order) => [
+  return ORDERS.flatMap(({ order, reranked }) => [
     claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: [], order }),
     ...(['none', 'completed', 'checked'] as const).flatMap((ends) =>
       either.flatMap((sized) =>
         either.flatMap((gated) =>
-          either.map((results) => exchangeText({ order, sized, gated, results, ends })),
+          either.map((results) => exchangeText({ order, reranked, sized, gated, results, ends })),
         ),
       ),
     ),

@@ -3,9 +3,16 @@ import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
-import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
+import {
+  deleteExpiredEvents,
+  deleteExpiredExecutions,
+  deleteExpiredJobs,
+  forgetIdleStreams,
+} from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
+import { submitJobs } from '../../db/queries/submission.ts'
 import { wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -21,6 +28,7 @@ import {
   type Tenant,
 } from '../support/jobs.ts'
 import { waitFor } from '../support/wait-for.ts'
+import { keepLog } from '../support/worker.ts'
 
 let database: TestDatabase
 let tenant: Tenant
@@ -143,4 +151,113 @@ test('a job that is being retried in that moment stays', async () => {
   await someone.end()
   await expired
   assert.deepEqual([await count('jobs'), await count('ready_jobs')], [1, 1])
+})
+
+test('executions go by age, and beyond a number, the oldest first and a bounded number at a time', async () => {
+  const seed = (rows: number, days: number) =>
+    database.sql(
+      `insert into executions (org_id, stream_id, outcome, job_ids, ran_ms, at)
+      select $1, 1, 'completed', '{}', '{}', now() - $2::int * interval '1 day' from generate_series(1, $3)`,
+      [tenant.orgId, days, rows],
+    )
+  await seed(5, 31)
+  await seed(6, 1)
+  const expired = async (keep: number, limit: number) =>
+    (await database.run(deleteExpiredExecutions({ term, days: 30, keep, limit })))[0]?.deleted
+  assert.deepEqual([await expired(100, 3), await expired(100, 100), await expired(100, 100)], [3, 2, 0])
+  assert.deepEqual([await expired(4, 1), await expired(4, 100), await expired(4, 100)], [1, 1, 0])
+  assert.equal(await count('executions'), 4)
+  const former = { term: '0', days: 0, keep: 0, limit: 100 }
+  assert.equal((await database.run(deleteExpiredExecutions(former)))[0]?.deleted, 0, 'a former leader')
+})
+
+const forgetStreams = async (afterId = '0', limit = 100) =>
+  (await database.run(forgetIdleStreams({ term, days: 30, afterId, limit })))[0]
+
+test('a stream is forgotten once no job of it is left, with what was remembered of it', async () => {
+  await seedJobs(database.run, tenant, [
+    newJob({ id: idFrom(40), name: 'old' }),
+    newJob({ name: 'new' }),
+    newJob({ id: idFrom(40, 2), name: 'other' }),
+  ])
+  await finish()
+  await database.sql(
+    `insert into stream_memories (stream_id, org_id, memory, updated_at)
+    select id, org_id, '', now() - case name when 'old' then interval '31 days' else interval '1 hour' end from streams`,
+  )
+  assert.deepEqual((await forgetStreams())?.idle, 0, 'their jobs are still there')
+  await database.sql(`update finished_jobs set finished_at = now() - interval '31 days'`)
+  assert.equal(await expire(), 2)
+  assert.deepEqual(await forgetStreams(), {
+    looked_at: 3,
+    last_id: (await database.sql<{ id: string }>(`select id from streams where name = 'other'`))[0]?.id,
+    idle: 1,
+    forgotten: 1,
+  })
+  const left = await database.sql('select name from streams order by name')
+  assert.deepEqual(
+    left.map(({ name }) => name),
+    ['new', 'other'],
+    'other has run an hour ago, as far as the learner knows',
+  )
+  assert.equal(await count('stream_memories'), 2)
+})
+
+test('the leader goes through all streams, some of them at a time', async () => {
+  await database.sql(
+    `insert into streams (org_id, type, name) select $1, 'test', 'n' || n from generate_series(1, 2500) n`,
+    [tenant.orgId],
+  )
+  const duties = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 })
+  const duty = duties.find(({ name }) => name === 'deletion of idle streams')
+  const delays = [await duty?.step(term), await duty?.step(term), await duty?.step(term)]
+  assert.deepEqual([delays, await count('streams')], [[100, 100, 600_000], 0])
+})
+
+/** A submission that has looked its stream up and has not committed yet. */
+const submitWithin = async (client: pg.Client, name: string): Promise<void> => {
+  await client.query('begin')
+  const { text, values } = submitJobs([{ ...tenant, jobs: [newJob({ name })] }])
+  await client.query(text, [...values])
+}
+const connect = async (): Promise<pg.Client> => {
+  const client = new pg.Client(database.url)
+  await client.connect()
+  return client
+}
+
+test('while a job is being submitted its stream stays', async () => {
+  await database.sql(`insert into streams (org_id, type, name) values ($1, 'test', 'idle')`, [tenant.orgId])
+  const someone = await connect()
+  await submitWithin(someone, 'idle')
+  const step = await forgetStreams()
+  assert.deepEqual([step?.idle, step?.forgotten], [1, null], 'it did not wait for long')
+  await someone.query('commit')
+  await someone.end()
+  assert.equal((await forgetStreams())?.idle, 0)
+  const [job] = await claim(database.run)
+  assert.equal(job?.name, 'idle')
+})
+
+test('a submission that comes while a stream is forgotten makes it anew', async () => {
+  await database.sql(`insert into streams (org_id, type, name) values ($1, 'test', 'idle')`, [tenant.orgId])
+  const leader = await connect()
+  await leader.query('begin')
+  const { text, values } = forgetIdleStreams({ term, days: 30, afterId: '0', limit: 100 })
+  await leader.query(text, [...values])
+  const submitted = seedJobs(database.run, tenant, [newJob({ name: 'idle' })])
+  await waitFor(
+    'the submission to wait',
+    async () =>
+      (
+        await database.sql(
+          `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        )
+      ).length > 0,
+  )
+  await leader.query('commit')
+  await leader.end()
+  await submitted
+  const dangling = await database.sql('select from jobs where stream_id not in (select id from streams)')
+  assert.deepEqual([dangling.length, await count('streams'), await count('jobs')], [0, 1, 1])
 })

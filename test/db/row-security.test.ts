@@ -44,6 +44,8 @@ const fill = async (tenant: Tenant): Promise<void> => {
     `insert into job_progress (org_id, job_id) values ($1, $3)`,
     `insert into pauses (org_id, type) values ($1, 'none')`,
     `insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb) values ($3, $1, 'w', 1, 1)`,
+    `insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log) values ($1, 'test', 1, 1, 1)`,
+    `insert into stream_memories (stream_id, org_id, memory) select id, org_id, '' from streams where org_id = $1`,
   ]
   for (const row of rows) {
     const used = ids.map((_, n) => n + 1).filter((n) => row.includes(`$${n}`))

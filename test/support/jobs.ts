@@ -72,6 +72,7 @@ const NOTHING: Claim = {
   types: ['test'],
   gated: true,
   order: 'rank',
+  reranked: false,
   segments: [],
   ageFromKey: 0,
   sized: null,
@@ -141,6 +142,11 @@ export const retrying = (job: ClaimedJob, delayMs = 0, error = FAILURE): EndedAt
   state: 'retrying',
   error,
   delayMs,
+})
+
+export const timedOut = (job: ClaimedJob, ranMs: number): EndedAttempt => ({
+  ...retrying(job, 0, { code: 'timeout', message: 'The attempt ran too long.' }),
+  ranMs,
 })
 
 export const snoozed = (job: ClaimedJob, delayMs = 0): EndedAttempt => ({
@@ -280,5 +286,6 @@ export const misplacedJobs = (sql: TestDatabase['sql']) =>
 export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
   await sql(`
     truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_event_groups, job_logs,
-      job_progress, job_dependencies, streams, type_estimates, pauses, reservations, workers, scheduler_leader`)
+      job_progress, job_dependencies, streams, type_estimates, pauses, reservations, workers, scheduler_leader,
+      executions, stream_memories`)
 }

@@ -177,6 +177,18 @@ test('the oldest jobs get their share of the predicted work, measured over time'
   assert.ok(share > 0.2 && share < 0.35, `${share}`)
 })
 
+test('oldest jobs that went by rank have had that much of their share, and little more is remembered', () => {
+  const age = createAgeShare(0.25)
+  age.observe('rank', 1_000)
+  assert.equal(age.isDue(), true)
+  age.observe('rank', 1_000, 1_000)
+  assert.equal(age.isDue(), false)
+  for (let n = 0; n < 100; n++) age.observe('rank', 1_000, 1_000)
+  let free = 0
+  for (; !age.isDue(); free++) age.observe('rank', 1_000)
+  assert.ok(free >= 4 && free <= 10, `${free} claims`)
+})
+
 test('every claim goes by age or by rank, as the share says', () => {
   const { plan, planner } = setUp()
   const orders: string[] = []
@@ -228,4 +240,39 @@ test('once something is found to be paused, a claim that passed over everything 
   assert.deepEqual([plan().gated, planner.mayClaimMore()], [true, false], 'it has looked')
   observe([])
   assert.equal(plan().gated, false)
+})
+
+test('a small claim by rank is ranked again while there is something to choose from', () => {
+  const { plan, planner, observe, capacity } = setUp()
+  assert.equal(plan().reranked, false, 'nothing is known of the queue')
+  observe(claimed(4), { predicted_ms: 0 })
+  assert.deepEqual([plan().order, plan().reranked], ['rank', true])
+  for (let n = 0; n < 4; n++) capacity.take(SMALL)
+  assert.equal(plan(false).reranked, false, 'nothing is claimed')
+  capacity.release(SMALL)
+  observe([], { predicted_ms: 0 })
+  assert.equal(plan().reranked, false, 'the queue is empty')
+  observe(claimed(1), { predicted_ms: 0, several: true })
+  assert.equal(plan().reranked, true)
+  for (let n = 0; n < 60; n++) planner.attemptEnded(1)
+  assert.equal(plan().reranked, false, 'of jobs that take a millisecond it does not matter')
+})
+
+test('big claims, and claims in the order of age, are not ranked again', () => {
+  const big = setUp({ slots: 100, memoryMb: 100_000 })
+  big.observe(claimed(100), { predicted_ms: 0 })
+  assert.deepEqual([big.plan().limit, big.plan().reranked], [200, false])
+  const old = setUp({ policy: 'fifo' })
+  old.observe(claimed(4))
+  assert.deepEqual([old.plan().order, old.plan().reranked], ['age', false])
+})
+
+test('a claim that got little because others were faster is followed by a plain one', () => {
+  const { plan, planner, observe } = setUp()
+  observe(claimed(4), { predicted_ms: 0 })
+  assert.equal(plan().reranked, true)
+  observe(claimed(1), { window_full: true, predicted_ms: 0 })
+  assert.deepEqual([planner.mayClaimMore(), plan().order, plan().reranked], [true, 'rank', false])
+  observe(claimed(1), { window_full: false })
+  assert.equal(planner.mayClaimMore(), false)
 })

@@ -11,6 +11,7 @@ test('nothing has to be configured', () => {
     [8787, '.smartqueue', 10],
   )
   assert.deepEqual([config.SMARTQUEUE_POLICY, config.SMARTQUEUE_RETENTION_DAYS], ['learned', 30])
+  assert.equal(config.SMARTQUEUE_AUTO_TIMEOUT, 10)
   assert.deepEqual(
     [config.SMARTQUEUE_WORKER_CPU_UNITS, config.SMARTQUEUE_WORKER_MEMORY_MB],
     [undefined, undefined],
@@ -40,6 +41,7 @@ const bad: [Record<string, string>, RegExp][] = [
   [{ SMARTQUEUE_WORKER_MEMORY_MB: '1GB' }, /^SMARTQUEUE_WORKER_MEMORY_MB: /],
   [{ SMARTQUEUE_POLICY: 'lifo' }, /^SMARTQUEUE_POLICY: .*"learned"\|"fifo"/],
   [{ SMARTQUEUE_RETENTION_DAYS: '0' }, /^SMARTQUEUE_RETENTION_DAYS: /],
+  [{ SMARTQUEUE_AUTO_TIMEOUT: '-1' }, /^SMARTQUEUE_AUTO_TIMEOUT: must be a whole number from 0 to 1000$/],
   [{ SMARTQUEUE_HTTP_ALLOW: '10.0.0.0/99' }, /^SMARTQUEUE_HTTP_ALLOW: "10\.0\.0\.0\/99": /],
   [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
 ]

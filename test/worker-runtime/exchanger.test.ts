@@ -85,6 +85,7 @@ const setUp = (
       reportProgress: () => {},
       saveCheckpoint: async () => {},
       fetch: () => Promise.reject(),
+      autoTimeout: 10,
     },
     logger,
     onEnded: (entry) => exchanger.record(entry),
@@ -443,6 +444,38 @@ test('a stop does not wait for an outcome that turned out to be stored', async (
   const before = performance.now()
   await exchanger.stop()
   assert.ok(performance.now() - before < 10_000)
+})
+
+test('a worker that takes few jobs at a time ranks them again, until there is no choice any more', async (t) => {
+  await submit(...Array.from({ length: 8 }, (_, n) => ({ name: `${n}` })))
+  const { exchanger, sent } = setUp(t, {
+    slots: 1,
+    handler: handle(() => new Promise((resolve) => setTimeout(resolve, 15))),
+  })
+  exchanger.start()
+  await waitFor('all', async () => (await database.sql('select from finished_jobs')).length === 8)
+  const names = sent.map(({ name }) => name).filter((name) => name.startsWith('exchange-jobs-'))
+  const again = names.filter((name) => name.startsWith('exchange-jobs-rank-reranked-'))
+  assert.ok(again.length >= 3, names.join())
+  assert.ok(!names.at(-1)?.includes('reranked'), names.join())
+})
+
+test('one that turned out slower waits for another, also if a worker has just begun', async (t) => {
+  const ran: string[] = []
+  await submit({ name: 'slowed' }, { name: 'steady', priority: 'low' })
+  await database.sql(`update streams set mean_log = ln(1000000) where name = 'slowed'`)
+  const { exchanger, sent } = setUp(t, {
+    slots: 1,
+    handler: handle(({ name }) => void ran.push(String(name))),
+  })
+  await database.sql(`update jobs set payload = jsonb_build_object('name', name)`)
+  exchanger.start()
+  await waitFor('both', async () => (await database.sql('select from finished_jobs')).length === 2)
+  assert.deepEqual(ran, ['steady', 'slowed'])
+  assert.deepEqual(
+    sent.slice(0, 2).map(({ name }) => name),
+    ['claim-lone-job-rank', 'exchange-jobs-rank-reranked'],
+  )
 })
 
 test('outcomes that find no place in a statement go before more jobs do', async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { z } from 'zod'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { type ExecutionTools, startExecution } from '../../worker-runtime/executor.ts'
@@ -20,6 +20,7 @@ const job: ClaimedJob = {
   payload: {},
   attempt: 1,
   timeout_seconds: null,
+  predicted_p99_ms: null,
   cpu_units: 1,
   memory_mb: 64,
   org_id: 'o',
@@ -36,6 +37,7 @@ const tools: ExecutionTools = {
   reportProgress: ({ job_id }, fraction, note) => reported.push([job_id, fraction, note]),
   saveCheckpoint: async ({ job_id }, state) => void saved.push([job_id, state]),
   fetch: () => Promise.reject(),
+  autoTimeout: 10,
 }
 const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) => {
   const { promise: outcome, resolve } = Promise.withResolvers<Outcome>()
@@ -269,6 +271,50 @@ test('an attempt that runs longer than its timeout fails, and may be retried', a
     error: { code: 'timeout', message: 'The attempt ran longer than 0.01 s.' },
     permanent: false,
   })
+})
+
+const ADVICE =
+  'The attempt ran longer than 60 s, a limit derived from the p99 of such jobs, 2.5 s (10 times that, and at least 60 s). Set timeout_seconds to choose another.'
+
+/** After how many seconds an attempt that does not end is ended; undefined if it is not within an hour. */
+const endedAfter = async (t: TestContext, overrides: Partial<ClaimedJob>, autoTimeout = 10) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  let outcome: Outcome | undefined
+  startExecution({ ...job, ...overrides }, untilAborted, { ...tools, autoTimeout }, (given) => {
+    outcome = given
+  })
+  let seconds = 0
+  for (; seconds <= 3_600 && !outcome; seconds += 5) {
+    await new Promise((resolve) => setImmediate(resolve))
+    if (!outcome) t.mock.timers.tick(5_000)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  t.mock.timers.reset()
+  return outcome ? { seconds, outcome } : undefined
+}
+
+test('without a timeout an attempt may take ten times the p99 of its stream, and a minute at least', async (t) => {
+  const short = await endedAfter(t, { predicted_p99_ms: 2_500 })
+  assert.deepEqual(short, {
+    seconds: 60,
+    outcome: { kind: 'failed', error: { code: 'timeout', message: ADVICE }, permanent: false },
+  })
+  const long = await endedAfter(t, { predicted_p99_ms: 20_000 })
+  assert.equal(long?.seconds, 200)
+  const other = await endedAfter(t, { predicted_p99_ms: 20_000 }, 3)
+  assert.equal(other?.seconds, 60)
+})
+
+test('no limit is derived where little is known, where it is turned off, or beyond what a timer can wait', async (t) => {
+  assert.equal(await endedAfter(t, { predicted_p99_ms: null }), undefined)
+  assert.equal(await endedAfter(t, { predicted_p99_ms: 1 }, 0), undefined)
+  assert.equal(await endedAfter(t, { predicted_p99_ms: 1e9 }), undefined)
+})
+
+test('a timeout that was asked for stands, whatever the p99', async (t) => {
+  const asked = await endedAfter(t, { predicted_p99_ms: 1, timeout_seconds: 300 })
+  assert.equal(asked?.seconds, 300)
+  assert.match(JSON.stringify(asked?.outcome), /ran longer than 300 s\."/)
 })
 
 test('a handler that ignores the abort is left behind after a while', async (t) => {

@@ -96,6 +96,16 @@ test('the order of age has a floor of its own, set by claims in that order', () 
   assert.equal(floors.ageFrom(), 90, 'a claim of urgent jobs only says nothing')
 })
 
+test('a claim by rank that saw the oldest job that is left raises the floor of age', () => {
+  const { floors } = setUp()
+  floors.observe({ ...claimOf({ 3: 5 }), oldestLeft: 40 }, false)
+  assert.equal(floors.ageFrom(), 40)
+  floors.observe({ ...claimOf({ 3: 5 }), oldestLeft: null }, false)
+  assert.equal(floors.ageFrom(), 40, 'there was none')
+  floors.observe({ ...claimOf({ 3: 5 }), oldestLeft: 90 }, true)
+  assert.equal(floors.ageFrom(), 0, 'it may have passed over some')
+})
+
 test('the floor of age steps back, too, if nobody ever looks by rank', () => {
   const { clock, floors } = setUp()
   let seen = 0

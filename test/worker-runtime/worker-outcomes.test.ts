@@ -96,6 +96,9 @@ test('an attempt that runs too long is ended', async () => {
   behave = (_, { signal }) => new Promise((_resolve, reject) => signal.addEventListener('abort', reject))
   const job = await jobs.untilStatus(await submit({ timeout_seconds: 1, max_attempts: 1 }), 'failed')
   assert.equal(job.error?.code, 'timeout')
+  const [execution] = await database.sql<{ outcome: string; ran_ms: number[] }>('select * from executions')
+  assert.equal(execution?.outcome, 'timed_out')
+  assert.ok((execution?.ran_ms[0] ?? 0) >= 1_000)
 })
 
 test('the next attempt goes on from the checkpoint of the one before, and progress is shown', async () => {
