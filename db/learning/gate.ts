@@ -24,7 +24,8 @@ const UNKNOWN_ERROR = 1
 export const MATURITIES = 6
 export const maturityOf = (runs: number): number => Math.min(runs, MATURITIES - 1)
 
-export const noErrors = (): ExpertErrors => ({ errors: EXPERTS.map(() => 0), weight: 0 })
+/** The experts and, last, what they say together. */
+export const noErrors = (): ExpertErrors => ({ errors: [...EXPERTS, 'all'].map(() => 0), weight: 0 })
 
 /** The weight of each expert; they add up to 1. `absent` ones have none. */
 export const weighExperts = (
@@ -44,6 +45,32 @@ export const weighExperts = (
   const sum = weights.reduce((total, weight) => total + weight, 0)
   return weights.map((weight) => weight / sum)
 }
+
+/** η of the second look. */
+const SECOND_SHARPNESS = 100
+
+/**
+ * A second look, at the long run: whatever a stream's few executions seem to say, if one expert alone has been better on all
+ * streams than all of them together, its word counts more. `advice` has what they say together last.
+ */
+export const lookAgain = (
+  general: ExpertErrors,
+  advice: readonly number[],
+  isPresent: (expert: number) => boolean,
+): number => {
+  const together = advice.length - 1
+  if (general.weight < ENOUGH) return advice[together] as number
+  const errors = advice.map((_, n) =>
+    n === together || isPresent(n) ? (general.errors[n] ?? 0) / general.weight : Number.POSITIVE_INFINITY,
+  )
+  const least = Math.max(Math.min(...errors), LEAST_ERROR)
+  const weights = errors.map((error) => Math.exp((-SECOND_SHARPNESS * (error - least)) / least))
+  const sum = weights.reduce((total, weight) => total + weight, 0)
+  return advice.reduce((total, log, n) => total + (log * (weights[n] ?? 0)) / sum, 0)
+}
+
+/** Before so many executions the long run has not begun. */
+const ENOUGH = 300
 
 /**
  * `staleness`: how many executions of the stream have ended since the prediction was made, this one included. Of a thousand

@@ -18,7 +18,7 @@ export const emptyGlobalMemory = (): GlobalMemory => ({
 const FORMAT = 1
 
 export const packGlobalMemory = ({ general, stretch }: GlobalMemory): Uint8Array => {
-  const writer = createWriter(16 + MATURITIES * (EXPERTS.length + 1) * 4)
+  const writer = createWriter(16 + MATURITIES * (EXPERTS.length + 2) * 4)
   writer.byte(FORMAT)
   writer.byte(EXPERTS.length)
   writer.float(stretch.p90)
@@ -38,7 +38,7 @@ export const unpackGlobalMemory = (bytes: Uint8Array): GlobalMemory => {
     const stretch = { p90: reader.float(), p99: reader.float() }
     const general = Array.from({ length: MATURITIES }, () => ({
       weight: reader.float(),
-      errors: EXPERTS.map(reader.float),
+      errors: noErrors().errors.map(reader.float),
     }))
     return { general, stretch }
   } catch (error) {

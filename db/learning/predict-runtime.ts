@@ -3,7 +3,7 @@ import { P90_DEVIATIONS } from '../rules/estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'
-import { maturityOf, weighExperts } from './gate.ts'
+import { lookAgain, maturityOf, noErrors, weighExperts } from './gate.ts'
 import { alikeIn, kernelsOf } from './kernels.ts'
 import type { Sample } from './sample.ts'
 import { baselineOf, type JobTraits, type StreamView } from './stream-view.ts'
@@ -56,11 +56,14 @@ export const predictRuntime = (
     median: simple[EXPERTS.indexOf('median')] as number,
   })
   const residuals = network?.(x, memory.state)
-  const advice = simple.map((log, n) => (n === LSTM && residuals ? baseline.log + residuals.p50 : log))
+  const experts = simple.map((log, n) => (n === LSTM && residuals ? baseline.log + residuals.p50 : log))
+  const isPresent = (n: number): boolean => n !== LSTM || residuals !== undefined
   const runs = estimate?.runs ?? 0
-  const general = view.global.general[maturityOf(runs)]
-  const weights = weighExperts(memory, general ?? { errors: [], weight: 0 }, (n) => n !== LSTM || !!residuals)
-  const p50Log = advice.reduce((sum, log, n) => sum + log * (weights[n] ?? 0), 0)
+  const general = view.global.general[maturityOf(runs)] ?? noErrors()
+  const weights = weighExperts(memory, general, isPresent)
+  const together = experts.reduce((sum, log, n) => sum + log * (weights[n] ?? 0), 0)
+  const advice = [...experts, together]
+  const p50Log = lookAgain(general, advice, isPresent)
   const simpleSpread = P90_DEVIATIONS * baseline.deviationLog
   const share = weights[LSTM] ?? 0
   const spreadLog = residuals

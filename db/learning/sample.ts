@@ -8,7 +8,7 @@ export type Sample = {
   baseLog: number
   /** Executions of the stream at that time. */
   runs: number
-  /** p50 of each expert. */
+  /** p50 of each expert and, last, of all together. */
   advice: number[]
   /** The shipped p50, the spread that it was given before calibration, and the shipped p90. */
   p50Log: number
@@ -22,7 +22,7 @@ export type Sample = {
 }
 
 const FORMAT = 1
-const BYTES = 1 + 8 + 4 + 2 * (8 + EXPERTS.length + INPUTS)
+const BYTES = 1 + 8 + 4 + 2 * (9 + EXPERTS.length + INPUTS)
 
 export const packSample = (sample: Sample): Uint8Array => {
   const writer = createWriter(BYTES)
@@ -59,7 +59,7 @@ export const unpackSample = (bytes: Uint8Array): Sample | undefined => {
   return {
     ...times,
     ...fixed,
-    advice: EXPERTS.map(reader.fixed),
+    advice: Array.from({ length: EXPERTS.length + 1 }, reader.fixed),
     x: Float32Array.from({ length: INPUTS }, reader.fixed),
   }
 }

@@ -6,15 +6,11 @@ export type Priority = (typeof PRIORITIES)[number]
 const WEIGHTS: Record<Priority, number> = { critical: 64, high: 8, normal: 1, low: 1 / 8 }
 
 /**
- * How far the p90 speaks for the runtime. What counts for the mean wait is the mean of a runtime, and that lies above its
- * median, the more so the less is known: of two jobs with one median, the one that may take hours goes second. On three real
- * traces a quarter gained 0, 4 and 1 points of the gain over FIFO (docs/model.md).
+ * How far the spread of a prediction (ln p90 − ln p50) speaks for the runtime. What counts for the mean wait is the mean of a
+ * runtime, and that lies above its median, the more so the less is known: of two jobs with one median, the one that may take
+ * hours goes second. See docs/adr/0012-the-queue-learns.md for what it gains.
  */
-export const SPREAD_SHARE = 0.1
-
-/** ln of the runtime that a job is ordered by. */
-export const expectedLog = (p50Log: number, p90Log: number): number =>
-  p50Log + SPREAD_SHARE * (p90Log - p50Log)
+const SPREAD_SHARE = 0.15
 
 /** How far a requested timeout speaks for the runtime, where there is one. */
 const TIMEOUT_SHARE = 0.3
@@ -24,13 +20,14 @@ export type RankTerms = { rank_base: number; rank_slope: number }
 /**
  * The order in the queue, lowest rank first: `ln(p50) − ln(weight)`, the cμ rule. A timeout blends in as
  * `p50^0.7 · timeout^0.3`. The rank is kept as a line in ln(p50), so that it can follow the stream's estimate
- * while the job waits: `rank = rank_base + rank_slope · ln(p50 in ms)`.
+ * while the job waits: `rank = rank_base + rank_slope · ln(p50 in ms)`. `spreadLog` is how uncertain the prediction is.
  */
-export const rankTerms = (priority: Priority, timeoutSeconds: number | null): RankTerms => {
+export const rankTerms = (priority: Priority, timeoutSeconds: number | null, spreadLog = 0): RankTerms => {
   const weight = Math.log(WEIGHTS[priority])
-  if (timeoutSeconds === null) return { rank_base: -weight, rank_slope: 1 }
+  const spread = SPREAD_SHARE * spreadLog
+  if (timeoutSeconds === null) return { rank_base: spread - weight, rank_slope: 1 }
   return {
-    rank_base: TIMEOUT_SHARE * Math.log(timeoutSeconds * 1000) - weight,
+    rank_base: TIMEOUT_SHARE * Math.log(timeoutSeconds * 1000) + (1 - TIMEOUT_SHARE) * spread - weight,
     rank_slope: 1 - TIMEOUT_SHARE,
   }
 }

@@ -1,4 +1,4 @@
-import { expectedLog, rankTerms } from '../../db/rules/priority.ts'
+import { rankTerms } from '../../db/rules/priority.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 import { AGE_SHARE } from '../claim-planner.ts'
 import { createTypeStatistics } from '../learning/type-statistics.ts'
@@ -95,14 +95,12 @@ const learned = (options: {
     const { stream, prediction } = entry
     const p50Log = options.byBaseline ? prediction.sample.baseLog : prediction.p50Log
     const residualLog = options.byBaseline ? 0 : prediction.residualLog
-    const terms = rankTerms('normal', job.requestedMs > 0 ? job.requestedMs / 1000 : null)
-    const { rank_base: base, rank_slope: slope } = options.byBaseline
-      ? { rank_base: 0, rank_slope: 1 }
-      : terms
-    const spread = options.byBaseline ? 0 : expectedLog(p50Log, prediction.p90Log) - p50Log
+    const timeoutS = options.byBaseline || job.requestedMs === 0 ? null : job.requestedMs / 1000
+    const spreadLog = options.byBaseline ? 0 : prediction.sample.spreadLog
+    const { rank_base: base, rank_slope: slope } = rankTerms('normal', timeoutS, spreadLog)
     const rank = (): number => {
       const meanLog = world.meanLog(stream)
-      return base + slope * (spread + (meanLog === undefined ? p50Log : meanLog + residualLog))
+      return base + slope * (meanLog === undefined ? p50Log : meanLog + residualLog)
     }
     const ticket = { stream, rank, predictedMs: Math.exp(p50Log) }
     predicted.set(ticket, entry)

@@ -11,6 +11,7 @@ export type ReadyQueue<Job extends Queued> = {
   add(job: Job): void
   takeFirst(): Job | undefined
   takeOldest(): Job | undefined
+  oldest(): Job | undefined
   /** Puts the jobs of a stream into the lanes that they belong to now. */
   rescore(stream: string): void
   size(): number
@@ -66,6 +67,12 @@ export const createReadyQueue = <Job extends Queued>(): ReadyQueue<Job> => {
     return job
   }
 
+  const oldest = (): Job | undefined => {
+    const taken = byAge.findIndex((job) => !job.taken)
+    byAge.splice(0, taken === -1 ? byAge.length : taken)
+    return byAge[0]
+  }
+
   return {
     add: (job) => {
       place(job)
@@ -84,11 +91,10 @@ export const createReadyQueue = <Job extends Queued>(): ReadyQueue<Job> => {
       }
       return best && take(best)
     },
+    oldest,
     takeOldest: () => {
-      const at = byAge.findIndex(({ taken }) => !taken)
-      if (at === -1) return undefined
-      const [oldest] = byAge.splice(0, at + 1).slice(-1)
-      return oldest && take(oldest)
+      const job = oldest()
+      return job && take(job)
     },
     rescore: (stream) => {
       for (const job of byStream.get(stream) ?? []) if (laneOf(job.rank()) !== job.lane) place(job)

@@ -62,8 +62,10 @@ export const simulate = (options: {
       const worker = idle.shift() as number
       const share = shares[worker] as ReturnType<typeof createAgeShare>
       const order = share.isDue() ? 'age' : 'rank'
+      const oldest = queue.oldest()
       const simulated = (order === 'age' ? queue.takeOldest() : queue.takeFirst()) as SimulatedJob
-      share.observe(order, simulated.ticket.predictedMs)
+      const { predictedMs } = simulated.ticket
+      share.observe(order, predictedMs, simulated === oldest ? predictedMs : 0)
       waitS[simulated.index] = nowS - simulated.readyAtS
       running.push(nowS + simulated.job.runtimeMs / 1000, { simulated, worker })
     }

@@ -21,5 +21,6 @@ export const createAverage = (first: Weights) => {
 const KEPT = 0.99
 
 const fold = (into: Float32Array, values: Float32Array, kept: number): void => {
-  for (let n = 0; n < into.length; n++) into[n] = kept * (into[n] as number) + (1 - kept) * (values[n] as number)
+  for (let n = 0; n < into.length; n++)
+    into[n] = kept * (into[n] as number) + (1 - kept) * (values[n] as number)
 }

@@ -78,7 +78,12 @@ export const createTournament = (options: { seed: number; champion?: Version | u
       const { version: before } = former
       const comparison = compare(before.weights, former.evidence)
       if (comparison.z > Z_NEEDED) {
-        const decision: Decision = { kind: 'rolled_back', version: champion, against: before.version, comparison }
+        const decision: Decision = {
+          kind: 'rolled_back',
+          version: champion,
+          against: before.version,
+          comparison,
+        }
         former = undefined
         challenger = undefined
         crown(before)
