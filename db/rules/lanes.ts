@@ -4,3 +4,6 @@ export const FIRST_PARKED_LANE = 5_000
 
 /** How many lanes further a job is parked. */
 export const PARKING = 10_000
+
+/** As the database has it: a tenth in ln wide. */
+export const laneOf = (rank: number): number => Math.floor(Math.min(Math.max(rank, -100), 100) * 10)

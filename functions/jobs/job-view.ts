@@ -40,8 +40,9 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   finished_at: row.finished_at?.toISOString() ?? null,
 })
 
-export const viewJob = (row: JobRow): z.output<typeof job> => ({
+export const viewJob = (row: JobRow, eta: z.output<typeof job>['eta']): z.output<typeof job> => ({
   ...viewSummary(row),
+  eta,
   payload: row.payload,
   depends_on: row.depends_on,
   result: row.result ?? null,

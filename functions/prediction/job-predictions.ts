@@ -1,0 +1,63 @@
+import type { JobPrediction } from '../../db/learning/prediction.ts'
+import type { Run } from '../../db/query.ts'
+import { DatabaseUnavailable, NotEntered } from '../database.ts'
+import type { Hold } from '../http/background.ts'
+import { log } from '../http/log.ts'
+import { createFaults, type Faults } from './faults.ts'
+import { createInputCache, type InputCache, type Inputs, InputsTimeout } from './inputs.ts'
+import { createModelStore, type ModelStore } from './model-store.ts'
+import { type JobToPredict, predictAll } from './predictor.ts'
+
+export type JobPredictions = {
+  /** For each job, in their order. Null: the statement that stores it goes by what it finds. Never throws. */
+  predict(
+    jobs: readonly JobToPredict[],
+    member: { run: Run; orgId: string; hold: Hold },
+  ): Promise<(JobPrediction | null)[]>
+}
+
+type Parts = { inputs: InputCache; models: ModelStore; faults: Faults; now: () => number }
+
+/** What one isolate keeps for predictions. `run` is for what belongs to no organisation. */
+export const createJobPredictions = (run: Run): JobPredictions => {
+  const faults = createFaults(run)
+  return joinParts({
+    inputs: createInputCache(),
+    models: createModelStore({ run, faults }),
+    faults,
+    now: Date.now,
+  })
+}
+
+export const joinParts = ({ inputs, models, faults, now }: Parts): JobPredictions => {
+  const look = async (
+    jobs: readonly JobToPredict[],
+    { run, orgId, hold }: { run: Run; orgId: string; hold: Hold },
+  ): Promise<Inputs | undefined> => {
+    try {
+      return await inputs.get(run, orgId, jobs, hold)
+    } catch (error) {
+      // The submission itself will say so.
+      if (error instanceof NotEntered || error instanceof DatabaseUnavailable) return undefined
+      faults.count(error instanceof InputsTimeout ? 'timeout' : 'inputs-error', hold)
+      log('warn', 'jobs go without a prediction', { error: String(error) })
+      return undefined
+    }
+  }
+
+  return {
+    predict: async (jobs, member) => {
+      const seen = await look(jobs, member)
+      if (!seen) return jobs.map(() => null)
+      for (const model of [models.get(seen.champion, member.hold), models.plain]) {
+        try {
+          return predictAll(jobs, seen, model, now())
+        } catch (error) {
+          faults.count('model-error', member.hold)
+          log('warn', 'jobs are predicted without the model', { error: String(error) })
+        }
+      }
+      return jobs.map(() => null)
+    },
+  }
+}
