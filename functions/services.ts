@@ -8,6 +8,7 @@ import { hideSecrets } from './http/log.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
 import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
+import { createMetrics, type Metrics } from './prediction/metrics.ts'
 import { guardWalls } from './walls.ts'
 
 /** What one isolate keeps between requests. */
@@ -18,6 +19,7 @@ export type Services = {
   readonly jobTypes: JobTypes
   readonly submitter: Submitter
   readonly predictions: JobPredictions
+  readonly metrics: Metrics
   /** Origins whose pages may call the API. */
   readonly corsOrigins: readonly string[]
 }
@@ -41,6 +43,7 @@ export const servicesFor = (raw: RawBindings): Services => {
       onError: logFailure,
     }),
     predictions: createJobPredictions(database.run),
+    metrics: createMetrics(database.run),
     corsOrigins: bindings.CORS_ORIGINS,
   }
   isolates.set(raw, services)

@@ -87,7 +87,7 @@ export const getPredictionInputs = (
         from (
           select type, runs, mean_log, deviation_log, median_log, drift_log
           from type_estimates
-          where type = any ($2::text[] || '')
+          where type = any (array_append($2::text[], ''))
         ) t
       ) as types,
       (select encode(memory, 'base64') from learning_state) as learning_memory,

@@ -10,18 +10,7 @@
  * Not known: jobs that come later, workers that come or go, and which worker has room for which job.
  */
 
-export type LaneSum = { lane: number; jobs: number; predictedMs: number }
-
-export type QueueSnapshot = {
-  /** Of the live workers. */
-  slots: number
-  /** What each running job will probably take yet. */
-  runningRemainingMs: readonly number[]
-  /** Ready jobs, the lowest lane first. */
-  lanes: readonly LaneSum[]
-  /** Of the work that is dispatched, what goes to the oldest. */
-  ageShare: number
-}
+import type { LaneSum, QueueSnapshot } from './queue-snapshot.ts'
 
 export type QueuedJob = {
   lane: number
@@ -43,7 +32,7 @@ export const AGE_SHARE = 0.25
  * How much longer than promised nine of ten jobs wait at most. Errors of the jobs ahead cancel out in part: a test runs
  * queues whose jobs are off by 0.8 in ln(runtime) each.
  */
-const WAIT_P90 = 0.4
+export const WAIT_P90 = 0.4
 
 /** For jobs that are submitted together: each stands behind those of the others that go first. Null: nothing runs. */
 export const estimateEtas = (snapshot: QueueSnapshot, jobs: readonly QueuedJob[]): (Eta | null)[] => {

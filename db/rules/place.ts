@@ -1,4 +1,5 @@
-import { type Eta, estimateEtas, etaAfter, type QueuedJob, type QueueSnapshot } from './eta.ts'
+import { type Eta, estimateEtas, etaAfter, type QueuedJob } from './eta.ts'
+import type { QueueSnapshot } from './queue-snapshot.ts'
 
 /** What is ahead of one job, by its lane. */
 export type Ahead = { lane: number; jobs: number; predictedMs: number }

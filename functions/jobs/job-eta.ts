@@ -3,10 +3,11 @@ import { getJobFacts, type JobFacts, type ParentFacts } from '../../db/queries/j
 import type { JobSummaryRow } from '../../db/queries/jobs.ts'
 import { isRunnable, toSnapshot } from '../../db/queries/queue-facts.ts'
 import type { Run } from '../../db/query.ts'
-import { type Eta, estimateEtas, etaAfter, type QueueSnapshot } from '../../db/rules/eta.ts'
+import { type Eta, estimateEtas, etaAfter } from '../../db/rules/eta.ts'
 import { isFinished } from '../../db/rules/job-states.ts'
 import { FIRST_PARKED_LANE, laneOf } from '../../db/rules/lanes.ts'
 import { etaBehind, etaInQueue, etaOfRunning } from '../../db/rules/place.ts'
+import type { QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 import type { eta } from './schemas.ts'
 import type { SubmittedRow } from './submission.ts'
 
@@ -81,7 +82,7 @@ const queuedEta = (
   })
 }
 
-const viewEta = (now: number, eta: Eta | null): EtaView => {
+export const viewEta = (now: number, eta: Eta | null): EtaView => {
   if (!eta) return null
   const at = (ms: number): string => new Date(Math.min(now + ms, LAST_TIME)).toISOString()
   return {

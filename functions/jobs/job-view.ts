@@ -52,4 +52,4 @@ export const viewJob = (row: JobRow, eta: z.output<typeof job>['eta']): z.output
 const viewProgress = ({ progress, progress_note }: JobSummaryRow): z.output<typeof jobSummary>['progress'] =>
   progress === null && progress_note === null ? null : { fraction: progress, note: progress_note }
 
-const round = (value: number, digits: number): number => Number(value.toFixed(digits))
+export const round = (value: number, digits: number): number => Number(value.toFixed(digits))

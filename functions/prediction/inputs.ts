@@ -17,7 +17,7 @@ import {
   toSnapshot,
 } from '../../db/queries/queue-facts.ts'
 import type { Run } from '../../db/query.ts'
-import type { QueueSnapshot } from '../../db/rules/eta.ts'
+import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 import { type Hold, logFailure } from '../http/background.ts'
 import { fromBase64 } from './base64.ts'
 
@@ -39,7 +39,11 @@ export type SharedInputs = {
   queueDepth: number
 }
 
-export type Inputs = SharedInputs & { stream(name: StreamName): StreamInputs | undefined }
+export type Inputs = SharedInputs & {
+  stream(name: StreamName): StreamInputs | undefined
+  /** Tells of jobs that are about to join the queue: the next look does not see them yet. */
+  arrive(jobs: readonly { lane: number; p50Ms: number }[]): void
+}
 
 export type InputCache = {
   /** Throws if they cannot be had, `InputsTimeout` if not in time. */
@@ -63,6 +67,7 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
   const { now = Date.now, patienceMs = PATIENCE_MS } = options
   const kept = new Map<string, Kept>()
   let shared: SharedInputs | undefined
+  let sharedAt = 0
 
   const load = async (run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): Promise<void> => {
     const [row] = await run(getPredictionInputs(orgId, streams))
@@ -73,6 +78,7 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
       kept.set(keyOf(orgId, inputs), { inputs, loadedAt, askedAt: loadedAt })
     }
     shared = toShared(row)
+    sharedAt = loadedAt
     if (row.queue && areSumsDue(row.queue)) hold(run(refreshQueueSums()).catch(logFailure))
   }
 
@@ -85,6 +91,15 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
     if (due.length === 0) return
     for (const stream of due) Object.assign(kept.get(keyOf(orgId, stream)) ?? {}, { askedAt: at })
     hold(load(run, orgId, due, hold).catch(logFailure))
+  }
+
+  /** The queue has gone on since it was looked at. */
+  const bringUpToDate = (): SharedInputs => {
+    if (!shared) throw new Error('Nothing is known of the queue')
+    const at = now()
+    if (shared.queue) shared = { ...shared, queue: advanceQueue(shared.queue, at - sharedAt) }
+    sharedAt = at
+    return shared
   }
 
   return {
@@ -101,8 +116,14 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
         await within(patienceMs, loading)
       }
       refresh(run, orgId, wanted, hold)
-      if (!shared) throw new Error('Nothing is known of the queue')
-      return { ...shared, stream: (name) => kept.get(keyOf(orgId, name))?.inputs }
+      const current = bringUpToDate()
+      return {
+        ...current,
+        stream: (name) => kept.get(keyOf(orgId, name))?.inputs,
+        arrive: (jobs) => {
+          if (shared?.queue) shared = { ...shared, queue: addToQueue(shared.queue, jobs) }
+        },
+      }
     },
   }
 }

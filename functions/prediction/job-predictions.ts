@@ -10,11 +10,11 @@ import { type JobToPredict, predictAll } from './predictor.ts'
 
 export type JobPredictions = {
   /** For each job, in their order. Null: the statement that stores it goes by what it finds. Never throws. */
-  predict(
-    jobs: readonly JobToPredict[],
-    member: { run: Run; orgId: string; hold: Hold },
-  ): Promise<(JobPrediction | null)[]>
+  predict(jobs: readonly JobToPredict[], member: Asking): Promise<(JobPrediction | null)[]>
 }
+
+/** Who asks. `dryRun`: the jobs are not going to be submitted. */
+type Asking = { run: Run; orgId: string; hold: Hold; dryRun?: boolean }
 
 type Parts = { inputs: InputCache; models: ModelStore; faults: Faults; now: () => number }
 
@@ -32,7 +32,7 @@ export const createJobPredictions = (run: Run): JobPredictions => {
 export const joinParts = ({ inputs, models, faults, now }: Parts): JobPredictions => {
   const look = async (
     jobs: readonly JobToPredict[],
-    { run, orgId, hold }: { run: Run; orgId: string; hold: Hold },
+    { run, orgId, hold }: Asking,
   ): Promise<Inputs | undefined> => {
     try {
       return await inputs.get(run, orgId, jobs, hold)
@@ -51,7 +51,9 @@ export const joinParts = ({ inputs, models, faults, now }: Parts): JobPrediction
       if (!seen) return jobs.map(() => null)
       for (const model of [models.get(seen.champion, member.hold), models.plain]) {
         try {
-          return predictAll(jobs, seen, model, now())
+          const { predictions, arriving } = predictAll(jobs, seen, model, now())
+          if (!member.dryRun) seen.arrive(arriving)
+          return predictions
         } catch (error) {
           faults.count('model-error', member.hold)
           log('warn', 'jobs are predicted without the model', { error: String(error) })

@@ -5,7 +5,7 @@ import type { Priority } from '../../db/rules/priority.ts'
 import { utf8Bytes } from '../../db/rules/utf8-bytes.ts'
 import type { Inputs, StreamInputs } from './inputs.ts'
 import type { PredictionRequest, RuntimeModel, RuntimePrediction, TypeEstimate } from './runtime-model.ts'
-import { predictWaits } from './waits.ts'
+import { predictWaits, type Waits } from './waits.ts'
 
 /** What a prediction looks at of a job. */
 export type JobToPredict = {
@@ -30,10 +30,13 @@ export const predictAll = (
   inputs: Inputs,
   model: RuntimeModel,
   nowMs: number,
-): (JobPrediction | null)[] => {
+): { predictions: (JobPrediction | null)[]; arriving: Waits['arriving'] } => {
   const runtimes = predictRuntimes(jobs, inputs, model, nowMs)
-  const etas = predictWaits(jobs, runtimes, inputs, nowMs)
-  return runtimes.map((runtime, n) => runtime && { ...runtime, promisedWaitMs: etas[n]?.startP50Ms ?? null })
+  const { etas, arriving } = predictWaits(jobs, runtimes, inputs, nowMs)
+  const predictions = runtimes.map(
+    (runtime, n) => runtime && { ...runtime, promisedWaitMs: etas[n]?.startP50Ms ?? null },
+  )
+  return { predictions, arriving }
 }
 
 const predictRuntimes = (

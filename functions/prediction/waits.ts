@@ -7,15 +7,21 @@ import type { Inputs } from './inputs.ts'
 import type { JobToPredict } from './predictor.ts'
 import type { RuntimePrediction } from './runtime-model.ts'
 
-/** When each will start. Null: nothing can run it now, or it waits for jobs that are not looked at here. */
+export type Waits = {
+  /** When each will start. Null: nothing can run it now, or it waits for jobs that are not looked at here. */
+  etas: (Eta | null)[]
+  /** Those that join the queue at once. */
+  arriving: QueuedJob[]
+}
+
 export const predictWaits = (
   jobs: readonly JobToPredict[],
   runtimes: readonly (RuntimePrediction | null)[],
   inputs: Inputs,
   nowMs: number,
-): (Eta | null)[] => {
+): Waits => {
   const { queue, workers } = inputs
-  if (!queue) return jobs.map(() => null)
+  if (!queue) return { etas: jobs.map(() => null), arriving: [] }
   const queued = jobs.map((job, n) => toQueued(job, runtimes[n] ?? null, nowMs))
   const etas = estimateEtas(queue, queued)
   const can = jobs.map(
@@ -35,7 +41,8 @@ export const predictWaits = (
     settled.set(n, eta)
     return eta
   }
-  return jobs.map((_, n) => settle(n))
+  const arriving = queued.filter((job, n) => can[n] && !job.isLater && job.notBeforeMs === 0)
+  return { etas: jobs.map((_, n) => settle(n)), arriving }
 }
 
 /** Somebody whom nothing is known of stands nowhere in the way. */

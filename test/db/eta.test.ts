@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { estimateEtas, type LaneSum, type QueueSnapshot } from '../../db/rules/eta.ts'
+import { estimateEtas } from '../../db/rules/eta.ts'
 import { etaInQueue } from '../../db/rules/place.ts'
+import { addToQueue, advanceQueue, type LaneSum, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 
 const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
   slots: 2,
@@ -71,6 +72,21 @@ test('a job that must not start yet takes nobody a slot, and only its queueing i
 test('a job in the queue waits for what was counted ahead of it', () => {
   const snapshot = queue({ slots: 1, lanes: [lane(2, 10, 1000)], ageShare: 0 })
   assert.equal(etaInQueue(snapshot, job(2), { lane: 2, jobs: 3, predictedMs: 300 })?.startP50Ms, 300)
+})
+
+test('a queue that was looked at a while ago has gone on since', () => {
+  const then = queue({ runningRemainingMs: [300, 900], lanes: [lane(1, 4, 400), lane(2, 2, 1000)] })
+  const now = advanceQueue(then, 600)
+  assert.deepEqual(now.runningRemainingMs, [300])
+  assert.deepEqual(now.lanes, [lane(1, 1, 100), lane(2, 2, 1000)])
+  assert.deepEqual(advanceQueue(then, 1e6), { ...then, runningRemainingMs: [], lanes: [] })
+})
+
+test('jobs that have just been submitted stand in the queue for the next', () => {
+  const before = queue({ slots: 1, lanes: [lane(2, 1, 100)] })
+  const after = addToQueue(before, [job(2), job(1, 50)])
+  assert.deepEqual(after.lanes, [lane(1, 1, 50), lane(2, 2, 200)])
+  assert.deepEqual(startsOf({ ...after, ageShare: 0 }, job(2)), [250])
 })
 
 test('a thousand jobs behind a million cost a few milliseconds', () => {
