@@ -81,12 +81,9 @@ const explanation = z
     status: z.enum(JOB_STATES),
     summary: z.string().openapi({ description: 'The first reason, as a sentence.' }),
     reasons: z.array(reason).openapi({ description: 'What keeps it most comes first.' }),
-    rank: z
-      .int()
-      .nullable()
-      .openapi({
-        description: 'Jobs of all organisations ahead of it. Null: it does not stand in the queue.',
-      }),
+    rank: z.int().nullable().openapi({
+      description: 'Jobs of all organisations ahead of it. Null: it does not stand in the queue.',
+    }),
     priority_score: z.number().min(0).max(1),
     ahead: z
       .object({

@@ -2,7 +2,6 @@ import type { JobPrediction } from '../../db/learning/prediction.ts'
 import type { Run } from '../../db/query.ts'
 import { DatabaseUnavailable, NotEntered } from '../database.ts'
 import type { Hold } from '../http/background.ts'
-import { log } from '../http/log.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { createInputCache, type InputCache, type Inputs, InputsTimeout } from './inputs.ts'
 import { createModelStore, type ModelStore } from './model-store.ts'
@@ -39,8 +38,7 @@ export const joinParts = ({ inputs, models, faults, now }: Parts): JobPrediction
     } catch (error) {
       // The submission itself will say so.
       if (error instanceof NotEntered || error instanceof DatabaseUnavailable) return undefined
-      faults.count(error instanceof InputsTimeout ? 'timeout' : 'inputs-error', hold)
-      log('warn', 'jobs go without a prediction', { error: String(error) })
+      faults.count(error instanceof InputsTimeout ? 'timeout' : 'inputs-error', error, hold)
       return undefined
     }
   }
@@ -55,8 +53,7 @@ export const joinParts = ({ inputs, models, faults, now }: Parts): JobPrediction
           if (!member.dryRun) seen.arrive(arriving)
           return predictions
         } catch (error) {
-          faults.count('model-error', member.hold)
-          log('warn', 'jobs are predicted without the model', { error: String(error) })
+          faults.count('model-error', error, member.hold)
         }
       }
       return jobs.map(() => null)

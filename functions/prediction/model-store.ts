@@ -1,7 +1,6 @@
 import { getModelWeights } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
 import { type Hold, logFailure } from '../http/background.ts'
-import { log } from '../http/log.ts'
 import { fromBase64 } from './base64.ts'
 import type { Faults } from './faults.ts'
 import { type BuildModel, buildRuntimeModel, type RuntimeModel } from './runtime-model.ts'
@@ -35,8 +34,7 @@ export const createModelStore = (options: {
       current = { version, model: build({ version, weights: fromBase64(row.weights) }) }
     } catch (error) {
       current = { version, model: plain }
-      log('error', 'the weights of the model cannot be read', { version, error: String(error) })
-      faults.count('corrupt-weights', hold)
+      faults.count('corrupt-weights', error, hold)
     }
   }
 
