@@ -32,11 +32,15 @@ export type JobFacts = QueuePlace & {
   reserved_by: string | null
   running_limit: number | null
   running_jobs: number | null
-  /** Those that have not completed; the first hundred. */
+  /** How many jobs it waits for, and the first of them. */
+  open_parents: number
   parents: ParentFacts[]
   workers: LiveWorker[]
   queue: QueueSums | null
 }
+
+/** Of each the place in the queue is looked up. */
+const SHOWN_PARENTS = 10
 
 export const getJobFacts = (orgId: string, jobId: string): Query<JobFacts> => ({
   name: 'get-job-facts',
@@ -64,6 +68,7 @@ export const getJobFacts = (orgId: string, jobId: string): Query<JobFacts> => ({
       case
         when q.running_jobs is not null then (select count(*)::integer from held_jobs where org_id = $1::uuid)
       end as running_jobs,
+      coalesce(b.remaining, 0) as open_parents,
       (
         select coalesce(jsonb_agg(to_jsonb(p) order by p.id), '[]')
         from (
@@ -77,7 +82,7 @@ export const getJobFacts = (orgId: string, jobId: string): Query<JobFacts> => ({
           where d.child_id = j.id
             and d.org_id = $1::uuid
             and o.status <> 'completed'
-          limit 100
+          limit ${SHOWN_PARENTS}
         ) p
       ) as parents,
       ${LIVE_WORKERS} as workers,
@@ -85,6 +90,7 @@ export const getJobFacts = (orgId: string, jobId: string): Query<JobFacts> => ({
     from jobs j
     left join lateral queue_ahead(j.org_id, j.id) a on true
     left join waiting_jobs w on w.job_id = j.id and w.org_id = j.org_id
+    left join blocked_jobs b on b.job_id = j.id and b.org_id = j.org_id
     left join lateral (select running_jobs from quotas_of($1::uuid)) q on true
     where j.org_id = $1::uuid
       and j.id = $2::uuid`,

@@ -55,6 +55,7 @@ const waitingEta = (row: JobSummaryRow, facts: JobFacts, snapshot: QueueSnapshot
   if (facts.lane !== null) return queuedEta(job, facts, snapshot)
   const own = estimateEtas(snapshot, [job])[0] ?? null
   if (row.status !== 'blocked') return own
+  if (facts.parents.length < facts.open_parents) return null
   const parents = facts.parents.map((parent) => parentEta(parent, snapshot))
   return own && parents.every((eta) => eta !== null) ? etaBehind(own, parents, job) : null
 }

@@ -83,14 +83,14 @@ const slow = (row: JobRow, facts: JobFacts): Reason[] => {
   return [{ code: 'slow', message, ran_seconds: seconds(ran), p99_seconds: seconds(p99) }]
 }
 
-const dependency = (row: JobRow, { parents }: JobFacts): Reason[] => {
+const dependency = (row: JobRow, { parents, open_parents }: JobFacts): Reason[] => {
   if (row.status !== 'blocked') return []
   const shown = parents.map(({ id, name, status }) => ({ id, name, status }))
   const named = shown.slice(0, 3).map(({ name, status }) => `"${name}" (${status})`)
-  const more = shown.length > named.length ? ` and ${shown.length - named.length} more` : ''
-  const jobs = shown.length === 1 ? 'a job that has' : `${shown.length} jobs that have`
+  const more = open_parents > named.length ? ` and ${open_parents - named.length} more` : ''
+  const jobs = open_parents === 1 ? 'a job that has' : `${open_parents} jobs that have`
   const message = `It waits for ${jobs} not completed: ${named.join(', ')}${more}.`
-  return [{ code: 'dependency', message, parents: shown }]
+  return [{ code: 'dependency', message, open_parents, parents: shown }]
 }
 
 const delayed = (row: JobRow, { wake_at, now }: JobFacts): Reason[] => {

@@ -1,4 +1,4 @@
-/** What predictions are made from, for people. The lead's encoder and experts replace these lists. */
+/** What predictions are made from, and by whom, for people. */
 export const INPUT_NAMES: readonly string[] = [
   'running mean of the stream',
   'deviation of the stream',
