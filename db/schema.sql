@@ -1727,26 +1727,37 @@ begin
 end
 $$;
 
-create function queue_ahead(in_org uuid, in_job uuid)
-returns table (lane smallint, jobs bigint, predicted_ms double precision, at_least boolean)
+create function queue_ahead(in_org uuid, in_job uuid, most integer)
+returns table (lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision)
 language sql stable security definer
 set search_path = pg_catalog, public
 set enable_seqscan = off
--- Jobs that would be claimed before this one by their lane: counted up to 10,000, `at_least` if there are more.
+-- Jobs that would be claimed before this one by their lane, `counted` if they are fewer than `most`. Else its place within
+-- its lane, from 0 to 1, tells about how many: keys are given one after the other.
 begin atomic
-  select mine.lane, count(a.predicted_ms), coalesce(sum(a.predicted_ms), 0)::double precision, count(a.predicted_ms) = 10000
+  select
+    mine.lane, count(a.predicted_ms)::integer, coalesce(sum(a.predicted_ms), 0)::double precision,
+    count(a.predicted_ms) < most,
+    case
+      when count(a.predicted_ms) < most then null
+      else coalesce(
+        (mine.key - (select min(r.key) from ready_jobs r where r.lane = mine.lane))::double precision
+          / nullif((select max(r.key) - min(r.key) from ready_jobs r where r.lane = mine.lane), 0),
+        0
+      )
+    end
   from ready_jobs mine
   left join lateral (
     select r.predicted_ms
     from ready_jobs r
     where (r.lane, r.key) < (mine.lane, mine.key)
     order by r.lane, r.key
-    limit 10000
+    limit most
   ) a on true
   where mine.org_id = in_org
     and mine.job_id = in_job
     and (sees_all_orgs() or in_org = any (scope_orgs()))
-  group by mine.lane;
+  group by mine.lane, mine.key;
 end;
 
 create function count_slow_jobs() returns bigint

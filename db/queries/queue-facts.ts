@@ -3,7 +3,7 @@
  * the statements that ask for them, and how their answer is read.
  */
 import { AGE_SHARE } from '../rules/eta.ts'
-import { advanceQueue, type QueueSnapshot } from '../rules/queue-snapshot.ts'
+import { advanceQueue, type LaneSum, type QueueSnapshot } from '../rules/queue-snapshot.ts'
 
 /** A worker writes its row every two seconds: five in a row that did not come mean that it is gone. */
 export const SILENT_SECONDS = 10
@@ -68,14 +68,13 @@ export const refreshQueueSums = () => ({
 export const areSumsDue = ({ age_ms, took_ms }: QueueSums): boolean =>
   age_ms > Math.max(1_000, 20 * took_ms) && took_ms > 20
 
+export const lanesOf = (sums: QueueSums): LaneSum[] =>
+  sums.lanes.map((lane, n) => ({ lane, jobs: sums.lane_jobs[n] ?? 0, predictedMs: sums.lane_ms[n] ?? 0 }))
+
 /** As it is now: what was running and waiting when the sums were taken has gone on. */
 export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): QueueSnapshot => {
   const held = { lane: Number.NEGATIVE_INFINITY, jobs: sums.held_jobs, predictedMs: sums.held_ms }
-  const lanes = sums.lanes.map((lane, n) => ({
-    lane,
-    jobs: sums.lane_jobs[n] ?? 0,
-    predictedMs: sums.lane_ms[n] ?? 0,
-  }))
+  const lanes = lanesOf(sums)
   const taken = {
     slots: workers.reduce((sum, { slots }) => sum + slots, 0),
     runningRemainingMs: sums.running_ms,

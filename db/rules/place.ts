@@ -1,8 +1,19 @@
 import { type Eta, estimateEtas, etaAfter, type QueuedJob } from './eta.ts'
-import type { QueueSnapshot } from './queue-snapshot.ts'
+import type { LaneSum, QueueSnapshot } from './queue-snapshot.ts'
 
 /** What is ahead of one job, by its lane. */
-export type Ahead = { lane: number; jobs: number; predictedMs: number }
+export type Ahead = { jobs: number; predictedMs: number; counted: boolean }
+
+/** Beyond what was counted: the lower lanes, and of its own what comes before its place. */
+export const sumAhead = (lanes: readonly LaneSum[], lane: number, position: number): Ahead => {
+  const ahead = { jobs: 0, predictedMs: 0, counted: false }
+  for (const one of lanes) {
+    const share = one.lane < lane ? 1 : one.lane === lane ? position : 0
+    ahead.jobs += Math.round(one.jobs * share)
+    ahead.predictedMs += one.predictedMs * share
+  }
+  return ahead
+}
 
 /** Of a job that stands in the queue itself: what is ahead of it was counted, and the rest is behind. */
 export const etaInQueue = (snapshot: QueueSnapshot, job: QueuedJob, ahead: Ahead): Eta | null => {
@@ -11,7 +22,7 @@ export const etaInQueue = (snapshot: QueueSnapshot, job: QueuedJob, ahead: Ahead
   const behindMs = Math.max(0, totalMs - ahead.predictedMs - job.p50Ms)
   const lanes = [
     ...held,
-    { ...ahead, lane: job.lane },
+    { lane: job.lane, jobs: ahead.jobs, predictedMs: ahead.predictedMs },
     { lane: job.lane + 1, jobs: 1, predictedMs: behindMs },
   ]
   return estimateEtas({ ...snapshot, lanes }, [job])[0] ?? null

@@ -1,14 +1,14 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { getJobFacts, type JobFacts } from '../../db/queries/job-facts.ts'
 import { getJob, type JobRow } from '../../db/queries/jobs.ts'
+import { lanesOf } from '../../db/queries/queue-facts.ts'
 import { JOB_STATES } from '../../db/rules/job-states.ts'
-import { FIRST_PARKED_LANE } from '../../db/rules/lanes.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { seconds } from './durations.ts'
-import { etaFromFacts } from './job-eta.ts'
+import { aheadOf, etaFromFacts } from './job-eta.ts'
 import { noSuchJob } from './job-path.ts'
-import { viewSummary } from './job-view.ts'
+import { round, viewSummary } from './job-view.ts'
 import { accessToJob } from './of-job.ts'
 import { REASON_CODES, reasonsOf } from './reasons.ts'
 import { eta, prediction } from './schemas.ts'
@@ -18,7 +18,10 @@ export const explainRoutes = () =>
     const { id } = c.req.valid('param')
     const { org_id } = c.get('principal')
     const run = c.get('run')
-    const [[row], [facts]] = await Promise.all([run(getJob(org_id, id)), run(getJobFacts(org_id, id))])
+    const [[row], [facts]] = await Promise.all([
+      run(getJob(org_id, id)),
+      run(getJobFacts(org_id, id, COUNTED)),
+    ])
     if (!row || !facts) throw noSuchJob(id)
     return c.json(explain(row, facts), 200)
   })
@@ -38,32 +41,26 @@ const explain = (row: JobRow, facts: JobFacts): z.output<typeof explanation> => 
   }
 }
 
+const COUNTED = 10_000
+
 const NOWHERE = { rank: null, ahead: null, lane: null }
 
 /** Only what waits in the queue, and is not parked, has a place. */
 const placeOf = (facts: JobFacts): Pick<z.output<typeof explanation>, 'rank' | 'ahead' | 'lane'> => {
-  const { lane, ahead_jobs, ahead_ms, at_least, queue } = facts
-  if (lane === null || lane >= FIRST_PARKED_LANE || ahead_jobs === null) return NOWHERE
-  const sums = queue?.lanes.map((number, n) => ({
-    number,
-    jobs: queue.lane_jobs[n] ?? 0,
-    ms: queue.lane_ms[n] ?? 0,
-  }))
-  const lower = sums?.filter(({ number }) => number < lane).reduce((sum, { jobs }) => sum + jobs, 0) ?? 0
-  const totalMs = sums?.reduce((sum, { ms }) => sum + ms, 0) ?? 0
-  const own = sums?.find(({ number }) => number === lane)
+  const lanes = facts.queue ? lanesOf(facts.queue) : []
+  const ahead = aheadOf(facts, lanes)
+  if (!ahead) return NOWHERE
+  const { lane, jobs, predictedMs, counted } = ahead
+  const own = lanes.find((one) => one.lane === lane) ?? { jobs: 0, predictedMs: 0 }
+  const totalMs = lanes.reduce((sum, one) => sum + one.predictedMs, 0)
   return {
-    rank: at_least ? Math.max(ahead_jobs, lower) : ahead_jobs,
-    ahead: {
-      jobs: ahead_jobs,
-      predicted_seconds: seconds(ahead_ms ?? 0),
-      at_least: at_least ?? false,
-    },
+    rank: jobs,
+    ahead: { jobs, predicted_seconds: seconds(predictedMs), counted },
     lane: {
       number: lane,
-      jobs: own?.jobs ?? 0,
-      predicted_seconds: seconds(own?.ms ?? 0),
-      share: totalMs > 0 ? Number(((own?.ms ?? 0) / totalMs).toFixed(4)) : 0,
+      jobs: own.jobs,
+      predicted_seconds: seconds(own.predictedMs),
+      share: totalMs > 0 ? round(own.predictedMs / totalMs, 4) : 0,
     },
   }
 }
@@ -89,7 +86,9 @@ const explanation = z
       .object({
         jobs: z.int(),
         predicted_seconds: z.number().openapi({ description: 'Of work, on all slots together.' }),
-        at_least: z.boolean().openapi({ description: 'There are more: only the first 10,000 are counted.' }),
+        counted: z
+          .boolean()
+          .openapi({ description: 'False above 10,000: then it is an estimate from the sums of the queue.' }),
       })
       .nullable(),
     lane: z

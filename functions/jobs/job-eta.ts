@@ -1,17 +1,20 @@
 import type { z } from '@hono/zod-openapi'
-import { getJobFacts, type JobFacts, type ParentFacts } from '../../db/queries/job-facts.ts'
+import { getJobFacts, type JobFacts, type ParentFacts, type QueuePlace } from '../../db/queries/job-facts.ts'
 import type { JobSummaryRow } from '../../db/queries/jobs.ts'
 import { isRunnable, toSnapshot } from '../../db/queries/queue-facts.ts'
 import type { Run } from '../../db/query.ts'
 import { type Eta, estimateEtas, etaAfter } from '../../db/rules/eta.ts'
 import { isFinished } from '../../db/rules/job-states.ts'
 import { FIRST_PARKED_LANE, laneOf } from '../../db/rules/lanes.ts'
-import { etaBehind, etaInQueue, etaOfRunning } from '../../db/rules/place.ts'
-import type { QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
+import { type Ahead, etaBehind, etaInQueue, etaOfRunning, sumAhead } from '../../db/rules/place.ts'
+import type { LaneSum, QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 import type { eta } from './schemas.ts'
 import type { SubmittedRow } from './submission.ts'
 
 type EtaView = z.output<typeof eta>
+
+/** Many may ask, and often. */
+const COUNTED = 1_000
 
 /** What was promised at submission: the same whenever it is asked for. */
 export const viewPromise = (row: SubmittedRow): EtaView => {
@@ -25,7 +28,7 @@ export const viewPromise = (row: SubmittedRow): EtaView => {
 export const findEta = async (run: Run, row: JobSummaryRow): Promise<EtaView> => {
   if (isFinished(row.status)) return null
   if (row.status === 'running') return viewRunning(row, Date.now())
-  const [facts] = await run(getJobFacts(row.org_id, row.id))
+  const [facts] = await run(getJobFacts(row.org_id, row.id, COUNTED))
   return facts ? etaFromFacts(row, facts) : null
 }
 
@@ -67,20 +70,30 @@ const parentEta = (parent: ParentFacts, snapshot: QueueSnapshot): Eta | null => 
   return parent.lane === null ? null : queuedEta(job, parent, snapshot)
 }
 
-/** If there is more ahead than was counted, the sums of the lanes have to do. */
 const queuedEta = (
   job: { lane: number; p50Ms: number; p90Ms: number },
-  place: JobFacts | ParentFacts,
+  place: QueuePlace,
   snapshot: QueueSnapshot,
 ): Eta | null => {
-  if (place.lane === null || place.lane >= FIRST_PARKED_LANE) return null
-  const own = { ...job, lane: place.lane }
-  if (place.at_least) return estimateEtas(snapshot, [own])[0] ?? null
-  return etaInQueue(snapshot, own, {
-    lane: place.lane,
-    jobs: place.ahead_jobs ?? 0,
-    predictedMs: place.ahead_ms ?? 0,
-  })
+  const ahead = aheadOf(place, snapshot.lanes)
+  return ahead ? etaInQueue(snapshot, { ...job, lane: ahead.lane }, ahead) : null
+}
+
+/** Undefined: it does not stand in the queue, or is parked. */
+export const aheadOf = (
+  place: QueuePlace,
+  lanes: readonly LaneSum[],
+): (Ahead & { lane: number }) | undefined => {
+  const { lane, ahead_jobs, ahead_ms, counted, lane_position } = place
+  if (lane === null || lane >= FIRST_PARKED_LANE || ahead_jobs === null) return undefined
+  if (counted) return { lane, jobs: ahead_jobs, predictedMs: ahead_ms ?? 0, counted }
+  const { jobs, predictedMs } = sumAhead(lanes, lane, lane_position ?? 0)
+  return {
+    lane,
+    jobs: Math.max(jobs, ahead_jobs),
+    predictedMs: Math.max(predictedMs, ahead_ms ?? 0),
+    counted: false,
+  }
 }
 
 export const viewEta = (now: number, eta: Eta | null): EtaView => {

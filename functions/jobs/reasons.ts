@@ -1,9 +1,9 @@
 import type { JobFacts } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
-import { isRunnable } from '../../db/queries/queue-facts.ts'
+import { isRunnable, lanesOf } from '../../db/queries/queue-facts.ts'
 import { AGE_SHARE } from '../../db/rules/eta.ts'
-import { FIRST_PARKED_LANE } from '../../db/rules/lanes.ts'
 import { inWords, seconds } from './durations.ts'
+import { aheadOf } from './job-eta.ts'
 
 /** Why a job is where it is: a code for programs, a sentence for people, and the numbers in it. */
 export type Reason = { code: ReasonCode; message: string } & Record<string, unknown>
@@ -43,7 +43,7 @@ export const reasonsOf = (row: JobRow, facts: JobFacts): Reason[] => {
         ...withoutWorker(row, facts),
         ...runningLimit(facts),
         ...claimed(facts),
-        ...queued(row, facts),
+        ...queued(facts),
         ...deadline(row, facts),
       ]
   }
@@ -148,22 +148,24 @@ const claimed = ({ claimed_by }: JobFacts): Reason[] => {
   return [{ code: 'claimed', message, worker_id: claimed_by }]
 }
 
-const queued = (_: JobRow, facts: JobFacts): Reason[] => {
-  const { lane, ahead_jobs, ahead_ms, at_least, workers } = facts
-  if (lane === null || lane >= FIRST_PARKED_LANE || ahead_jobs === null) return []
+const queued = (facts: JobFacts): Reason[] => {
+  const { workers } = facts
+  const ahead = aheadOf(facts, facts.queue ? lanesOf(facts.queue) : [])
+  if (!ahead) return []
+  const { jobs, predictedMs, counted } = ahead
   const slots = workers.reduce((sum, worker) => sum + worker.slots, 0)
   const busy = workers.reduce((sum, worker) => sum + Math.min(worker.running, worker.slots), 0)
-  const count = `${at_least ? 'More than ' : ''}${ahead_jobs.toLocaleString('en')}`
+  const count = `${counted ? '' : 'About '}${jobs.toLocaleString('en')}`
   const message =
-    ahead_jobs === 0
+    jobs === 0
       ? `It is the next in line; ${busy} of ${slots} slots are busy.`
-      : `${count} ${ahead_jobs === 1 ? 'job is' : 'jobs are'} ahead of it, predicted to take ${inWords(ahead_ms ?? 0)} on ${slots} slots.`
+      : `${count} ${jobs === 1 ? 'job is' : 'jobs are'} ahead of it, predicted to take ${inWords(predictedMs)} on ${slots} slots.`
   return [
     {
       code: 'queue',
       message,
-      jobs: ahead_jobs,
-      predicted_seconds: seconds(ahead_ms ?? 0),
+      jobs,
+      predicted_seconds: seconds(predictedMs),
       slots,
       busy_slots: busy,
       age_share: AGE_SHARE,

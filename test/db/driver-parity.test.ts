@@ -404,7 +404,7 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await play(getModelCard())
   await play(getEtaAccuracy(orgId, 0.5))
   await play(countSlowJobs())
-  for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n)))
+  for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
 }
 
 /** In order: each goes on from what the one before left. A new area is one more function. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { estimateEtas } from '../../db/rules/eta.ts'
-import { etaInQueue } from '../../db/rules/place.ts'
+import { etaInQueue, sumAhead } from '../../db/rules/place.ts'
 import { addToQueue, advanceQueue, type LaneSum, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 
 const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
@@ -71,7 +71,12 @@ test('a job that must not start yet takes nobody a slot, and only its queueing i
 
 test('a job in the queue waits for what was counted ahead of it', () => {
   const snapshot = queue({ slots: 1, lanes: [lane(2, 10, 1000)], ageShare: 0 })
-  assert.equal(etaInQueue(snapshot, job(2), { lane: 2, jobs: 3, predictedMs: 300 })?.startP50Ms, 300)
+  assert.equal(etaInQueue(snapshot, job(2), { jobs: 3, predictedMs: 300, counted: true })?.startP50Ms, 300)
+})
+
+test('more than was counted is told by the lower lanes and the place in the own', () => {
+  const lanes = [lane(1, 10, 1000), lane(2, 8, 800), lane(3, 5, 500)]
+  assert.deepEqual(sumAhead(lanes, 2, 0.25), { jobs: 12, predictedMs: 1200, counted: false })
 })
 
 test('a queue that was looked at a while ago has gone on since', () => {

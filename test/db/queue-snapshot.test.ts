@@ -136,7 +136,27 @@ test('what is ahead of a job is counted over all organisations, and only for its
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'low' })])
   const [id] = await seedJobs(database.run, ada, [newJob()])
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'critical' })])
-  const ahead = (tenant: Tenant) => inOrg(tenant, 'select * from queue_ahead($1, $2)', [ada.orgId, id])
-  assert.deepEqual(await ahead(ada), [{ lane: 69, jobs: '2', predicted_ms: 2000, at_least: false }])
+  const ahead = (tenant: Tenant) => inOrg(tenant, 'select * from queue_ahead($1, $2, 10)', [ada.orgId, id])
+  assert.deepEqual(await ahead(ada), [
+    { lane: 69, jobs: 2, predicted_ms: 2000, counted: true, lane_position: null },
+  ])
   assert.deepEqual(await ahead(bob), [])
+})
+
+test('a job with more ahead of it than is counted is told its place in its lane', async () => {
+  const ids = await seedJobs(
+    database.run,
+    ada,
+    Array.from({ length: 101 }, () => newJob()),
+  )
+  const placeOf = async (id: string | undefined) => {
+    const [row] = await inOrg<{ jobs: number; counted: boolean; lane_position: number | null }>(
+      ada,
+      'select jobs, counted, lane_position from queue_ahead($1, $2, 10)',
+      [ada.orgId, id],
+    )
+    return row
+  }
+  assert.deepEqual(await placeOf(ids[5]), { jobs: 5, counted: true, lane_position: null })
+  assert.deepEqual(await placeOf(ids[50]), { jobs: 10, counted: false, lane_position: 0.5 })
 })

@@ -66,7 +66,7 @@ test('a job in the queue is told what is ahead of it, of all organisations, and 
   assert.deepEqual(codesOf(told), ['queue'])
   assert.equal(told.summary, '3 jobs are ahead of it, predicted to take 3 s on 2 slots.')
   assert.deepEqual([told.rank, told.status], [3, 'ready'])
-  assert.deepEqual(told.ahead, { jobs: 3, predicted_seconds: 3, at_least: false })
+  assert.deepEqual(told.ahead, { jobs: 3, predicted_seconds: 3, counted: true })
   assert.equal(told.lane.jobs, 4)
   assert.ok(told.eta && told.prediction.p50_ms === 1000)
   assert.doesNotMatch(JSON.stringify(told), /secret/)
