@@ -44,7 +44,7 @@ export type JobFacts = QueuePlace & {
 /** Of each the place in the queue is looked up. */
 const SHOWN_PARENTS = 10
 
-/** Jobs ahead are counted up to `most`: ten thousand take 16 ms, a thousand 2. */
+/** Jobs ahead are counted up to `most`: with a million in the queue the statement takes 16 ms for ten thousand, 7 for one. */
 export const getJobFacts = (orgId: string, jobId: string, most: number): Query<JobFacts> => ({
   name: 'get-job-facts',
   text: `
