@@ -9,6 +9,7 @@ import { crossOrigin, securityHeaders } from './http/browser-policy.ts'
 import { notFound, onError } from './http/on-error.ts'
 import { jobRoutes } from './jobs/routes.ts'
 import { organisationRoutes } from './orgs/routes.ts'
+import { predictionRouter } from './prediction/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
 import { servicesFor } from './services.ts'
 
@@ -31,6 +32,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', jobRoutes())
   app.route('/', deadLetterRoutes())
   app.route('/', queueRoutes())
+  app.route('/', predictionRouter())
   app.route('/', apiDocsRoutes(app))
   return app
 }

@@ -7,6 +7,8 @@ import { logFailure } from './http/background.ts'
 import { hideSecrets } from './http/log.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
+import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
+import { createMetrics, type Metrics } from './prediction/metrics.ts'
 import { guardWalls } from './walls.ts'
 
 /** What one isolate keeps between requests. */
@@ -16,6 +18,8 @@ export type Services = {
   readonly apiKeys: ApiKeys
   readonly jobTypes: JobTypes
   readonly submitter: Submitter
+  readonly predictions: JobPredictions
+  readonly metrics: Metrics
   /** Origins whose pages may call the API. */
   readonly corsOrigins: readonly string[]
 }
@@ -38,6 +42,8 @@ export const servicesFor = (raw: RawBindings): Services => {
       runAs: (members) => database.after(enterTogether(members)),
       onError: logFailure,
     }),
+    predictions: createJobPredictions(database.run),
+    metrics: createMetrics(database.run),
     corsOrigins: bindings.CORS_ORIGINS,
   }
   isolates.set(raw, services)

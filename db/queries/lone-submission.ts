@@ -1,15 +1,17 @@
-import type { Query } from '../query.ts'
+import type { JobPrediction } from '../learning/prediction.ts'
+import type { Query, QueryValue } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import type { AnswerRow, NewJob } from './submission.ts'
 import { charge } from './submission-charge.ts'
 import {
   INSERT_EVENTS,
-  INSERT_JOBS,
   INSERT_PENDING,
   INSERT_READY,
+  insertJobs,
   RANK,
   START_BY,
+  startingEstimate,
 } from './submission-terms.ts'
 import { ANNOUNCED } from './submission-text.ts'
 
@@ -24,7 +26,7 @@ export const submitLoneJob = (
   job: NewJob,
   payload = JSON.stringify(job.payload),
 ): Query<AnswerRow> => ({
-  ...(job.run_at === null ? READY : DELAYED),
+  ...(job.prediction ? PREDICTED_JOB : ESTIMATED_JOB)[job.run_at === null ? 'ready' : 'delayed'],
   values: [
     orgId,
     userId,
@@ -44,56 +46,78 @@ export const submitLoneJob = (
     job.on_parent_failure,
     job.rank_base,
     job.rank_slope,
-    DEFAULT_ESTIMATE.meanLog,
-    DEFAULT_ESTIMATE.deviationLog,
-    P90_DEVIATIONS,
     job.run_at,
     utf8Bytes(payload),
+    ...(job.prediction ? predictedValues(job.prediction) : ESTIMATED_VALUES),
   ],
 })
 
-/** The stream and the estimate to go by, if the user is a member. */
-const STREAM = `
+const predictedValues = (prediction: JobPrediction): QueryValue[] => [
+  prediction.p50Log,
+  prediction.p90Log,
+  prediction.p99Log,
+  prediction.source,
+  prediction.modelVersion,
+  prediction.residualLog,
+  prediction.promisedWaitMs,
+  prediction.sample,
+]
+
+const PREDICTED = `exp($21::double precision), exp($22::double precision), $24::prediction_source,
+        $17::double precision, $18::real, exp($23::double precision), $25::integer, $26::real, $27::double precision,
+        decode($28::text, 'base64')`
+
+const ESTIMATED_VALUES: QueryValue[] = [
+  DEFAULT_ESTIMATE.meanLog,
+  DEFAULT_ESTIMATE.deviationLog,
+  P90_DEVIATIONS,
+]
+
+const ESTIMATED = `exp(log), exp(log + $23::double precision * spread), source, $17::double precision, $18::real`
+
+/** The stream, if the user is a member. */
+const stream = (predicted: boolean): string => `
         select
-          s.id as stream_id,
-          coalesce(s.mean_log, t.mean_log, $19::double precision) as log,
-          coalesce(s.deviation_log, t.deviation_log, $20::double precision) as spread,
-          case when s.mean_log is not null then 'stream' when t.type = s.type then 'type' else 'default' end as source
-        from streams s
-        left join lateral (
-          select type, mean_log, deviation_log
-          from type_estimates
-          where type = any (array[s.type, ''])
-            and s.mean_log is null
-          order by type desc
-          limit 1
-        ) t on true
+          s.id as stream_id${predicted ? '' : ESTIMATE}
+        from streams s${
+          predicted
+            ? ''
+            : `
+        left join lateral (${startingEstimate('s.org_id', 's.type', 's.mean_log is null')}
+        ) t on true`
+        }
         where s.org_id = $1::uuid
           and s.type = $4::text
           and s.name = $5::job_name
           and exists (select from memberships where org_id = $1::uuid and user_id = $2::uuid)`
 
+/** What there is to go by without a prediction. */
+const ESTIMATE = `,
+          coalesce(s.mean_log, t.mean_log, $21::double precision) as log,
+          coalesce(s.deviation_log, t.deviation_log, $22::double precision) as spread,
+          coalesce(case when s.mean_log is not null then 'stream'::prediction_source end, t.source, 'default') as source`
+
 const CHARGE = charge({
   org: '$1::uuid',
   jobs: '1',
-  bytes: '$23::bigint',
+  bytes: '$20::bigint',
   when: 'exists (select from stream)',
 })
 
-const loneText = (delayed: boolean): string => `
-    with stream as materialized (${STREAM}
+const loneText = (delayed: boolean, predicted: boolean): string => `
+    with stream as materialized (${stream(predicted)}
     ),${CHARGE}
     job as (
-      ${INSERT_JOBS}
+      ${insertJobs(predicted)}
       select
         $1::uuid, $3::uuid, $2::uuid, stream_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
         $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,
-        $14::unsigned_integer, $22::timestamptz, $15::timestamptz, $16::parent_failure_rule, exp(log),
-        exp(log + $21::double precision * spread), source, $17::double precision, $18::real
+        $14::unsigned_integer, $19::timestamptz, $15::timestamptz, $16::parent_failure_rule,
+        ${predicted ? PREDICTED : ESTIMATED}
       from stream, charge
       returning
         org_id, id, stream_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
-        created_at, ${RANK} as rank, ${START_BY} as start_by,
+        model_version, created_at, ${RANK} as rank, ${START_BY} as start_by,
         (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
     ),${delayed ? PENDING : ''}
     ready as (
@@ -108,7 +132,7 @@ const loneText = (delayed: boolean): string => `
     )
     select
       1 as kind, 1 as submission, status, created_at, predicted_ms, predicted_p90_ms, prediction_source,
-      null::integer as model_version, rank, coalesce(${AT_RISK}, false) as deadline_at_risk, ${ANNOUNCED} as announced,
+      model_version, rank, coalesce(${AT_RISK}, false) as deadline_at_risk, ${ANNOUNCED} as announced,
       null::uuid[] as blocked, null::uuid as child_id, null::uuid as parent_id, null as refusal, null::jsonb as detail
     from job`
 
@@ -122,5 +146,11 @@ const PENDING = `
       where status = 'pending'
     ),`
 
-const READY = { name: 'submit-lone-job', text: loneText(false) }
-const DELAYED = { name: 'submit-lone-delayed-job', text: loneText(true) }
+const ESTIMATED_JOB = {
+  ready: { name: 'submit-lone-job', text: loneText(false, false) },
+  delayed: { name: 'submit-lone-delayed-job', text: loneText(true, false) },
+}
+const PREDICTED_JOB = {
+  ready: { name: 'submit-lone-predicted-job', text: loneText(false, true) },
+  delayed: { name: 'submit-lone-predicted-delayed-job', text: loneText(true, true) },
+}

@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import { SILENT_SECONDS } from './queue-facts.ts'
 
 export type WorkerRow = {
   worker_id: string
@@ -13,9 +14,6 @@ export type WorkerRow = {
   started_at: Date
   last_seen: Date
 }
-
-/** A worker writes its row every two seconds: five in a row that did not come mean that it is gone. */
-const SILENT_SECONDS = 10
 
 /** In the order of their ids. */
 export const listWorkers = (page: { after: string | null; limit: number }): Query<WorkerRow> => ({

@@ -1,8 +1,9 @@
+import type { JobPrediction } from '../learning/prediction.ts'
 import type { NewJob, Submission } from './submission.ts'
 
 /** What jobs that are submitted together have in common, and what each adds. */
 export type Kinds = {
-  /** Everything but ids, payloads and dependencies. */
+  /** Everything but ids, payloads, dependencies, promises and samples. */
   kinds: object[]
   jobs: { job: NewJob; submission: number; kind: number }[]
   edges: { childId: string; parentId: string; kind: number; inside: boolean }[]
@@ -35,8 +36,9 @@ export const toKinds = (submissions: readonly Submission[]): Kinds => {
     const identity = `${dependent ? submission : ''}\0${orgId}\0${userId}\0${identityOf(job)}`
     const known = numbers.get(identity)
     if (known !== undefined) return known
-    const { id: _, payload: __, depends_on: ___, ...common } = job
-    const number = result.kinds.push({ ...common, submission, org_id: orgId, user_id: userId })
+    const { id: _, payload: __, depends_on: ___, prediction, ...common } = job
+    const owner = { submission, org_id: orgId, user_id: userId }
+    const number = result.kinds.push({ ...common, ...owner, ...(prediction && predictionOf(prediction)) })
     numbers.set(identity, number)
     return number
   }
@@ -54,7 +56,7 @@ export const toKinds = (submissions: readonly Submission[]): Kinds => {
   return result
 }
 
-/** What makes a kind, but for the tags. */
+/** What makes a kind, but for the tags and the prediction. */
 const FIELDS = [
   'type',
   'name',
@@ -89,6 +91,31 @@ const isAlike = (a: NewJob, b: NewJob): boolean =>
   a.deadline === b.deadline &&
   a.on_parent_failure === b.on_parent_failure &&
   a.tags.length === b.tags.length &&
-  a.tags.every((tag, n) => tag === b.tags[n])
+  a.tags.every((tag, n) => tag === b.tags[n]) &&
+  (a.prediction === b.prediction || isPredictedAlike(a.prediction, b.prediction))
 
-const identityOf = (job: NewJob): string => [...FIELDS.map((field) => job[field]), ...job.tags].join('\0')
+const isPredictedAlike = (a: JobPrediction | null, b: JobPrediction | null): boolean =>
+  a !== null &&
+  b !== null &&
+  a.p50Log === b.p50Log &&
+  a.p90Log === b.p90Log &&
+  a.p99Log === b.p99Log &&
+  a.source === b.source &&
+  a.modelVersion === b.modelVersion &&
+  a.residualLog === b.residualLog
+
+const predictionOf = (prediction: JobPrediction) => ({
+  p50_log: prediction.p50Log,
+  p90_log: prediction.p90Log,
+  p99_log: prediction.p99Log,
+  source: prediction.source,
+  model_version: prediction.modelVersion,
+  residual_log: prediction.residualLog,
+})
+
+const identityOf = ({ prediction, ...job }: NewJob): string =>
+  [
+    ...FIELDS.map((field) => job[field]),
+    ...(prediction ? Object.values(predictionOf(prediction)) : []),
+    ...job.tags,
+  ].join('\0')

@@ -1,9 +1,9 @@
 import { BLOCKED, IS_BLOCKED } from './submission-dependencies.ts'
 import {
   INSERT_EVENTS,
-  INSERT_JOBS,
   INSERT_PENDING,
   INSERT_READY,
+  insertJobs,
   RANK,
   START_BY,
   where,
@@ -14,13 +14,20 @@ const membersOf = (alike: boolean): string => `
       from generate_series(1, cardinality($2::uuid[])) as n
       ${alike ? 'cross join kind k' : 'join kind k on k.number = ($7::integer[])[n]'}`
 
-const insertJobs = (alike: boolean): string => `
-      ${INSERT_JOBS}
+/** Where the promises and the samples of the jobs stand among the parameters. */
+export type PredictionParameters = { promises: string; samples: string } | null
+
+const storeJobs = (alike: boolean, predicted: PredictionParameters): string => `
+      ${insertJobs(predicted !== null)}
       select
         k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $3::jsonb -> n - 1, k.priority, k.tags,
         k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb,
         k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base,
-        k.rank_slope${membersOf(alike)}`
+        k.rank_slope${predicted ? predictedColumns(predicted) : ''}${membersOf(alike)}`
+
+const predictedColumns = ({ promises, samples }: NonNullable<PredictionParameters>): string => `,
+        k.predicted_p99_ms, k.model_version, k.residual_log, (${promises}::double precision[])[n],
+        decode(${samples}::jsonb ->> n - 1, 'base64')`
 
 const IS_PENDING = 'run_at > now()'
 const IS_NOT_PENDING = `(${IS_PENDING}) is not true`
@@ -28,7 +35,10 @@ const isAtRisk = (startBy: string, delayed: boolean): string =>
   `${startBy} < ${delayed ? 'greatest(now(), run_at)' : 'now()'}`
 
 /** All of one kind, and so in one state: each table is filled from the kind itself, and not from what another has stored. */
-export const storeAlike = (delayed: boolean): string => `job as (${insertJobs(true)}
+export const storeAlike = (
+  delayed: boolean,
+  predicted: PredictionParameters,
+): string => `job as (${storeJobs(true, predicted)}
     ),${delayed ? ALIKE_PENDING : ''}
     ready as (
       ${INSERT_READY}
@@ -50,10 +60,18 @@ const ALIKE_PENDING = `
       select ($2::uuid[])[n], k.org_id, 'pending', 0, k.run_at${membersOf(true)}${where([IS_PENDING])}
     ),`
 
-export const storeMixed = ({ dependent, delayed }: { dependent: boolean; delayed: boolean }): string => {
+export const storeMixed = ({
+  dependent,
+  delayed,
+  predicted,
+}: {
+  dependent: boolean
+  delayed: boolean
+  predicted: PredictionParameters
+}): string => {
   const atRisk = isAtRisk('start_by', delayed)
   const isUnblocked = dependent && `not ${IS_BLOCKED}`
-  return `job as (${insertJobs(false)}
+  return `job as (${storeJobs(false, predicted)}
       returning
         org_id, id, stream_id, type, cpu_units, memory_mb, predicted_ms, ${RANK} as rank, ${START_BY} as start_by${delayed ? ', run_at' : ''}${dependent ? ', on_parent_failure' : ''}
     ),${dependent ? `${BLOCKED},` : ''}${delayed ? pending(isUnblocked) : ''}

@@ -2,11 +2,33 @@
 export const RANK = `rank_base + rank_slope * ln(predicted_ms)`
 export const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
 
-export const INSERT_JOBS = `insert into jobs (
+/** What comes with a prediction is left out of the text where none does. */
+export const insertJobs = (predicted: boolean): string => `insert into jobs (
         org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope
+        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope${predicted ? PREDICTED_COLUMNS : ''}
       )`
+
+const PREDICTED_COLUMNS = `,
+        predicted_p99_ms, model_version, residual_log, promised_wait_ms, sample`
+
+/**
+ * What a stream that has not run starts from: the organisation's jobs of the type, all jobs of the type, all jobs. `when`
+ * spares the look.
+ */
+export const startingEstimate = (org: string, type: string, when: string): string => `
+        select 'type'::prediction_source as source, mean_log, deviation_log, 1 as place
+        from org_type_estimates
+        where org_id = ${org}
+          and type = ${type}
+          and ${when}
+        union all
+        select case type when '' then 'default' else 'type' end::prediction_source, mean_log, deviation_log, case type when '' then 3 else 2 end
+        from type_estimates
+        where type = any (array[${type}, ''])
+          and ${when}
+        order by place
+        limit 1`
 export const INSERT_READY = `insert into ready_jobs (
         org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
       )`

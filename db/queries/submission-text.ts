@@ -1,8 +1,8 @@
 import { JOBS_READY } from '../channels.ts'
 import { charge } from './submission-charge.ts'
 import { ACCEPTED, BLOCKED_IDS, DEPENDENCIES, JUDGED_ADMITTED } from './submission-dependencies.ts'
-import { storeAlike, storeMixed } from './submission-stores.ts'
-import { RANK, START_BY, where } from './submission-terms.ts'
+import { type PredictionParameters, storeAlike, storeMixed } from './submission-stores.ts'
+import { RANK, START_BY, startingEstimate, where } from './submission-terms.ts'
 
 const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
 
@@ -10,25 +10,24 @@ const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
  * Kinds by members, with the stream and the estimate to go by. Left lateral joins on each row, and no joins with all
  * streams: each is one probe of an index, whatever the planner believes about the request.
  */
-const REQUEST = `
+const request = (predicted: boolean): string => `
     request as materialized (
       select
         k.*, s.stream_id,
         coalesce(s.mean_log, t.mean_log, $4::double precision) as log,
         coalesce(s.deviation_log, t.deviation_log, $5::double precision) as spread,
-        (
-          case when s.mean_log is not null then 'stream' when t.type = k.type then 'type' else 'default' end
-        )::prediction_source as source
+        coalesce(case when s.mean_log is not null then 'stream'::prediction_source end, t.source, 'default') as found_source
       from rows from (
         jsonb_to_recordset($1::jsonb) as (
           submission integer, org_id uuid, user_id uuid, type text, name job_name, priority job_priority, tags text[],
           timeout_seconds positive_integer, max_attempts positive_integer, initial_delay_seconds unsigned_double,
           backoff_multiplier growth_factor, cpu_units unsigned_real, memory_mb unsigned_integer, run_at timestamptz,
-          deadline timestamptz, on_parent_failure parent_failure_rule, rank_base double precision, rank_slope real
+          deadline timestamptz, on_parent_failure parent_failure_rule, rank_base double precision, rank_slope real${predicted ? PREDICTED_FIELDS : ''}
         )
       ) with ordinality as k (
         submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts, initial_delay_seconds,
-        backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base, rank_slope, number
+        backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base, rank_slope,
+        ${predicted ? 'p50_log, p90_log, p99_log, source, model_version, residual_log, ' : ''}number
       )
       cross join lateral (
         select
@@ -45,15 +44,27 @@ const REQUEST = `
           and name = k.name
         offset 0
       ) s on true
-      left join lateral (
-        select type, mean_log, deviation_log
-        from type_estimates
-        where type = any (array[k.type, ''])
-          and s.mean_log is null
-        order by type desc
-        limit 1
+      left join lateral (${startingEstimate('k.org_id', 'k.type', `s.mean_log is null${predicted ? ' and k.p50_log is null' : ''}`)}
       ) t on true
     )`
+
+const PREDICTED_FIELDS = `,
+          p50_log double precision, p90_log double precision, p99_log double precision, source prediction_source,
+          model_version integer, residual_log real`
+
+const ESTIMATED = `
+        found_source as source,
+        exp(log) as predicted_ms,
+        exp(log + $6::double precision * spread) as predicted_p90_ms`
+
+/** A kind without a prediction among others that have one goes by its estimate. */
+const PREDICTED = `
+        coalesce(source, found_source) as source,
+        exp(coalesce(p50_log, log)) as predicted_ms,
+        exp(coalesce(p90_log, log + $6::double precision * spread)) as predicted_p90_ms,
+        exp(p99_log) as predicted_p99_ms,
+        model_version,
+        coalesce(residual_log, 0) as residual_log`
 
 type Shape = {
   /** Some job depends on others. */
@@ -62,6 +73,8 @@ type Shape = {
   delayed: boolean
   /** There is only one kind. */
   alike: boolean
+  /** Some job has a prediction. */
+  predicted: boolean
   /**
    * `charge`: of one organisation, without keys and dependencies; if it does not fit the quotas nothing happens. `judge`:
    * whatever it is, and who may not pass is told.
@@ -71,24 +84,24 @@ type Shape = {
 
 const compose = (shape: Shape): string => {
   const { dependent, delayed, alike } = shape
+  const predicted = predictionParameters(shape)
   const { parts, admitted, refused } = ADMISSIONS[shape.admission](shape)
   return `
-    with ${REQUEST.trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newStreams(admitted, dependent)}
+    with ${request(shape.predicted).trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newStreams(admitted, dependent)}
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
-        rank_slope, source,
-        ${STREAM_ID},
-        exp(log) as predicted_ms,
-        exp(log + $6::double precision * spread) as predicted_p90_ms
+        rank_slope,
+        ${STREAM_ID},${predicted ? PREDICTED : ESTIMATED}
       from request${where([admitted, dependent && ACCEPTED])}
     ),
-    ${alike ? storeAlike(delayed) : storeMixed({ dependent, delayed })}
+    ${alike ? storeAlike(delayed, predicted) : storeMixed({ dependent, delayed, predicted })}
     select
       number::integer as kind, submission,
       (case when run_at > now() then 'pending' else 'ready' end)::job_state as status, now() as created_at,
-      predicted_ms, predicted_p90_ms, source as prediction_source, null::integer as model_version, ${RANK} as rank,
+      predicted_ms, predicted_p90_ms, source as prediction_source,
+      ${predicted ? 'model_version' : 'null::integer as model_version'}, ${RANK} as rank,
       coalesce(${START_BY} < greatest(now(), run_at), false) as deadline_at_risk,
       ${ANNOUNCED} as announced,
       ${dependent ? BLOCKED_IDS : 'null::uuid[]'} as blocked, null::uuid as child_id, null::uuid as parent_id,
@@ -143,9 +156,16 @@ const ADMISSIONS: Record<Shape['admission'], (shape: Shape) => Admission> = {
   },
 }
 
+const firstOptional = ({ alike, dependent }: Shape): number => 7 + (alike ? 0 : 1) + (dependent ? 4 : 0)
+
+const predictionParameters = (shape: Shape): PredictionParameters => {
+  const first = firstOptional(shape)
+  return shape.predicted ? { promises: `$${first}`, samples: `$${first + 1}` } : null
+}
+
 /** They come last, after those that a shape may not have. */
-const admissionParameters = ({ alike, dependent }: Shape): string[] => {
-  const first = 7 + (alike ? 0 : 1) + (dependent ? 4 : 0)
+const admissionParameters = (shape: Shape): string[] => {
+  const first = firstOptional(shape) + (shape.predicted ? 2 : 0)
   return Array.from({ length: 5 }, (_, n) => `$${first + n}`)
 }
 
@@ -181,9 +201,10 @@ const texts = new Map<string, { name: string; text: string }>()
 
 /** What no job of a submission needs is left out of the text. */
 export const submissionText = (shape: Shape): { name: string; text: string } => {
-  const { dependent, delayed, alike, admission } = shape
+  const { dependent, delayed, alike, predicted, admission } = shape
   const parts = [
     'submit',
+    predicted && 'predicted',
     admission === 'charge' && 'charged',
     dependent && 'dependent',
     delayed && 'delayed',

@@ -1,10 +1,12 @@
 import { arrayOf } from '../array-literal.ts'
+import type { JobPrediction } from '../learning/prediction.ts'
 import type { Query, QueryValue } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
 import type { Quota } from '../rules/quotas.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import { type Kinds, toKinds } from './submission-kinds.ts'
+import { samplesOf } from './submission-samples.ts'
 import { submissionText } from './submission-text.ts'
 
 export type NewJob = RankTerms & {
@@ -25,6 +27,8 @@ export type NewJob = RankTerms & {
   /** Ids of jobs of the organisation, or of the same submission, which must have no cycle. */
   depends_on: string[]
   on_parent_failure: OnParentFailure
+  /** Null: the statement goes by the newest estimate that it finds. */
+  prediction: JobPrediction | null
 }
 
 export type OnParentFailure = 'fail' | 'wait'
@@ -52,6 +56,8 @@ export type SubmittedJob = {
   predicted_p90_ms: number
   prediction_source: PredictionSource
   model_version: number | null
+  /** How long after its submission it was promised to start. */
+  promised_wait_ms: number | null
   rank: number
   /** Even if it started now, its 90th percentile would pass the deadline. */
   deadline_at_risk: boolean
@@ -88,7 +94,7 @@ export type SubmissionRow = SubmittedJob | RefusedSubmission
  * has the blocked jobs of all kinds: with them in each, a thousand kinds would answer a million ids.
  */
 export type AnswerRow =
-  | (Omit<SubmittedJob, 'id'> & { kind: number; blocked: string[] | null })
+  | (Omit<SubmittedJob, 'id' | 'promised_wait_ms'> & { kind: number; blocked: string[] | null })
   | ({ submission: number; kind: null } & Refusal)
 
 /**
@@ -98,7 +104,8 @@ export type AnswerRow =
  * But if one is over a quota, or has a key that was used before, then none is stored, and only those are answered: the
  * others are to be sent again without them. No two may have the same key. If they are only charged, none is answered.
  *
- * The prediction is the stream's running estimate as of this statement, else the type's, else the default.
+ * A job without a prediction gets the running estimate of its stream as of this statement, else that of the
+ * organisation's jobs of the type, else the type's, else that of all types, else the default.
  *
  * Jobs that are submitted together are mostly alike but for their ids and payloads. So what they have in common is
  * sent, looked up and answered once, as a kind; `readSubmitted` puts the answer together.
@@ -112,6 +119,7 @@ export const submitJobs = (
   const dependent = edges.length > 0
   const delayed = jobs.some(({ job }) => job.run_at !== null)
   const alike = !dependent && kinds.length === 1
+  const predicted = jobs.some(({ job }) => job.prediction !== null)
   const values: QueryValue[] = [
     JSON.stringify(kinds),
     arrayOf(jobs.map(({ job }) => job.id)),
@@ -129,8 +137,12 @@ export const submitJobs = (
       arrayOf(edges.map(({ inside }) => inside)),
     )
   }
+  if (predicted) {
+    const promises = jobs.map(({ job }) => job.prediction?.promisedWaitMs ?? 'null')
+    values.push(arrayOf(promises), samplesOf(jobs))
+  }
   values.push(...(admission === 'charge' ? toCharge : toAdmission)(submissions, jobs, payloads))
-  return { ...submissionText({ dependent, delayed, alike, admission }), values }
+  return { ...submissionText({ dependent, delayed, alike, predicted, admission }), values }
 }
 
 /** Whether `submitJobs` may only charge: that is quicker, and answers nothing if it would have to refuse somebody. */
@@ -198,11 +210,12 @@ export const readSubmitted = (
     row.kind === null ? [{ ...row, id: null }] : [],
   )
   const blocked = new Set([...kinds.values()].flatMap((row) => row.blocked ?? []))
-  const submitted = jobs.flatMap(({ job: { id }, submission, kind }) => {
+  const submitted = jobs.flatMap(({ job: { id, prediction }, submission, kind }) => {
     const answer = kinds.get(kind)
     if (!answer) return []
     const { kind: _, blocked: __, ...row } = answer
-    return { ...row, submission, id, status: blocked.has(id) ? ('blocked' as const) : row.status }
+    const status = blocked.has(id) ? ('blocked' as const) : row.status
+    return { ...row, submission, id, status, promised_wait_ms: prediction?.promisedWaitMs ?? null }
   })
   return [...submitted, ...refusals]
 }
@@ -223,7 +236,7 @@ export const findSubmitted = (
         else 'ready'
       end as status,
       created_at,
-      predicted_ms, predicted_p90_ms, prediction_source, model_version, rank,
+      predicted_ms, predicted_p90_ms, prediction_source, model_version, promised_wait_ms, rank,
       coalesce(
         deadline - predicted_p90_ms * interval '1 millisecond' < greatest(created_at, run_at),
         false

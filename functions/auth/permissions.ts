@@ -6,7 +6,11 @@ import type { Role } from '../../db/rules/roles.ts'
  * be able to make itself another.
  */
 export const PERMISSIONS = {
-  'jobs:read': { role: 'user', key: true, about: 'see jobs, logs, dead letters, workers and pauses' },
+  'jobs:read': {
+    role: 'user',
+    key: true,
+    about: 'see jobs, logs, dead letters, workers, pauses, predictions and the model',
+  },
   'jobs:submit': { role: 'user', key: true, about: 'submit jobs' },
   'jobs:manage': { role: 'user', key: true, about: 'cancel and retry jobs' },
   'queue:manage': { role: 'org_admin', key: true, about: 'pause and resume the queue' },

@@ -3,6 +3,7 @@ import { holdOf } from '../http/background.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { cancelJob } from './cancellation.ts'
+import { findEta } from './job-eta.ts'
 import { viewJob } from './job-view.ts'
 import { accessToJob } from './of-job.ts'
 import { retryJob } from './retries.ts'
@@ -13,12 +14,12 @@ export const changeRoutes = () =>
     .openapi(cancelRoute, async (c) => {
       const { id } = c.req.valid('param')
       const row = await cancelJob(c.get('run'), c.get('principal').org_id, id, holdOf(c))
-      return c.json(viewJob(row), 200)
+      return c.json(viewJob(row, null), 200)
     })
     .openapi(retryRoute, async (c) => {
       const { id } = c.req.valid('param')
       const row = await retryJob(c.get('run'), c.get('principal').org_id, id, holdOf(c))
-      return c.json(viewJob(row), 200)
+      return c.json(viewJob(row, await findEta(c.get('run'), row)), 200)
     })
 
 const cancelRoute = createRoute({

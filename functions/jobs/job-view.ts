@@ -41,8 +41,9 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   finished_at: row.finished_at?.toISOString() ?? null,
 })
 
-export const viewJob = (row: JobRow): z.output<typeof job> => ({
+export const viewJob = (row: JobRow, eta: z.output<typeof job>['eta']): z.output<typeof job> => ({
   ...viewSummary(row),
+  eta,
   payload: row.payload,
   depends_on: row.depends_on,
   result: row.result ?? null,
@@ -52,4 +53,4 @@ export const viewJob = (row: JobRow): z.output<typeof job> => ({
 const viewProgress = ({ progress, progress_note }: JobSummaryRow): z.output<typeof jobSummary>['progress'] =>
   progress === null && progress_note === null ? null : { fraction: progress, note: progress_note }
 
-const round = (value: number, digits: number): number => Number(value.toFixed(digits))
+export const round = (value: number, digits: number): number => Number(value.toFixed(digits))

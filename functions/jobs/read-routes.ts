@@ -8,6 +8,7 @@ import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { pageFields, pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { FINGERPRINT_RULE, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
+import { findEta } from './job-eta.ts'
 import { noSuchJob } from './job-path.ts'
 import { viewJob, viewSummary } from './job-view.ts'
 import { accessToJob } from './of-job.ts'
@@ -27,7 +28,7 @@ export const readRoutes = () =>
       const { id } = c.req.valid('param')
       const [row] = await c.get('run')(getJob(c.get('principal').org_id, id))
       if (!row) throw noSuchJob(id)
-      return c.json(viewJob(row), 200)
+      return c.json(viewJob(row, await findEta(c.get('run'), row)), 200)
     })
     .openapi(logsRoute, async (c) => {
       const { id } = c.req.valid('param')

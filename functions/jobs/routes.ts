@@ -1,6 +1,7 @@
 import { createRouter } from '../http/validation.ts'
 import { bulkRoutes } from './bulk-routes.ts'
 import { changeRoutes } from './change-routes.ts'
+import { explainRoutes } from './explain-routes.ts'
 import { readRoutes } from './read-routes.ts'
 import { registryRoutes } from './registry-routes.ts'
 import { submitRoutes } from './submit-routes.ts'
@@ -12,4 +13,5 @@ export const jobRoutes = () =>
     .route('/', registryRoutes())
     .route('/', bulkRoutes())
     .route('/', readRoutes())
+    .route('/', explainRoutes())
     .route('/', changeRoutes())

@@ -7,7 +7,7 @@ import { timestamp } from '../http/openapi.ts'
 
 const failure = z.object({ code: z.string(), message: z.string() })
 
-const prediction = z.object({
+export const prediction = z.object({
   p50_ms: z.number().openapi({ description: 'Half of such attempts take no longer.' }),
   p90_ms: z.number().openapi({ description: 'Nine of ten such attempts take no longer.' }),
   source: z.enum(['lstm', 'stream', 'type', 'default']).openapi({
@@ -16,6 +16,21 @@ const prediction = z.object({
   }),
   model_version: z.int().nullable(),
 })
+
+export const eta = z
+  .object({
+    start_at: timestamp.openapi({
+      description:
+        'When it will probably start: after the jobs ahead of it, on the workers that are alive. Of a running job: when it did.',
+    }),
+    finish_p50_at: timestamp.openapi({ description: 'As likely before as after.' }),
+    finish_p90_at: timestamp.openapi({ description: 'In nine of ten cases it will have ended by then.' }),
+  })
+  .nullable()
+  .openapi({
+    description:
+      'Null once it has finished, while no live worker can run it, and while it waits for jobs that have no estimate themselves.',
+  })
 
 const summaryFields = {
   id: z.uuid(),
@@ -66,6 +81,7 @@ export const jobSummary = z.object(summaryFields).openapi('JobSummary')
 export const job = z
   .object({
     ...summaryFields,
+    eta,
     payload: z.record(z.string(), z.unknown()),
     depends_on: z.array(z.uuid()),
     result: z.unknown().openapi({ description: 'What the handler returned.' }),

@@ -1,3 +1,4 @@
+import type { JobPrediction } from '../../db/learning/prediction.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import {
   findIdempotencyKeys,
@@ -20,6 +21,7 @@ import { type KeyedPart, keyedParts, keyReused, type RequestKey, toIdempotencyKe
 import type { JobRequest } from './new-job.ts'
 import { checkPayloads } from './payloads.ts'
 import { isRefusedParent, isSubmitted, isUsedKey, refuse } from './refusals.ts'
+import { createToPredict } from './to-predict.ts'
 
 /** The path of a job in the body that it came in: none if it is the body. */
 export type PathOf = (job: number) => readonly PropertyKey[]
@@ -33,7 +35,9 @@ export type SubmissionContext = {
 }
 
 /** `created` false: all of it was submitted before, under the same idempotency key. */
-export type Submitted = { rows: JobRow[]; created: boolean }
+export type Submitted = { rows: SubmittedRow[]; created: boolean }
+
+export type SubmittedRow = JobRow & Pick<SubmittedJob, 'promised_wait_ms'>
 
 /**
  * Checks jobs that were sent together and commits them, all or none. Answers once they are committed: one round trip
@@ -52,11 +56,18 @@ export const submitAll = async (
   await checkPayloads(services.jobTypes, requests, pathOf)
   const parts = await keyedParts(requests, context.requestKey, pathOf)
   const member = memberOf(principal)
+  const predictions = await services.predictions.predict(requests.map(createToPredict(requests)), {
+    run,
+    orgId,
+    hold,
+  })
   const ids = requests.map(uuidV7)
   const before = new Set<number>()
   for (;;) {
     const parents = resolveParents(requests, ids)
-    const jobs = requests.map((request, i) => toNewJob(request, ids[i] ?? '', parents[i] ?? []))
+    const jobs = requests.map((request, i) =>
+      toNewJob(request, ids[i] ?? '', parents[i] ?? [], predictions[i] ?? null),
+    )
     const fresh = jobs.filter((_, i) => !before.has(i))
     if (fresh.length === 0) return { rows: await findAll(run, orgId, jobs), created: false }
     const open = parts.filter(({ positions }) => positions.every((i) => !before.has(i)))
@@ -109,7 +120,11 @@ const usedAnyway = async (
   return used.length > 0 ? used : undefined
 }
 
-const toRows = (jobs: readonly NewJob[], rows: readonly SubmissionRow[], principal: Principal): JobRow[] => {
+const toRows = (
+  jobs: readonly NewJob[],
+  rows: readonly SubmissionRow[],
+  principal: Principal,
+): SubmittedRow[] => {
   const submitted = new Map(rows.filter(isSubmitted).map((row) => [row.id, row]))
   return jobs.map((job) => {
     const row = submitted.get(job.id)
@@ -119,7 +134,7 @@ const toRows = (jobs: readonly NewJob[], rows: readonly SubmissionRow[], princip
 }
 
 /** As they were when they were submitted. */
-const findAll = async (run: Run, orgId: string, jobs: readonly NewJob[]): Promise<JobRow[]> => {
+const findAll = async (run: Run, orgId: string, jobs: readonly NewJob[]): Promise<SubmittedRow[]> => {
   const found = await run(
     findSubmitted(
       orgId,
@@ -134,7 +149,12 @@ const findAll = async (run: Run, orgId: string, jobs: readonly NewJob[]): Promis
   })
 }
 
-const toNewJob = (request: JobRequest, id: string, depends_on: string[]): NewJob => {
+const toNewJob = (
+  request: JobRequest,
+  id: string,
+  depends_on: string[],
+  prediction: JobPrediction | null,
+): NewJob => {
   const { name, type, payload, priority, tags, retry, resources, on_parent_failure } = request
   const timeout_seconds = request.timeout_seconds ?? null
   return {
@@ -152,6 +172,7 @@ const toNewJob = (request: JobRequest, id: string, depends_on: string[]): NewJob
     deadline: toUtc(request.deadline),
     depends_on,
     on_parent_failure,
+    prediction,
   }
 }
 
@@ -162,7 +183,7 @@ const toRow = (
   job: NewJob,
   submitted: SubmittedJob,
   owner: Pick<JobRow, 'org_id' | 'created_by'>,
-): JobRow => ({
+): SubmittedRow => ({
   ...job,
   ...submitted,
   ...owner,

@@ -5,10 +5,11 @@ import { BATCH_LIMITS, jsonBody } from '../http/json-body.ts'
 import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { keyOfBatch, keyOfRequest } from './idempotency.ts'
+import { viewPromise } from './job-eta.ts'
 import { viewJob } from './job-view.ts'
 import { idempotencyKey, newBatch, newJob } from './new-job.ts'
 import { job } from './schemas.ts'
-import { submitAll } from './submission.ts'
+import { type SubmittedRow, submitAll } from './submission.ts'
 
 export const submitRoutes = () =>
   createRouter()
@@ -17,7 +18,7 @@ export const submitRoutes = () =>
       const key = keyOfRequest(c.req.valid('header')['idempotency-key'], request.idempotency_key)
       const context = { pathOf: () => [], requestKey: key, run: c.get('run'), hold: holdOf(c) }
       const { rows, created } = await submitAll(c.get('services'), c.get('principal'), [request], context)
-      const [submitted] = rows.map(viewJob)
+      const [submitted] = rows.map(viewSubmitted)
       if (!submitted) throw new Error('One job was sent and none came back')
       if (!created) return c.json(submitted, 200, REPLAYED)
       return c.json(submitted, 201, { location: `/jobs/${submitted.id}` })
@@ -32,9 +33,11 @@ export const submitRoutes = () =>
         hold: holdOf(c),
       }
       const { rows, created } = await submitAll(c.get('services'), c.get('principal'), jobs, context)
-      const body = { jobs: rows.map(viewJob) }
+      const body = { jobs: rows.map(viewSubmitted) }
       return created ? c.json(body, 201) : c.json(body, 200, REPLAYED)
     })
+
+const viewSubmitted = (row: SubmittedRow) => viewJob(row, viewPromise(row))
 
 const REPLAYED = { 'idempotent-replayed': 'true' }
 

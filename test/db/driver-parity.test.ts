@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
+import type { JobPrediction } from '../../db/learning/prediction.ts'
 import { changePassword, findUser, listUsers, nameOf, registerAccount } from '../../db/queries/accounts.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
@@ -19,6 +20,7 @@ import {
   listOwnInvitations,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
+import { getJobFacts } from '../../db/queries/job-facts.ts'
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { countJobs, listAllJobs, listJobIds, listJobs } from '../../db/queries/job-list.ts'
 import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
@@ -29,11 +31,14 @@ import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
+import { countSlowJobs, getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
 import { lookOut } from '../../db/queries/outlook.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
+import { countFaults, getModelWeights, getPredictionInputs } from '../../db/queries/prediction-inputs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
+import { refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
@@ -80,6 +85,17 @@ const OWNER_ONLY = [
   ...['create-admin', 'set-admin', 'list-admins', 'reset-password', 'set-default-quotas'],
   ...['describe-login', 'describe-drop'],
 ]
+
+const PREDICTION: JobPrediction = {
+  p50Log: 1 / 3,
+  p90Log: Math.log(10),
+  p99Log: null,
+  source: 'lstm',
+  modelVersion: 3,
+  residualLog: -0.25,
+  sample: btoa('\0\xff'),
+  promisedWaitMs: 1e-7,
+}
 
 const id = (n: number): string => `019a8000-0000-7000-8000-${String(n).padStart(12, '0')}`
 const TENANT = { orgId: id(1), userId: id(2) }
@@ -210,6 +226,13 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
   for (const [n, run_at] of [null, '2999-12-31T23:59:59.123Z'].entries()) {
     const lone = newJob({ id: id(20 + n), type: 'other', payload: PAYLOAD, tags: ['a,b', TEXT], run_at })
     await play(submitLoneJob(TENANT.orgId, TENANT.userId, lone))
+    const predicted = { ...lone, id: id(60 + n), prediction: PREDICTION }
+    await play(submitLoneJob(TENANT.orgId, TENANT.userId, predicted))
+    const others = [
+      { ...predicted, id: id(70 + n) },
+      { ...lone, id: id(80 + n) },
+    ]
+    await play(submitJobs([{ ...TENANT, jobs: others }]))
     const keyed = { ...lone, id: id(30 + n) }
     const keys = [{ key: `${TEXT} ${n}`, bodyHash: hash('a'), jobIds: [keyed.id] }]
     await play(submitJobs([{ ...TENANT, jobs: [{ ...lone, id: id(40 + n) }] }], 'charge'))
@@ -375,6 +398,31 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(getLeader())
 }
 
+const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
+  const { orgId } = TENANT
+  await sql(`update workers set last_seen = now(), status = 'online'`)
+  await sql(
+    `insert into stream_memories (stream_id, org_id, memory) select id, org_id, '\\x00ff' from streams`,
+  )
+  await sql(`insert into models (version, status, weights, trained_on) values (3, 'champion', '\\x0102', 9)`)
+  await sql(
+    `insert into accuracy_points (executions, errors, coverage) values (9, '{"stream": 0.25}', 0.875)`,
+  )
+  await play(refreshQueueSums())
+  await play(
+    getPredictionInputs(orgId, [
+      { type: 'test', name: TEXT },
+      { type: 'other', name: 'none' },
+    ]),
+  )
+  await play(getModelWeights(3))
+  await play(countFaults('timeout', 2 ** 40))
+  await play(getModelCard())
+  await play(getEtaAccuracy(orgId, 0.5))
+  await play(countSlowJobs())
+  for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
+}
+
 /** In order: each goes on from what the one before left. A new area is one more function. */
 const SCENARIO = [
   playOperations,
@@ -387,6 +435,7 @@ const SCENARIO = [
   playRegistry,
   playActions,
   playLists,
+  playPredictions,
 ]
 
 /** The answers by statement, with what differs by nature put aside. */
@@ -405,6 +454,8 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  * The database's clock differs between two runs; that a time is there, and its type, must not. Who tells the workers of a
  * submission depends on the moment.
  */
+const BY_THE_MOMENT = ['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id']
+
 const stable = (value: unknown): unknown => {
   const thisYear = new Date().getUTCFullYear()
   if (value instanceof Date) return value.getUTCFullYear() === thisYear ? 'now' : value
@@ -413,7 +464,7 @@ const stable = (value: unknown): unknown => {
   if (typeof value === 'string' && /^[12]\d{18}$/.test(value)) return 'now in a token'
   if (Array.isArray(value)) return value.map(stable)
   if (typeof value !== 'object' || value === null) return value
-  const entries = Object.entries(value).filter(([key]) => key !== 'announced')
+  const entries = Object.entries(value).filter(([key]) => !BY_THE_MOMENT.includes(key))
   return Object.fromEntries(entries.map(([key, child]) => [key, stable(child)]))
 }
 

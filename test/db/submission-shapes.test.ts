@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import type { JobPrediction } from '../../db/learning/prediction.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { type NewJob, readSubmitted, type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -51,7 +52,26 @@ const SHAPES: { name: string; jobs: NewJob[]; states: string[] }[] = [
   },
 ]
 
-for (const { name, jobs, states } of SHAPES) {
+const predict = (overrides: Partial<JobPrediction> = {}): JobPrediction => ({
+  p50Log: Math.log(200),
+  p90Log: Math.log(400),
+  p99Log: Math.log(800),
+  source: 'lstm',
+  modelVersion: 7,
+  residualLog: -0.5,
+  sample: btoa('what it saw'),
+  promisedWaitMs: 1234.5,
+  ...overrides,
+})
+
+/** The same with predictions, which have texts of their own. */
+const PREDICTED = SHAPES.map(({ name, jobs, states }) => ({
+  name: name.replace('submit-', 'submit-predicted-'),
+  jobs: jobs.map((job, n) => ({ ...job, id: newJob().id, prediction: predict({ promisedWaitMs: n }) })),
+  states,
+})).filter(({ name }) => !name.includes('dependent'))
+
+for (const { name, jobs, states } of [...SHAPES, ...PREDICTED]) {
   test(`${name} stores each job once, in the order given`, async () => {
     const submissions = [{ ...tenant, jobs }]
     assert.equal(submitJobs(submissions).name, name)
@@ -120,6 +140,134 @@ for (const overrides of LONE) {
     assert.deepEqual(queued[0], queued[1])
   })
 }
+
+type Stored = {
+  predicted_ms: number
+  predicted_p90_ms: number
+  predicted_p99_ms: number | null
+  prediction_source: string
+  model_version: number | null
+  residual_log: number
+  promised_wait_ms: number | null
+  sample: string | null
+}
+
+const storedOf = async (id: string): Promise<Stored | undefined> =>
+  (
+    await database.sql<Stored>(
+      `select round(predicted_ms) as predicted_ms, round(predicted_p90_ms) as predicted_p90_ms,
+        round(predicted_p99_ms) as predicted_p99_ms, prediction_source, model_version, residual_log, promised_wait_ms,
+        convert_from(sample, 'utf8') as sample
+      from jobs where id = $1`,
+      [id],
+    )
+  )[0]
+
+const AS_PREDICTED: Stored = {
+  predicted_ms: 200,
+  predicted_p90_ms: 400,
+  predicted_p99_ms: 800,
+  prediction_source: 'lstm',
+  model_version: 7,
+  residual_log: -0.5,
+  promised_wait_ms: 1234.5,
+  sample: 'what it saw',
+}
+
+test('a job is stored and answered with the prediction that it came with, alone and among others', async () => {
+  const [first, among, other, alone] = Array.from({ length: 4 }, () => newJob({ prediction: predict() }))
+  assert.ok(first && among && other && alone)
+  await submitAll(database.run, [{ ...tenant, jobs: [first] }])
+  const mixed = [among, { ...other, name: 'other' }]
+  const answers = await submitAll(database.run, [{ ...tenant, jobs: mixed }])
+  const lone = await database.run(submitLoneJob(tenant.orgId, tenant.userId, alone))
+  answers.push(...readSubmitted([{ ...tenant, jobs: [alone] }], lone))
+  for (const { id } of [first, among, other, alone]) assert.deepEqual(await storedOf(id), AS_PREDICTED)
+  for (const answer of answers as SubmittedJob[]) {
+    assert.deepEqual(
+      [answer.model_version, answer.prediction_source, answer.promised_wait_ms],
+      [7, 'lstm', 1234.5],
+    )
+    assert.ok(Math.abs(answer.predicted_ms - 200) < 1e-6)
+  }
+  const lanes = await database.sql('select distinct lane from ready_jobs')
+  assert.deepEqual(lanes, [{ lane: Math.floor(Math.log(200) * 10) }])
+})
+
+test('what is not known of a prediction stays empty, and a job without one among others goes by its estimate', async () => {
+  const bare = newJob({ prediction: predict({ p99Log: null, sample: null, promisedWaitMs: null }) })
+  const none = newJob({ name: 'none' })
+  await submitAll(database.run, [{ ...tenant, jobs: [bare, none] }])
+  const stored = await storedOf(bare.id)
+  assert.deepEqual([stored?.predicted_p99_ms, stored?.sample, stored?.promised_wait_ms], [null, null, null])
+  assert.deepEqual(await storedOf(none.id), {
+    predicted_ms: 1000,
+    predicted_p90_ms: 10014,
+    predicted_p99_ms: null,
+    prediction_source: 'default',
+    model_version: null,
+    residual_log: 0,
+    promised_wait_ms: null,
+    sample: null,
+  })
+})
+
+test('of jobs that look alike only the first eight carry what the predictor saw', async () => {
+  const jobs = Array.from({ length: 40 }, (_, n) =>
+    newJob({
+      prediction: predict({
+        promisedWaitMs: n,
+        sample: btoa(`${n}`),
+        p50Log: n % 2 === 0 ? 5 : 6,
+        p90Log: 7,
+      }),
+    }),
+  )
+  await submitAll(database.run, [{ ...tenant, jobs }])
+  const rows = await database.sql<{ n: number; sample: string }>(
+    `select promised_wait_ms as n, convert_from(sample, 'utf8') as sample from jobs where sample is not null order by 1`,
+  )
+  assert.deepEqual(
+    rows.map(({ n, sample }) => [n, sample]),
+    Array.from({ length: 16 }, (_, n) => [n, `${n}`]),
+  )
+})
+
+test('without a prediction the organisation is believed before the type, and the type before all', async () => {
+  const sources: unknown[] = []
+  const look = async (name: string): Promise<void> => {
+    const jobs = [newJob({ name }), newJob({ name })]
+    await submitAll(database.run, [{ ...tenant, jobs: jobs.slice(0, 1) }])
+    await database.run(submitLoneJob(tenant.orgId, tenant.userId, jobs[1] ?? newJob()))
+    const [one, other] = await Promise.all(jobs.map(({ id }) => storedOf(id)))
+    assert.deepEqual(one, other)
+    sources.push([one?.predicted_ms, one?.prediction_source])
+  }
+  await look('a')
+  await database.sql(
+    `insert into type_estimates (type, runs, mean_log, deviation_log) values ('', 9, ln(10), 1)`,
+  )
+  await look('b')
+  await database.sql(
+    `insert into type_estimates (type, runs, mean_log, deviation_log) values ('test', 9, ln(20), 1)`,
+  )
+  await look('c')
+  await database.sql(
+    `insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log) values ($1, 'test', 9, ln(30), 1)`,
+    [tenant.orgId],
+  )
+  await look('d')
+  await database.sql(`update streams set runs = 1, mean_log = ln(40), deviation_log = 1 where name = 'd'`)
+  await look('d')
+  await database.sql('truncate org_type_estimates')
+  assert.deepEqual(sources, [
+    [1000, 'default'],
+    [10, 'default'],
+    [20, 'type'],
+    [30, 'type'],
+    [40, 'stream'],
+  ])
+})
 
 test('a lone job of someone who is not a member is neither stored nor answered', async () => {
   await submitAll(database.run, [{ ...tenant, jobs: [newJob()] }])

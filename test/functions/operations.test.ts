@@ -84,7 +84,10 @@ test('the OpenAPI document describes every route with its answers', async () => 
     'get /jobs/workers',
     'get /jobs/{id}',
     'get /jobs/{id}/attempts',
+    'get /jobs/{id}/explain',
     'get /jobs/{id}/logs',
+    'get /metrics',
+    'get /model',
     'get /orgs',
     'get /orgs/invitations',
     'get /orgs/me',
@@ -113,6 +116,7 @@ test('the OpenAPI document describes every route with its answers', async () => 
     'post /orgs/invitations/{id}/accept',
     'post /orgs/{id}/invite',
     'post /orgs/{id}/switch',
+    'post /predictions',
     'post /queue/pause',
     'post /queue/resume',
   ])

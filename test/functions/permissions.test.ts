@@ -12,7 +12,7 @@ import { type Cast, makeCast } from '../support/tenants.ts'
 
 /** Routes that need no token. A new one must be named here on purpose. */
 const PUBLIC = [
-  ...['GET /healthz', 'GET /readyz', 'GET /.well-known/jwks.json'],
+  ...['GET /healthz', 'GET /readyz', 'GET /metrics', 'GET /.well-known/jwks.json'],
   ...['POST /auth/register', 'POST /auth/login', 'POST /auth/refresh', 'POST /auth/logout'],
 ]
 
@@ -50,6 +50,7 @@ const IDS: Record<string, () => Promise<string>> = {
   '/jobs/{id}': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/logs': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/attempts': () => jobInState(database.run, cast.owner, 'ready'),
+  '/jobs/{id}/explain': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/cancel': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/retry': () => jobInState(database.run, cast.owner, 'failed'),
   '/auth/keys/{id}': async () => (await makeKey(cast.owner.token)).body.id,
@@ -73,6 +74,7 @@ const JOB = { name: 'n', type: 'test', payload: {} }
 const BODIES: Record<string, unknown> = {
   'POST /jobs': JOB,
   'POST /jobs/batch': { jobs: [JOB] },
+  'POST /predictions': JOB,
   'POST /jobs/bulk/cancel': { filter: { name: 'none' } },
   'POST /jobs/bulk/retry': { filter: { name: 'none' } },
   'POST /dlq/replay': { fingerprint: '0'.repeat(32) },

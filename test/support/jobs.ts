@@ -53,6 +53,7 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   deadline: null,
   depends_on: [],
   on_parent_failure: 'fail',
+  prediction: null,
   ...rankTerms(overrides.priority ?? 'normal', overrides.timeout_seconds ?? null),
   ...overrides,
 })
@@ -286,6 +287,6 @@ export const misplacedJobs = (sql: TestDatabase['sql']) =>
 export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
   await sql(`
     truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_event_groups, job_logs,
-      job_progress, job_dependencies, streams, type_estimates, pauses, reservations, workers, scheduler_leader,
-      executions, stream_memories`)
+      job_progress, job_dependencies, streams, stream_memories, executions, type_estimates, org_type_estimates, pauses, reservations,
+      workers, scheduler_leader, queue_snapshots`)
 }

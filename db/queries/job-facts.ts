@@ -1,0 +1,101 @@
+import type { Query } from '../query.ts'
+import type { JobState } from '../rules/job-states.ts'
+import { LIVE_WORKERS, type LiveWorker, QUEUE_SUMS, type QueueSums } from './queue-facts.ts'
+
+/** Where a job stands in the queue of all; nulls if it does not. */
+export type QueuePlace = {
+  lane: number | null
+  ahead_jobs: number | null
+  ahead_ms: number | null
+  /** False: there are more ahead than that. */
+  counted: boolean | null
+  /** Its place within its lane then, from 0 to 1. */
+  lane_position: number | null
+}
+
+export type ParentFacts = QueuePlace & {
+  id: string
+  name: string
+  status: JobState
+  predicted_ms: number
+  predicted_p90_ms: number
+  /** Milliseconds that it has been running. */
+  ran_ms: number | null
+}
+
+/** Why a job that has not finished is where it is. */
+export type JobFacts = QueuePlace & {
+  now: Date
+  predicted_p99_ms: number | null
+  wake_at: Date | null
+  /** In the hands of a worker that has not started it. */
+  claimed_by: string | null
+  pauses: { type: string | null; paused_at: string }[]
+  reserved_by: string | null
+  running_limit: number | null
+  running_jobs: number | null
+  /** How many jobs it waits for, and the first of them. */
+  open_parents: number
+  parents: ParentFacts[]
+  workers: LiveWorker[]
+  queue: QueueSums | null
+}
+
+/** Of each the place in the queue is looked up. */
+const SHOWN_PARENTS = 10
+
+/** Jobs ahead are counted up to `most`: with a million in the queue the statement takes 16 ms for ten thousand, 7 for one. */
+export const getJobFacts = (orgId: string, jobId: string, most: number): Query<JobFacts> => ({
+  name: 'get-job-facts',
+  text: `
+    select
+      now() as now, j.predicted_p99_ms, a.lane, a.jobs as ahead_jobs, a.predicted_ms as ahead_ms, a.counted,
+      a.lane_position, w.wake_at,
+      (
+        select l.worker_id
+        from held_jobs l
+        where l.org_id = j.org_id
+          and l.job_id = j.id
+          and l.started_at is null
+          and a.lane is null
+        limit 1
+      ) as claimed_by,
+      (
+        select coalesce(jsonb_agg(jsonb_build_object('type', type, 'paused_at', paused_at) order by type nulls first), '[]')
+        from pauses
+        where org_id = $1::uuid
+          and (type is null or type = j.type)
+      ) as pauses,
+      (select worker_id from reservations where job_id = j.id and org_id = $1::uuid) as reserved_by,
+      q.running_jobs::integer as running_limit,
+      case
+        when q.running_jobs is not null then (select count(*)::integer from held_jobs where org_id = $1::uuid)
+      end as running_jobs,
+      coalesce(b.remaining, 0) as open_parents,
+      (
+        select coalesce(jsonb_agg(to_jsonb(p) order by p.id), '[]')
+        from (
+          select
+            o.id, o.name, o.status, o.predicted_ms, o.predicted_p90_ms,
+            extract(epoch from now() - o.started_at) * 1000 as ran_ms, at.lane, at.jobs as ahead_jobs,
+            at.predicted_ms as ahead_ms, at.counted, at.lane_position
+          from job_dependencies d
+          join job_overview o on o.org_id = d.org_id and o.id = d.parent_id
+          left join lateral queue_ahead(o.org_id, o.id, $3::integer) at on true
+          where d.child_id = j.id
+            and d.org_id = $1::uuid
+            and o.status <> 'completed'
+          limit ${SHOWN_PARENTS}
+        ) p
+      ) as parents,
+      ${LIVE_WORKERS} as workers,
+      ${QUEUE_SUMS} as queue
+    from jobs j
+    left join lateral queue_ahead(j.org_id, j.id, $3::integer) a on true
+    left join waiting_jobs w on w.job_id = j.id and w.org_id = j.org_id
+    left join blocked_jobs b on b.job_id = j.id and b.org_id = j.org_id
+    left join lateral (select running_jobs from quotas_of($1::uuid)) q on true
+    where j.org_id = $1::uuid
+      and j.id = $2::uuid`,
+  values: [orgId, jobId, most],
+})

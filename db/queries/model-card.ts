@@ -1,0 +1,123 @@
+import type { Query } from '../query.ts'
+
+export type ModelVersionRow = {
+  version: number
+  parent: number | null
+  status: 'champion' | 'retired' | 'rejected' | 'rolled_back'
+  created_at: string
+  decided_at: string | null
+  trained_on: number
+  evaluation: Record<string, unknown>
+}
+
+export type AccuracyPointRow = {
+  at: string
+  model_version: number | null
+  executions: number
+  errors: Record<string, unknown>
+  coverage: number | null
+  mape: number | null
+}
+
+export type FaultRow = { reason: string; faults: number; last_at: string }
+
+export type ModelCardRow = {
+  learned: number
+  by_source: Record<string, unknown>
+  accuracy: Record<string, unknown>
+  updated_at: Date
+  versions: ModelVersionRow[]
+  points: AccuracyPointRow[]
+  faults: FaultRow[]
+}
+
+const VERSIONS = 50
+/** The hours of a week. */
+const POINTS = 168
+
+const listOf = (rows: string): string => `(
+        select coalesce(jsonb_agg(to_jsonb(one)), '[]')
+        from (${rows}
+        ) one
+      )`
+
+/** What is known of the model and how good it was. Nothing of it belongs to an organisation. */
+export const getModelCard = (): Query<ModelCardRow> => ({
+  name: 'get-model-card',
+  text: `
+    select
+      s.learned::double precision as learned, s.by_source, s.accuracy, s.updated_at,
+      ${listOf(`
+          select version, parent, status, created_at, decided_at, trained_on, evaluation
+          from models
+          order by version desc
+          limit ${VERSIONS}`)} as versions,
+      ${listOf(`
+          select at, model_version, executions, errors, coverage, mape
+          from accuracy_points
+          order by at desc
+          limit ${POINTS}`)} as points,
+      ${listOf(`
+          select reason, faults, last_at
+          from prediction_faults
+          order by reason`)} as faults
+    from learning_state s`,
+  values: [],
+})
+
+export type EtaAccuracyRow = {
+  jobs: number
+  median_abs_error_s: number | null
+  mean_abs_error_s: number | null
+  within_p90: number | null
+}
+
+/** Finished jobs that are looked at, newest submission first. */
+const LOOKED_AT = 2_000
+
+/**
+ * How well the promised starts were kept, by jobs of the organisation that completed in their first attempt. `lateness`:
+ * how much longer than promised a job may wait by its p90.
+ */
+export const getEtaAccuracy = (orgId: string, lateness: number): Query<EtaAccuracyRow> => ({
+  name: 'get-eta-accuracy',
+  text: `
+    with recent as materialized (
+      select job_id, started_at, finished_at
+      from (
+        select job_id, state, attempts, started_at, finished_at
+        from finished_jobs
+        where org_id = $1::uuid
+        order by job_id desc
+        limit ${LOOKED_AT}
+      ) newest
+      where state = 'completed'
+        and attempts = 1
+    ),
+    kept as materialized (
+      select
+        extract(epoch from r.started_at - j.created_at) - j.promised_wait_ms / 1000 as error_s,
+        r.finished_at <= j.created_at + interval '1 millisecond' * (
+          j.promised_wait_ms + j.predicted_p90_ms
+          + $2::double precision
+            * greatest(0, j.promised_wait_ms - greatest(0, coalesce(extract(epoch from j.run_at - j.created_at) * 1000, 0)))
+        ) as in_time
+      from recent r
+      join jobs j on j.org_id = $1::uuid and j.id = r.job_id
+      where j.promised_wait_ms is not null
+    )
+    select
+      count(*)::integer as jobs,
+      percentile_cont(0.5) within group (order by abs(error_s))::double precision as median_abs_error_s,
+      avg(abs(error_s))::double precision as mean_abs_error_s,
+      avg(in_time::integer)::double precision as within_p90
+    from kept`,
+  values: [orgId, lateness],
+})
+
+export const countSlowJobs = (): Query<{ slow_jobs: number }> => ({
+  name: 'count-slow-jobs',
+  text: `
+    select count_slow_jobs()::integer as slow_jobs`,
+  values: [],
+})

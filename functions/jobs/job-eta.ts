@@ -1,0 +1,110 @@
+import type { z } from '@hono/zod-openapi'
+import { getJobFacts, type JobFacts, type ParentFacts, type QueuePlace } from '../../db/queries/job-facts.ts'
+import type { JobSummaryRow } from '../../db/queries/jobs.ts'
+import { isRunnable, toSnapshot } from '../../db/queries/queue-facts.ts'
+import type { Run } from '../../db/query.ts'
+import { type Eta, estimateEtas, etaAfter } from '../../db/rules/eta.ts'
+import { isFinished } from '../../db/rules/job-states.ts'
+import { FIRST_PARKED_LANE, laneOf } from '../../db/rules/lanes.ts'
+import { type Ahead, etaBehind, etaInQueue, etaOfRunning, sumAhead } from '../../db/rules/place.ts'
+import type { LaneSum, QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
+import type { eta } from './schemas.ts'
+import type { SubmittedRow } from './submission.ts'
+
+type EtaView = z.output<typeof eta>
+
+/** Many may ask, and often. */
+const COUNTED = 1_000
+
+/** What was promised at submission: the same whenever it is asked for. */
+export const viewPromise = (row: SubmittedRow): EtaView => {
+  if (row.promised_wait_ms === null) return null
+  const createdAt = row.created_at.getTime()
+  const notBeforeMs = Math.max(0, (row.run_at?.getTime() ?? 0) - createdAt)
+  return viewEta(createdAt, etaAfter(row.promised_wait_ms, { ...runtimeOf(row), notBeforeMs }))
+}
+
+/** What is to be expected now. Only a job that waits needs a look at the queue. */
+export const findEta = async (run: Run, row: JobSummaryRow): Promise<EtaView> => {
+  if (isFinished(row.status)) return null
+  if (row.status === 'running') return viewRunning(row, Date.now())
+  const [facts] = await run(getJobFacts(row.org_id, row.id, COUNTED))
+  return facts ? etaFromFacts(row, facts) : null
+}
+
+export const etaFromFacts = (row: JobSummaryRow, facts: JobFacts): EtaView => {
+  if (isFinished(row.status)) return null
+  const now = facts.now.getTime()
+  if (row.status === 'running') return viewRunning(row, now)
+  const { workers, queue, pauses } = facts
+  if (!queue || pauses.length > 0 || !isRunnable(row, workers)) return null
+  return viewEta(now, waitingEta(row, facts, toSnapshot(queue, workers)))
+}
+
+const viewRunning = (row: JobSummaryRow, now: number): EtaView =>
+  viewEta(now, etaOfRunning(now - (row.started_at?.getTime() ?? now), runtimeOf(row)))
+
+const runtimeOf = (row: { predicted_ms: number; predicted_p90_ms: number }) => ({
+  p50Ms: row.predicted_ms,
+  p90Ms: row.predicted_p90_ms,
+})
+
+const waitingEta = (row: JobSummaryRow, facts: JobFacts, snapshot: QueueSnapshot): Eta | null => {
+  const now = facts.now.getTime()
+  const until = facts.wake_at ?? row.run_at
+  const notBeforeMs = Math.max(0, (until?.getTime() ?? now) - now)
+  const job = { lane: laneOf(row.rank), ...runtimeOf(row), notBeforeMs }
+  if (facts.claimed_by !== null) return estimateEtas({ ...snapshot, lanes: [] }, [job])[0] ?? null
+  if (facts.lane !== null) return queuedEta(job, facts, snapshot)
+  const own = estimateEtas(snapshot, [job])[0] ?? null
+  if (row.status !== 'blocked') return own
+  if (facts.parents.length < facts.open_parents) return null
+  const parents = facts.parents.map((parent) => parentEta(parent, snapshot))
+  return own && parents.every((eta) => eta !== null) ? etaBehind(own, parents, job) : null
+}
+
+/** Only of one that runs or stands in the queue. What that waits for itself would be a guess. */
+const parentEta = (parent: ParentFacts, snapshot: QueueSnapshot): Eta | null => {
+  const job = { lane: parent.lane ?? 0, ...runtimeOf(parent) }
+  if (parent.ran_ms !== null) return etaOfRunning(parent.ran_ms, job)
+  return parent.lane === null ? null : queuedEta(job, parent, snapshot)
+}
+
+const queuedEta = (
+  job: { lane: number; p50Ms: number; p90Ms: number },
+  place: QueuePlace,
+  snapshot: QueueSnapshot,
+): Eta | null => {
+  const ahead = aheadOf(place, snapshot.lanes)
+  return ahead ? etaInQueue(snapshot, { ...job, lane: ahead.lane }, ahead) : null
+}
+
+/** Undefined: it does not stand in the queue, or is parked. */
+export const aheadOf = (
+  place: QueuePlace,
+  lanes: readonly LaneSum[],
+): (Ahead & { lane: number }) | undefined => {
+  const { lane, ahead_jobs, ahead_ms, counted, lane_position } = place
+  if (lane === null || lane >= FIRST_PARKED_LANE || ahead_jobs === null) return undefined
+  if (counted) return { lane, jobs: ahead_jobs, predictedMs: ahead_ms ?? 0, counted }
+  const { jobs, predictedMs } = sumAhead(lanes, lane, lane_position ?? 0)
+  return {
+    lane,
+    jobs: Math.max(jobs, ahead_jobs),
+    predictedMs: Math.max(predictedMs, ahead_ms ?? 0),
+    counted: false,
+  }
+}
+
+export const viewEta = (now: number, eta: Eta | null): EtaView => {
+  if (!eta) return null
+  const at = (ms: number): string => new Date(Math.min(now + ms, LAST_TIME)).toISOString()
+  return {
+    start_at: at(eta.startP50Ms),
+    finish_p50_at: at(eta.finishP50Ms),
+    finish_p90_at: at(eta.finishP90Ms),
+  }
+}
+
+/** The end of the year 9999: four digits are what clients read. */
+const LAST_TIME = 253_402_300_799_000

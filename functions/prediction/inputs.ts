@@ -1,0 +1,165 @@
+/**
+ * What predictions look at, kept for each isolate. Up to a second old it is used as it is; up to five, it is used too and
+ * refreshed in the background; beyond that it is waited for, but not for long: a submission goes on without a prediction
+ * rather than wait for one. Values are kept and not promises: on workerd those belong to the request that asked.
+ */
+import {
+  getPredictionInputs,
+  type PredictionInputsRow,
+  type StreamInputsRow,
+  type TypeEstimateRow,
+} from '../../db/queries/prediction-inputs.ts'
+import {
+  areSumsDue,
+  type LiveWorker,
+  type QueueSums,
+  refreshQueueSums,
+  toSnapshot,
+} from '../../db/queries/queue-facts.ts'
+import type { Run } from '../../db/query.ts'
+import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
+import { type Hold, logFailure } from '../http/background.ts'
+import { fromBase64 } from './base64.ts'
+
+export type StreamName = { type: string; name: string }
+
+export type StreamInputs = Omit<StreamInputsRow, 'memory'> & {
+  memory: Uint8Array | undefined
+  typeEstimate: TypeEstimateRow | undefined
+  allTypes: TypeEstimateRow | undefined
+}
+
+/** Of everybody. */
+export type SharedInputs = {
+  learningMemory: Uint8Array | undefined
+  champion: number | null
+  workers: readonly LiveWorker[]
+  /** Undefined right after a crash of the server. */
+  queue: QueueSnapshot | undefined
+  queueDepth: number
+}
+
+export type Inputs = SharedInputs & {
+  stream(name: StreamName): StreamInputs | undefined
+  /** Tells of jobs that are about to join the queue: the next look does not see them yet. */
+  arrive(jobs: readonly { lane: number; p50Ms: number }[]): void
+}
+
+export type InputCache = {
+  /** Throws if they cannot be had, `InputsTimeout` if not in time. */
+  get(run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): Promise<Inputs>
+}
+
+export class InputsTimeout extends Error {
+  override name = 'InputsTimeout'
+}
+
+const FRESH_MS = 1_000
+const USABLE_MS = 5_000
+const PATIENCE_MS = 250
+/** Jobs of further streams of a request go without a prediction. */
+const MAX_STREAMS = 200
+const MAX_KEPT = 10_000
+
+type Kept = { inputs: StreamInputs; loadedAt: number; askedAt: number }
+
+export const createInputCache = (options: { now?: () => number; patienceMs?: number } = {}): InputCache => {
+  const { now = Date.now, patienceMs = PATIENCE_MS } = options
+  const kept = new Map<string, Kept>()
+  let shared: SharedInputs | undefined
+  let sharedAt = 0
+
+  const load = async (run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): Promise<void> => {
+    const [row] = await run(getPredictionInputs(orgId, streams))
+    if (!row) return
+    if (kept.size + row.streams.length > MAX_KEPT) kept.clear()
+    const loadedAt = now()
+    for (const inputs of toStreams(row)) {
+      kept.set(keyOf(orgId, inputs), { inputs, loadedAt, askedAt: loadedAt })
+    }
+    shared = toShared(row)
+    sharedAt = loadedAt
+    if (row.queue && areSumsDue(row.queue)) hold(run(refreshQueueSums()).catch(logFailure))
+  }
+
+  const refresh = (run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): void => {
+    const at = now()
+    const due = streams.filter((stream) => {
+      const one = kept.get(keyOf(orgId, stream))
+      return one && at - one.askedAt > FRESH_MS
+    })
+    if (due.length === 0) return
+    for (const stream of due) Object.assign(kept.get(keyOf(orgId, stream)) ?? {}, { askedAt: at })
+    hold(load(run, orgId, due, hold).catch(logFailure))
+  }
+
+  /** The queue has gone on since it was looked at. */
+  const bringUpToDate = (): SharedInputs => {
+    if (!shared) throw new Error('Nothing is known of the queue')
+    const at = now()
+    if (shared.queue) shared = { ...shared, queue: advanceQueue(shared.queue, at - sharedAt) }
+    sharedAt = at
+    return shared
+  }
+
+  return {
+    get: async (run, orgId, streams, hold) => {
+      const wanted = distinct(streams).slice(0, MAX_STREAMS)
+      const at = now()
+      const missing = wanted.filter((stream) => {
+        const one = kept.get(keyOf(orgId, stream))
+        return !one || at - one.loadedAt > USABLE_MS
+      })
+      if (missing.length > 0 || !shared) {
+        const loading = load(run, orgId, missing, hold)
+        hold(loading.catch(() => {}))
+        await within(patienceMs, loading)
+      }
+      refresh(run, orgId, wanted, hold)
+      const current = bringUpToDate()
+      return {
+        ...current,
+        stream: (name) => kept.get(keyOf(orgId, name))?.inputs,
+        arrive: (jobs) => {
+          if (shared?.queue) shared = { ...shared, queue: addToQueue(shared.queue, jobs) }
+        },
+      }
+    },
+  }
+}
+
+const keyOf = (orgId: string, { type, name }: StreamName): string => `${orgId}\0${type}\0${name}`
+
+const distinct = (streams: readonly StreamName[]): StreamName[] => [
+  ...new Map(streams.map((stream) => [keyOf('', stream), stream])).values(),
+]
+
+const toStreams = ({ streams, types }: PredictionInputsRow): StreamInputs[] => {
+  const byType = new Map(types.map((estimate) => [estimate.type, estimate]))
+  return streams.map((row) => ({
+    ...row,
+    memory: row.memory === null ? undefined : fromBase64(row.memory),
+    typeEstimate: byType.get(row.type),
+    allTypes: byType.get(''),
+  }))
+}
+
+const toShared = ({ learning_memory, champion, workers, queue }: PredictionInputsRow): SharedInputs => ({
+  learningMemory: learning_memory === null ? undefined : fromBase64(learning_memory),
+  champion,
+  workers,
+  queue: queue ? toSnapshot(queue, workers) : undefined,
+  queueDepth: queue ? depthOf(queue) : 0,
+})
+
+const depthOf = ({ lane_jobs }: QueueSums): number => lane_jobs.reduce((sum, jobs) => sum + jobs, 0)
+
+const within = async (ms: number, promise: Promise<unknown>): Promise<void> => {
+  const timeUp = Promise.withResolvers<never>()
+  const timer = setTimeout(() => timeUp.reject(new InputsTimeout(`no inputs within ${ms} ms`)), ms)
+  try {
+    await Promise.race([promise, timeUp.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,138 @@
+import { z } from '@hono/zod-openapi'
+import type { EtaAccuracyRow, ModelCardRow } from '../../db/queries/model-card.ts'
+import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
+import { timestamp } from '../http/openapi.ts'
+import { round } from '../jobs/job-view.ts'
+import { EXPERTS, INPUT_NAMES } from './names.ts'
+
+const version = z
+  .object({
+    version: z.int(),
+    parent: z.int().nullable().openapi({ description: 'The version that it was trained on from.' }),
+    status: z.enum(['champion', 'retired', 'rejected', 'rolled_back']),
+    created_at: timestamp,
+    decided_at: timestamp.nullable(),
+    trained_on: z.int().openapi({ description: 'Executions, in all.' }),
+    evaluation: z.record(z.string(), z.unknown()).openapi({
+      description:
+        'Errors on executions that it was not trained on, beside the champion of that time, and why it was decided so.',
+    }),
+  })
+  .openapi('ModelVersion')
+
+const point = z.object({
+  at: timestamp,
+  model_version: z.int().nullable(),
+  executions: z.int(),
+  errors: z
+    .record(z.string(), z.unknown())
+    .openapi({ description: 'Mean absolute error of ln(runtime), by predictor.' }),
+  coverage: z.number().nullable().openapi({ description: 'The share of runtimes below their p90.' }),
+  mape: z.number().nullable().openapi({ description: 'Mean absolute percentage error.' }),
+})
+
+const share = z.number().min(0).max(1).nullable()
+
+export const modelCard = z
+  .object({
+    version: z.int().nullable().openapi({ description: 'Of the network in use. Null: there is none yet.' }),
+    trained_on: z.int().openapi({ description: 'Executions that the network in use was trained on.' }),
+    learned: z.int().openapi({ description: 'Executions that were learned from, in all.' }),
+    updated_at: timestamp,
+    inputs: z.array(z.string()).openapi({ description: 'What the network looks at.' }),
+    sources: z
+      .record(z.string(), z.unknown())
+      .openapi({ description: 'Where predictions of the recent executions came from.' }),
+    accuracy: z.record(z.string(), z.unknown()).openapi({ description: 'Over the recent executions.' }),
+    accuracy_over_time: z.array(point).openapi({ description: 'Newest first, up to a week.' }),
+    calibration: z.object({
+      p90_coverage: share.openapi({ description: 'The share of runtimes below their p90: 0.9 is right.' }),
+      over: z.int().openapi({ description: 'Executions that it was measured over.' }),
+    }),
+    versions: z.array(version).openapi({ description: 'Newest first, up to 50.' }),
+    gate: z.object({
+      experts: z
+        .array(z.string())
+        .openapi({ description: 'Those among whom the gate weighs, for each stream.' }),
+      mean_abs_log_error: z.record(z.string(), z.number()).openapi({
+        description: 'Of each over the recent executions, as far as it is known.',
+      }),
+    }),
+    faults: z
+      .array(
+        z.object({
+          reason: z.string().openapi({ description: PREDICTION_FAULTS.join(', ') }),
+          faults: z.int(),
+          last_at: timestamp,
+        }),
+      )
+      .openapi({ description: 'Why jobs were predicted without the network, or not at all.' }),
+    eta: z
+      .object({
+        jobs: z.int(),
+        median_abs_error_s: z.number().nullable(),
+        mean_abs_error_s: z.number().nullable(),
+        within_p90: share.openapi({ description: 'The share of jobs that ended by their `finish_p90_at`.' }),
+      })
+      .openapi({ description: "How well promised starts were kept, by the organisation's newest jobs." }),
+    known_limits: z.array(z.string()),
+  })
+  .openapi('ModelCard')
+
+/** As the database writes times within JSON. */
+const iso = (text: string): string => new Date(text).toISOString()
+
+export const viewModelCard = (row: ModelCardRow, eta: EtaAccuracyRow): z.output<typeof modelCard> => {
+  const champion = row.versions.find(({ status }) => status === 'champion')
+  return {
+    version: champion?.version ?? null,
+    trained_on: champion?.trained_on ?? 0,
+    learned: row.learned,
+    updated_at: row.updated_at.toISOString(),
+    inputs: [...INPUT_NAMES],
+    sources: row.by_source,
+    accuracy: row.accuracy,
+    accuracy_over_time: row.points.map((one) => ({ ...one, at: iso(one.at) })),
+    calibration: calibrationOf(row),
+    versions: row.versions.map((one) => ({
+      ...one,
+      created_at: iso(one.created_at),
+      decided_at: one.decided_at && iso(one.decided_at),
+    })),
+    gate: { experts: [...EXPERTS], mean_abs_log_error: errorsOf(row) },
+    faults: row.faults.map((one) => ({ ...one, last_at: iso(one.last_at) })),
+    eta: {
+      jobs: eta.jobs,
+      median_abs_error_s: rounded(eta.median_abs_error_s),
+      mean_abs_error_s: rounded(eta.mean_abs_error_s),
+      within_p90: rounded(eta.within_p90),
+    },
+    known_limits: KNOWN_LIMITS,
+  }
+}
+
+const rounded = (value: number | null): number | null => (value === null ? null : round(value, 3))
+
+/** Of the newest point that has one. */
+export const calibrationOf = ({ points }: ModelCardRow): { p90_coverage: number | null; over: number } => {
+  const newest = points.find(({ coverage }) => coverage !== null)
+  return { p90_coverage: newest?.coverage ?? null, over: newest?.executions ?? 0 }
+}
+
+const ERRORS = z.object({ errors: z.record(z.string(), z.number()) })
+
+/** By predictor, over the recent executions; else of the newest point. */
+export const errorsOf = ({ accuracy, points }: ModelCardRow): Record<string, number> => {
+  const recent = ERRORS.safeParse(accuracy)
+  const newest = ERRORS.safeParse(points[0])
+  return recent.data?.errors ?? newest.data?.errors ?? {}
+}
+
+const KNOWN_LIMITS = [
+  'A stream that has not run is predicted from other jobs of its type.',
+  'What a handler does is not looked at: of a payload only its size is.',
+  'Executions that failed or were cancelled teach nothing; one that timed out teaches that it takes at least as long.',
+  'Inputs are up to five seconds old, and the queue of a million jobs up to ten.',
+  'A start is promised by the jobs that are queued: jobs that come later and workers that come or go are not foreseen.',
+  'Work ahead is summed up by medians: where runtimes spread widely, a queue takes longer than that.',
+]

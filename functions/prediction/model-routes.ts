@@ -1,0 +1,53 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
+import { WAIT_P90 } from '../../db/rules/eta.ts'
+import { access } from '../auth/permit.ts'
+import { jsonContent, problemResponses, problems } from '../http/openapi.ts'
+import { createRouter } from '../http/validation.ts'
+import { modelCard, viewModelCard } from './model-card.ts'
+
+export const modelRoutes = () =>
+  createRouter()
+    .openapi(modelRoute, async (c) => {
+      const run = c.get('run')
+      const [[card], [eta]] = await Promise.all([
+        run(getModelCard()),
+        run(getEtaAccuracy(c.get('principal').org_id, WAIT_P90)),
+      ])
+      if (!card || !eta) throw new Error('Nothing is known of the model')
+      return c.json(viewModelCard(card, eta), 200)
+    })
+    .openapi(metricsRoute, async (c) => {
+      const text = await c.get('services').metrics.read()
+      return c.text(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+    })
+
+const modelRoute = createRoute({
+  method: 'get',
+  path: '/model',
+  tags: ['prediction'],
+  summary: 'Read the model card',
+  description:
+    'What predicts, from what, how good it was, and which versions there were. Of all organisations together, but for `eta`, ' +
+    'which is about jobs of your own.',
+  ...access('jobs:read'),
+  responses: {
+    200: jsonContent(modelCard, 'The model card'),
+    ...problems('unauthenticated', 'forbidden'),
+  },
+})
+
+const metricsRoute = createRoute({
+  method: 'get',
+  path: '/metrics',
+  tags: ['operations'],
+  summary: 'Metrics for Prometheus',
+  description: 'Of the whole system; nothing in them tells of an organisation.',
+  responses: {
+    200: {
+      description: 'Metrics in the text format',
+      content: { 'text/plain': { schema: z.string() } },
+    },
+    ...problemResponses('database-unavailable'),
+  },
+})

@@ -1,0 +1,156 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { estimateEtas } from '../../db/rules/eta.ts'
+import { etaInQueue, sumAhead } from '../../db/rules/place.ts'
+import { addToQueue, advanceQueue, type LaneSum, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
+
+const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
+  slots: 2,
+  runningRemainingMs: [],
+  lanes: [],
+  ageShare: 0.25,
+  ...overrides,
+})
+const lane = (number: number, jobs: number, predictedMs: number): LaneSum => ({
+  lane: number,
+  jobs,
+  predictedMs,
+})
+const job = (number: number, p50Ms = 100, notBeforeMs = 0) => ({
+  lane: number,
+  p50Ms,
+  p90Ms: 2 * p50Ms,
+  notBeforeMs,
+})
+const startsOf = (snapshot: QueueSnapshot, ...jobs: ReturnType<typeof job>[]) =>
+  estimateEtas(snapshot, jobs).map((eta) => eta && Math.round(eta.startP50Ms))
+
+test('without a worker nothing is promised', () => {
+  assert.deepEqual(estimateEtas(queue({ slots: 0 }), [job(0)]), [null])
+})
+
+test('a job that meets a free slot starts at once, and ends after its own time', () => {
+  assert.deepEqual(estimateEtas(queue({ runningRemainingMs: [500] }), [job(0)]), [
+    { startP50Ms: 0, finishP50Ms: 100, finishP90Ms: 200 },
+  ])
+})
+
+test('a job waits for the slot that is free first', () => {
+  assert.deepEqual(startsOf(queue({ runningRemainingMs: [500, 300] }), job(0)), [300])
+  assert.deepEqual(startsOf(queue({ runningRemainingMs: [500, 300, 700] }), job(0)), [300])
+})
+
+test('lower lanes and what stands in its own go before it, higher ones do not', () => {
+  const lanes = [lane(1, 2, 200), lane(5, 2, 400)]
+  const noAge = { ageShare: 0 }
+  assert.deepEqual(startsOf(queue({ lanes, ...noAge }), job(0)), [0])
+  assert.deepEqual(startsOf(queue({ lanes, ...noAge }), job(1)), [100])
+  assert.deepEqual(startsOf(queue({ lanes, ...noAge }), job(5)), [300])
+})
+
+test('while it waits the oldest take their share from behind it, and no more than there is', () => {
+  const ahead = lane(1, 30, 30_000)
+  assert.deepEqual(startsOf(queue({ lanes: [ahead] }), job(3)), [15_000])
+  assert.deepEqual(startsOf(queue({ lanes: [ahead, lane(9, 90, 90_000)] }), job(3)), [20_000])
+  assert.deepEqual(startsOf(queue({ lanes: [ahead, lane(9, 6, 6000)] }), job(3)), [18_000])
+  assert.deepEqual(startsOf(queue({ lanes: [ahead, lane(9, 90, 90_000)] }), job(9)), [60_000], 'all is ahead')
+  assert.deepEqual(startsOf(queue({ lanes: [ahead, lane(9, 6, 6000)], ageShare: 1 }), job(3)), [18_000])
+})
+
+test('jobs that are submitted together stand behind each other by lane, and in one lane in their order', () => {
+  const snapshot = queue({ slots: 1 })
+  assert.deepEqual(startsOf(snapshot, job(3), job(1), job(3)), [100, 0, 200])
+})
+
+test('a job that must not start yet takes nobody a slot, and only its queueing is uncertain', () => {
+  const snapshot = queue({ slots: 1 })
+  assert.deepEqual(startsOf(snapshot, job(1, 100, 5000), job(2)), [5000, 0])
+  const [eta] = estimateEtas(snapshot, [job(1, 100, 5000)])
+  assert.deepEqual(eta, { startP50Ms: 5000, finishP50Ms: 5100, finishP90Ms: 5200 })
+})
+
+test('a job in the queue waits for what was counted ahead of it', () => {
+  const snapshot = queue({ slots: 1, lanes: [lane(2, 10, 1000)], ageShare: 0 })
+  assert.equal(etaInQueue(snapshot, job(2), { jobs: 3, predictedMs: 300, counted: true })?.startP50Ms, 300)
+})
+
+test('more than was counted is told by the lower lanes and the place in the own', () => {
+  const lanes = [lane(1, 10, 1000), lane(2, 8, 800), lane(3, 5, 500)]
+  assert.deepEqual(sumAhead(lanes, 2, 0.25), { jobs: 12, predictedMs: 1200, counted: false })
+})
+
+test('a queue that was looked at a while ago has gone on since', () => {
+  const then = queue({ runningRemainingMs: [300, 900], lanes: [lane(1, 4, 400), lane(2, 2, 1000)] })
+  const now = advanceQueue(then, 600)
+  assert.deepEqual(now.runningRemainingMs, [300])
+  assert.deepEqual(now.lanes, [lane(1, 1, 100), lane(2, 2, 1000)])
+  assert.deepEqual(advanceQueue(then, 1e6), { ...then, runningRemainingMs: [], lanes: [] })
+})
+
+test('jobs that have just been submitted stand in the queue for the next', () => {
+  const before = queue({ slots: 1, lanes: [lane(2, 1, 100)] })
+  const after = addToQueue(before, [job(2), job(1, 50)])
+  assert.deepEqual(after.lanes, [lane(1, 1, 50), lane(2, 2, 200)])
+  assert.deepEqual(startsOf({ ...after, ageShare: 0 }, job(2)), [250])
+})
+
+test('a thousand jobs behind a million cost a few milliseconds', () => {
+  const lanes = Array.from({ length: 150 }, (_, n) => lane(n, 6667, 6_667_000))
+  const jobs = Array.from({ length: 1000 }, (_, n) => job(n % 150))
+  const snapshot = queue({ slots: 80, runningRemainingMs: Array.from({ length: 80 }, (_, n) => n), lanes })
+  const began = performance.now()
+  for (let n = 0; n < 20; n++) estimateEtas(snapshot, jobs)
+  const eachMs = (performance.now() - began) / 20
+  assert.ok(eachMs < 20, `${eachMs} ms`)
+})
+
+/** Draws of a normal distribution that a seed decides. */
+const createNormal = (seed: number) => {
+  let state = seed
+  const uniform = () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+    return (state + 0.5) / 2 ** 32
+  }
+  return () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform())
+}
+
+/** A queue that runs dry job by job, each off its median by `sigma` in ln(runtime). */
+const runQueue = (slots: number, ahead: number, sigma: number, normal: () => number) => {
+  const free = Array.from({ length: slots }, () => 0)
+  const run = (): number => {
+    free.sort((a, b) => a - b)
+    const start = free[0] ?? 0
+    free[0] = start + 100 * Math.exp(sigma * normal())
+    return start
+  }
+  for (let n = 0; n < ahead; n++) run()
+  const start = run()
+  return { start, end: Math.max(...free.filter((at) => at > start)) }
+}
+
+test('against queues that are simulated job by job, the start is near and nine of ten end in time', () => {
+  const normal = createNormal(7)
+  for (const [slots, ahead] of [
+    [1, 3],
+    [4, 12],
+    [4, 60],
+    [16, 200],
+  ] as const) {
+    const meanMs = 100 * Math.exp(0.8 ** 2 / 2)
+    const snapshot = queue({ slots, lanes: [lane(0, ahead, ahead * meanMs)] })
+    const p90Ms = 100 * Math.exp(1.2816 * 0.8)
+    const [eta] = estimateEtas(snapshot, [{ lane: 0, p50Ms: 100, p90Ms }])
+    assert.ok(eta)
+    const starts: number[] = []
+    let inTime = 0
+    for (let n = 0; n < 2000; n++) {
+      const { start } = runQueue(slots, ahead, 0.8, normal)
+      starts.push(start)
+      if (start + 100 * Math.exp(0.8 * normal()) <= eta.finishP90Ms) inTime++
+    }
+    const median = starts.sort((a, b) => a - b)[1000] ?? 0
+    const what = `${slots} slots, ${ahead} ahead: ${median} against ${eta.startP50Ms}, ${inTime / 2000} in time`
+    assert.ok(Math.abs(median - eta.startP50Ms) < 0.35 * eta.startP50Ms, what)
+    assert.ok(inTime / 2000 > 0.88, what)
+  }
+})

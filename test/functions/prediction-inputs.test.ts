@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
+import type { Query, Run } from '../../db/query.ts'
+import { DatabaseUnavailable } from '../../functions/database.ts'
+import { createFaults } from '../../functions/prediction/faults.ts'
+import { createInputCache, InputsTimeout } from '../../functions/prediction/inputs.ts'
+import { joinParts } from '../../functions/prediction/job-predictions.ts'
+import { createModelStore } from '../../functions/prediction/model-store.ts'
+import { buildRuntimeModel, type RuntimeModel } from '../../functions/prediction/runtime-model.ts'
+
+const ORG = 'org'
+const STREAM = { type: 'test', name: 'report' }
+
+const rowOf = (streams: { type: string; name: string }[], meanLog = 5): PredictionInputsRow => ({
+  streams: streams.map((stream) => ({
+    ...stream,
+    runs: 30,
+    mean_log: meanLog,
+    deviation_log: 0.5,
+    drift_log: 0,
+    memory: btoa('\0\xff'),
+    newest_job_id: null,
+    org_type: null,
+    paused: false,
+  })),
+  types: [],
+  learning_memory: null,
+  champion: null,
+  workers: [{ worker_id: 'w', types: ['test'], slots: 1, running: 0, cpu_units: 8, memory_mb: 512 }],
+  queue: {
+    age_ms: 0,
+    took_ms: 1,
+    lanes: [],
+    lane_jobs: [],
+    lane_ms: [],
+    running_ms: [],
+    held_jobs: 0,
+    held_ms: 0,
+  },
+})
+
+/** A database that answers inputs, and counts how often it is asked. */
+const createStage = () => {
+  const stage = {
+    at: 0,
+    asked: [] as string[],
+    held: [] as Promise<unknown>[],
+    meanLog: 5,
+    champion: null as number | null,
+    answer: (row: PredictionInputsRow): Promise<unknown[]> => Promise.resolve([row]),
+    run: (async <Row>({ name, values }: Query<Row>) => {
+      stage.asked.push(name)
+      if (name !== 'get-prediction-inputs')
+        return name === 'get-model-weights' ? [{ weights: btoa('w') }] : []
+      const [, types, names] = values as [string, string[], string[]]
+      const streams = types.map((type, n) => ({ type, name: names[n] ?? '' }))
+      return stage.answer({ ...rowOf(streams, stage.meanLog), champion: stage.champion })
+    }) as Run,
+    hold: (work: Promise<unknown>) => {
+      stage.held.push(work)
+    },
+    settle: async () => {
+      await Promise.allSettled(stage.held.splice(0))
+    },
+    now: () => stage.at,
+  }
+  return stage
+}
+
+test('what is fresh is not asked for again; what is a little old is used, and refreshed behind the back', async () => {
+  const stage = createStage()
+  const cache = createInputCache({ now: stage.now })
+  const get = async () => {
+    const inputs = await cache.get(stage.run, ORG, [STREAM], stage.hold)
+    return inputs.stream(STREAM)?.mean_log
+  }
+  assert.equal(await get(), 5)
+  stage.meanLog = 6
+  stage.at = 900
+  assert.equal(await get(), 5)
+  assert.equal(stage.asked.length, 1)
+  stage.at = 2000
+  assert.deepEqual(await Promise.all([get(), get()]), [5, 5], 'nobody waits')
+  assert.equal(stage.asked.length, 2, 'and it is asked for once')
+  await stage.settle()
+  assert.equal(await get(), 6)
+  stage.meanLog = 7
+  stage.at = 9000
+  assert.equal(await get(), 7, 'too old to be used')
+})
+
+test('what is known of one organisation is nothing to another', async () => {
+  const stage = createStage()
+  const cache = createInputCache({ now: stage.now })
+  await cache.get(stage.run, ORG, [STREAM], stage.hold)
+  await cache.get(stage.run, 'other', [STREAM], stage.hold)
+  assert.equal(stage.asked.length, 2)
+})
+
+test('of a request with very many streams some go without', async () => {
+  const stage = createStage()
+  const cache = createInputCache({ now: stage.now })
+  const streams = Array.from({ length: 300 }, (_, n) => ({ type: 'test', name: `${n}` }))
+  const inputs = await cache.get(stage.run, ORG, streams, stage.hold)
+  assert.equal(streams.filter((stream) => inputs.stream(stream)).length, 200)
+})
+
+test('nobody waits for long, and what comes late is there for the next', async () => {
+  const stage = createStage()
+  const late = Promise.withResolvers<unknown[]>()
+  stage.answer = () => late.promise
+  const cache = createInputCache({ now: stage.now, patienceMs: 5 })
+  await assert.rejects(cache.get(stage.run, ORG, [STREAM], stage.hold), InputsTimeout)
+  late.resolve([rowOf([STREAM])])
+  await stage.settle()
+  assert.ok((await cache.get(stage.run, ORG, [STREAM], stage.hold)).stream(STREAM))
+  assert.equal(stage.asked.length, 1)
+})
+
+test('jobs that were just predicted stand in the queue, until they must have run', async () => {
+  const stage = createStage()
+  const cache = createInputCache({ now: stage.now })
+  const get = () => cache.get(stage.run, ORG, [STREAM], stage.hold)
+  ;(await get()).arrive([{ lane: 3, p50Ms: 500 }])
+  assert.deepEqual((await get()).queue?.lanes, [{ lane: 3, jobs: 1, predictedMs: 500 }])
+  stage.at = 400
+  assert.equal((await get()).queue?.lanes[0]?.predictedMs, 100)
+  stage.at = 600
+  assert.deepEqual((await get()).queue?.lanes, [])
+})
+
+const JOB = {
+  ...STREAM,
+  priority: 'normal' as const,
+  payload: {},
+  timeoutSeconds: null,
+  cpuUnits: 1,
+  memoryMb: 64,
+  runAtMs: null,
+  parents: [],
+}
+
+const predictWith = (stage: ReturnType<typeof createStage>, build: (n: number | null) => RuntimeModel) => {
+  const faults = createFaults(stage.run, stage.now)
+  const models = createModelStore({
+    run: stage.run,
+    faults,
+    build: (champion) => build(champion?.version ?? null),
+    now: stage.now,
+  })
+  const inputs = createInputCache({ now: stage.now, patienceMs: 5 })
+  const predictions = joinParts({ inputs, models, faults, now: stage.now })
+  return async (jobs = [JOB]) => {
+    const answer = await predictions.predict(jobs, { run: stage.run, orgId: ORG, hold: stage.hold })
+    await stage.settle()
+    return answer
+  }
+}
+
+const plain = () => buildRuntimeModel(null)
+const network = (version: number): RuntimeModel => ({
+  predict: (jobs) =>
+    plain()
+      .predict(jobs)
+      .map((one) => ({ ...one, source: 'lstm', modelVersion: version })),
+})
+
+test('a new champion is fetched behind the back, once, and then predicts', async () => {
+  const stage = createStage()
+  stage.champion = 4
+  const predict = predictWith(stage, (version) => (version === null ? plain() : network(version)))
+  assert.equal((await predict())[0]?.source, 'stream', 'nobody waits for it')
+  assert.deepEqual(
+    (await predict()).map((one) => one?.modelVersion),
+    [4],
+  )
+  assert.equal(stage.asked.filter((name) => name === 'get-model-weights').length, 1)
+})
+
+test('weights that cannot be read are counted once, and predictions go on without them', async () => {
+  const stage = createStage()
+  stage.champion = 4
+  const predict = predictWith(stage, (version) => {
+    if (version !== null) throw new Error('corrupt')
+    return plain()
+  })
+  for (let n = 0; n < 3; n++) assert.equal((await predict())[0]?.source, 'stream')
+  assert.equal(stage.asked.filter((name) => name === 'count-prediction-faults').length, 1)
+  assert.equal(stage.asked.filter((name) => name === 'get-model-weights').length, 1)
+})
+
+test('a model that fails, or predicts nonsense, is passed over and counted, at most every ten seconds', async () => {
+  const faulty: RuntimeModel[] = [
+    {
+      predict: () => {
+        throw new Error('broken')
+      },
+    },
+    {
+      predict: (jobs) =>
+        plain()
+          .predict(jobs)
+          .map((one) => ({ ...one, p50Log: Number.NaN })),
+    },
+  ]
+  for (const model of faulty) {
+    const stage = createStage()
+    stage.champion = 4
+    const predict = predictWith(stage, (version) => (version === null ? plain() : model))
+    for (let n = 0; n < 4; n++) assert.equal((await predict())[0]?.p50Log, 5)
+    assert.equal(stage.asked.filter((name) => name === 'count-prediction-faults').length, 1)
+    stage.at = 10_001
+    await predict()
+    assert.equal(stage.asked.filter((name) => name === 'count-prediction-faults').length, 2)
+  }
+})
+
+test('without inputs there is no prediction, and never an error', async () => {
+  const stage = createStage()
+  const predict = predictWith(stage, plain)
+  stage.answer = () => Promise.reject(new Error('broken'))
+  assert.deepEqual(await predict(), [null])
+  stage.answer = () => new Promise(() => {})
+  stage.settle = async () => {}
+  assert.deepEqual(await predict(), [null])
+  stage.answer = () => Promise.reject(new DatabaseUnavailable('down'))
+  assert.deepEqual(await predict(), [null])
+  assert.equal(
+    stage.asked.filter((name) => name === 'count-prediction-faults').length,
+    2,
+    'not of a database that is away',
+  )
+})
+
+test('jobs that look alike are predicted once', async () => {
+  const stage = createStage()
+  let asked = 0
+  const predict = predictWith(stage, () => ({
+    predict: (jobs) => {
+      asked += jobs.length
+      return plain().predict(jobs)
+    },
+  }))
+  const answers = await predict([JOB, JOB, { ...JOB, payload: { longer: true } } as never])
+  assert.equal(asked, 2)
+  assert.deepEqual(
+    answers.map((one) => Math.round(one?.promisedWaitMs ?? -1)),
+    [0, 148, 297],
+  )
+})
