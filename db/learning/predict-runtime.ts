@@ -64,11 +64,10 @@ export const predictRuntime = (
   const together = experts.reduce((sum, log, n) => sum + log * (weights[n] ?? 0), 0)
   const advice = [...experts, together]
   const p50Log = lookAgain(general, advice, isPresent)
-  const simpleSpread = P90_DEVIATIONS * baseline.deviationLog
+  const simpleSpreadLog = P90_DEVIATIONS * baseline.deviationLog
+  const networkSpreadLog = residuals ? Math.max(0, residuals.p90 - residuals.p50) : simpleSpreadLog
   const share = weights[LSTM] ?? 0
-  const spreadLog = residuals
-    ? share * Math.max(0, residuals.p90 - residuals.p50) + (1 - share) * simpleSpread
-    : simpleSpread
+  const spreadLog = share * networkSpreadLog + (1 - share) * simpleSpreadLog
   const p90Log = p50Log + spreadP90(spreadLog, view.global.stretch)
   return {
     p50Log,
@@ -84,6 +83,8 @@ export const predictRuntime = (
       advice,
       p50Log,
       spreadLog,
+      simpleSpreadLog,
+      networkSpreadLog,
       p90Log,
       sizeLog: job.sizeLog,
       timeoutLog: job.timeoutLog,

@@ -13,6 +13,9 @@ export type Sample = {
   /** The shipped p50, the spread that it was given before calibration, and the shipped p90. */
   p50Log: number
   spreadLog: number
+  /** The spreads that went into it: of the running estimate, and of the network. */
+  simpleSpreadLog: number
+  networkSpreadLog: number
   p90Log: number
   sizeLog: number
   timeoutLog: number
@@ -22,7 +25,7 @@ export type Sample = {
 }
 
 const FORMAT = 1
-const BYTES = 1 + 8 + 4 + 2 * (9 + EXPERTS.length + INPUTS)
+const BYTES = 1 + 8 + 4 + 2 * (11 + EXPERTS.length + INPUTS)
 
 export const packSample = (sample: Sample): Uint8Array => {
   const writer = createWriter(BYTES)
@@ -39,6 +42,8 @@ const FIXED = [
   'baseLog',
   'p50Log',
   'spreadLog',
+  'simpleSpreadLog',
+  'networkSpreadLog',
   'p90Log',
   'sizeLog',
   'timeoutLog',

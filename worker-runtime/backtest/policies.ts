@@ -1,8 +1,9 @@
+import { DEFAULT_ESTIMATE } from '../../db/rules/estimate.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 import { AGE_SHARE } from '../claim-planner.ts'
-import { createTypeStatistics } from '../learning/type-statistics.ts'
 import type { PastJob } from './history.ts'
+import { createRunningMean, createRunningMeans } from './running-mean.ts'
 import { createWorld, type PredictedJob, type World } from './world.ts'
 
 /** What a policy knows of a job: its rank, now, and how much work it is taken for. */
@@ -59,17 +60,18 @@ const byRank = (ageShare: number, rankOf: (job: PastJob) => number): Policy => (
 })
 
 const byTypeMean = (floorMs: number): Policy => {
-  const types = createTypeStatistics()
+  const global = createRunningMean()
+  const types = createRunningMeans()
   return {
     ageShare: 0,
     submit: ({ type }) => {
-      const log = (types.type(type) ?? types.allTypes())?.meanLog ?? Math.log(1000)
+      const log = types(type).mean() ?? global.mean() ?? DEFAULT_ESTIMATE.meanLog
       return { stream: '', rank: () => log, predictedMs: Math.exp(log) }
     },
-    end: (_, { org, type, runtimeMs }) => {
+    end: (_, { type, runtimeMs }) => {
       const log = Math.log(Math.max(runtimeMs, floorMs))
-      const run = { log, sizeLog: 0, timeoutLog: 0, cpuLog: 0, gapLog: 0, hour: 0 }
-      types.observe({ org, type, run, baseLog: log })
+      global.add(log)
+      types(type).add(log)
       return undefined
     },
   }

@@ -4,14 +4,11 @@ import type { PastJob } from './history.ts'
 import type { Policy, Ticket } from './policies.ts'
 import { createReadyQueue, type Queued } from './ready-queue.ts'
 
-/** When each job started after it was ready. */
-export type Waits = { waitS: Float64Array }
-
 type SimulatedJob = Queued & { index: number; job: PastJob; readyAtS: number; ticket: Ticket }
 
 /**
  * Replays a history on a number of workers that run one job each. A job is ready when it is submitted and all that it depends
- * on has ended. History is what has ended here, at simulated times.
+ * on has ended; answered is how long each then waited, in seconds. History is what has ended here, at simulated times.
  */
 export const simulate = (options: {
   jobs: readonly PastJob[]
@@ -19,7 +16,7 @@ export const simulate = (options: {
   workers: number
   policy: Policy
   onProgress: (ended: number) => void
-}): Waits => {
+}): Float64Array => {
   const { jobs, submitS, policy } = options
   const queue = createReadyQueue<SimulatedJob>()
   const running = createEventHeap<{ simulated: SimulatedJob; worker: number }>()
@@ -81,7 +78,7 @@ export const simulate = (options: {
     // What happens at the same moment comes before anything is started.
     if (running.peekAt() > nowS && (submitS[submitted] ?? Number.POSITIVE_INFINITY) > nowS) dispatch(nowS)
   }
-  return { waitS }
+  return waitS
 }
 
 /** A parent that is not in the history, or comes after its child, holds nothing up. */

@@ -26,7 +26,7 @@ export type World = {
 const SETTLE_EVERY = 50
 
 export const createWorld = (options: { seed: number; floorMs: number; withNetwork?: boolean }): World => {
-  const { withNetwork = process.env.NONET !== '1' } = options
+  const { withNetwork = true } = options
   const learner = createLearner({ seed: options.seed })
   const streams = new Map<
     string,
