@@ -7,9 +7,9 @@ export type Stretch = { p90: number; p99: number }
 
 export const initialStretch = (): Stretch => ({ p90: 0, p99: 0 })
 
-/** Of the logarithm of the factor, for each execution. */
-const STEP_P90 = 0.04
-const STEP_P99 = 0.06
+/** Of the logarithm of the factor, for each execution: a tenth more after a run of ten surprises. */
+const STEP_P90 = 0.012
+const STEP_P99 = 0.02
 const WIDEST = 4
 
 /** No spread is so small that nothing could surprise. */
@@ -24,11 +24,11 @@ export const spreadP99 = (spread: number, { p99 }: Stretch): number =>
   Math.max(spread, LEAST_SPREAD) * P99_TO_P90 * Math.exp(p99)
 
 /** `spread` as it was predicted; `above` how far the execution lay above the p50. */
-export const calibrate = (stretch: Stretch, spread: number, above: number, weight: number): void => {
+export const calibrate = (stretch: Stretch, spread: number, above: number): void => {
   const isAbove90 = above > spreadP90(spread, stretch)
   const isAbove99 = above > spreadP99(spread, stretch)
-  stretch.p90 = clamp(stretch.p90 + weight * STEP_P90 * (isAbove90 ? 0.9 : -0.1))
-  stretch.p99 = clamp(stretch.p99 + weight * STEP_P99 * (isAbove99 ? 0.99 : -0.01))
+  stretch.p90 = clamp(stretch.p90 + STEP_P90 * (isAbove90 ? 0.9 : -0.1))
+  stretch.p99 = clamp(stretch.p99 + STEP_P99 * (isAbove99 ? 0.99 : -0.01))
 }
 
 const clamp = (value: number): number => Math.min(Math.max(value, -WIDEST), WIDEST)

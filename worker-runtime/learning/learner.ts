@@ -79,7 +79,7 @@ export const createLearner = (options: {
     const staleness = own.seen - sample.runs
     if (own.errors.length === 0) Object.assign(own, noErrors())
     judgeExperts(own, global.general[maturityOf(sample.runs)] ?? noErrors(), sample.advice, log, staleness)
-    calibrate(global.stretch, sample.spreadLog, log - sample.p50Log, 1 / Math.max(1, staleness) ** 0.5)
+    calibrate(global.stretch, sample.spreadLog, log - sample.p50Log)
   }
 
   return {
