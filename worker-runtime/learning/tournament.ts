@@ -50,16 +50,22 @@ type Training = {
   weights(): Weights
 }
 
-export const createTournament = (options: { seed: number; champion?: Version | undefined }): Tournament => {
+export const createTournament = (options: {
+  seed: number
+  champion?: Version | undefined
+  former?: Version | undefined
+  newestVersion?: number | undefined
+}): Tournament => {
   const shape = { inputs: INPUTS, hidden: DEFAULT_HIDDEN, heads: 2 }
   const random = createRandom(options.seed)
   let champion = options.champion ?? { version: 1, weights: createWeights(shape, options.seed), trainedOn: 0 }
   let predictor = createPredictor(champion.weights)
-  let former: { version: Version; rounds: number; evidence: ReturnType<typeof createEvidence> } | undefined
+  let former: { version: Version; rounds: number; evidence: ReturnType<typeof createEvidence> } | undefined =
+    options.former && { version: options.former, rounds: 0, evidence: createEvidence() }
   let challenger: Version | undefined
   let evidence = createEvidence()
   let training = trainFrom(champion.weights, random)
-  let newestVersion = champion.version
+  let newestVersion = Math.max(champion.version, options.newestVersion ?? 0)
   let judged = 0
 
   const crown = (version: Version): void => {
