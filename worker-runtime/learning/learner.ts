@@ -107,6 +107,7 @@ export const createLearner = (options: {
       if (!censored) types.recollect(type, log, sample.baseLog)
     }
     keeper.settle()
+    tournament.begin(training)
   }
 
   const judge = (own: StreamMemory, sample: Sample, log: number): void => {

@@ -15,10 +15,11 @@ import { findChampion, fromBase64, SEED } from './find-champion.ts'
 import { createLearner, type Learner, type TaughtExecution } from './learner.ts'
 import { createRecall, type Recall, toTypeEstimate } from './recall.ts'
 
-/** Executions that are trained on again in a new term, and the time that reading them may take. */
+/** Executions that are trained on again in a new term: those with a sample among so many pages, read within so long. */
 const REPLAYED = 20_000
-const REPLAY_MS = 10_000
 const PAGE = 2_000
+const PAGES = 50
+const REPLAY_MS = 5_000
 
 export type LoadedLearner = {
   learner: Learner
@@ -75,7 +76,8 @@ export const loadLearner = async (options: {
 const readReplayed = async (run: Run, upTo: Cursor): Promise<TaughtExecution[]> => {
   const giveUpAtMs = performance.now() + REPLAY_MS
   const found: TaughtExecution[] = []
-  for (let before = upTo; found.length < REPLAYED && performance.now() < giveUpAtMs; ) {
+  let before = upTo
+  for (let page = 0; page < PAGES && found.length < REPLAYED && performance.now() < giveUpAtMs; page++) {
     const rows = await run(recallExecutions(before, PAGE))
     found.push(...rows.flatMap((row) => toExecution(row) ?? []).filter(({ sample }) => sample))
     const last = rows.at(-1)

@@ -28,6 +28,8 @@ export type Tournament = {
   readonly shape: Weights['shape']
   champion(): Version
   predictor(): Predictor
+  /** All that is in the memory by now was judged, and trained on, in an earlier term. */
+  begin(memory: TrainingMemory): void
   isRoundDue(memory: TrainingMemory): boolean
   round(memory: TrainingMemory): Decision[]
   dispose(): void
@@ -67,6 +69,7 @@ export const createTournament = (options: {
   let training = trainFrom(champion.weights, random)
   let newestVersion = Math.max(champion.version, options.newestVersion ?? 0)
   let judged = 0
+  let judgedBefore = 0
 
   const crown = (version: Version): void => {
     champion = version
@@ -113,9 +116,14 @@ export const createTournament = (options: {
     shape,
     champion: () => champion,
     predictor: () => predictor,
+    begin: (memory) => {
+      judgedBefore = memory.added()
+    },
     isRoundDue: (memory) => memory.added() - judged >= Math.min(ROUND, Math.max(FIRST_ROUND, judged)),
     round: (memory) => {
-      const unseen = memory.newest(memory.added() - judged).filter(({ censored }) => !censored)
+      const unseen = memory
+        .newest(memory.added() - Math.max(judged, judgedBefore))
+        .filter(({ censored }) => !censored)
       const decisions = unseen.length > 0 ? judge(unseen) : []
       judged = memory.added()
       for (let n = 0; n < STEPS; n++) training.step(memory)
