@@ -11,8 +11,9 @@ export type LearningStateRow = Cursor & {
   by_source: Record<string, number>
   /** Ever given, 0 if there is none. */
   newest_version: number
-  /** Since the newest point of the learning curve. */
+  /** The newest point of the learning curve: how old it is, and over how many executions. */
   point_age_s: number | null
+  point_executions: number | null
 }
 
 /** Where a term begins to learn. No row: it is over. */
@@ -20,10 +21,16 @@ export const getLearningState = (term: string): Query<LearningStateRow> => ({
   name: 'get-learning-state',
   text: `
     select
-      xid::text, id::text, encode(memory, 'base64') as memory, learned::double precision as learned, by_source,
+      s.xid::text, s.id::text, encode(s.memory, 'base64') as memory, s.learned::double precision as learned, s.by_source,
       (select coalesce(max(version), 0) from models) as newest_version,
-      (select extract(epoch from now() - max(at)) from accuracy_points)::double precision as point_age_s
-    from learning_state
+      extract(epoch from now() - p.at)::double precision as point_age_s, p.executions as point_executions
+    from learning_state s
+    left join lateral (
+      select at, executions
+      from accuracy_points
+      order by at desc
+      limit 1
+    ) p on true
     where ${IN_TERM}`,
   values: [term],
 })

@@ -30,7 +30,7 @@ export const listModels = (): Query<ModelRow> => ({
 
 /**
  * Makes a version the champion without a contest: the first one, which brings its weights, or a former one because the
- * champion cannot be read. That loses its weights, so that nobody tries it again.
+ * champion cannot be read. That one keeps its weights: they may be those of another release, which can.
  */
 export const crownModel = (crowned: {
   term: string
@@ -41,7 +41,7 @@ export const crownModel = (crowned: {
   text: `
     with unreadable as (
       update models
-      set status = 'retired', weights = null, evaluation = evaluation || '{"unreadable": true}'
+      set status = 'retired', evaluation = evaluation || '{"unreadable": true}'
       where status = 'champion'
         and ${IN_TERM}
       returning version

@@ -26,28 +26,41 @@ export const findChampion = async (options: {
 }): Promise<Champions | undefined> => {
   const { run, term, logger } = options
   const rows = await run(listModels())
-  const usable = rows.flatMap((row) => readVersion(row, logger) ?? [])
-  const [first] = rows
-  const best = usable[0]
-  if (best && first?.status === 'champion' && best.version === first.version) {
-    const before = rows.find(({ version, status }) => version === first.parent && status === 'retired')
-    return { champion: best, former: usable.find(({ version }) => version === before?.version) }
+  for (const row of rows) {
+    const champion = readVersion(row, (reason) =>
+      logger.error('model cannot be read', { version: row.version, reason }),
+    )
+    if (!champion) continue
+    if (row.status === 'champion') return { champion, former: findFormer(rows, row) }
+    return crown({ term, version: row.version, weights: null }, champion, run)
   }
-  const champion = best ?? {
-    version: options.newestVersion + 1,
-    weights: createWeights(SHAPE, SEED),
-    trainedOn: 0,
-  }
-  const weights = best ? null : toBase64(serializeWeights(champion.weights))
-  const [crowned] = await run(crownModel({ term, version: champion.version, weights }))
+  const champion = { version: options.newestVersion + 1, weights: createWeights(SHAPE, SEED), trainedOn: 0 }
+  const weights = toBase64(serializeWeights(champion.weights))
+  return crown({ term, version: champion.version, weights }, champion, run)
+}
+
+const crown = async (
+  row: Parameters<typeof crownModel>[0],
+  champion: Version,
+  run: Run,
+): Promise<Champions | undefined> => {
+  const [crowned] = await run(crownModel(row))
   return crowned && { champion, former: undefined }
 }
 
-const readVersion = ({ version, trained_on, weights }: ModelRow, logger: Logger): Version | undefined => {
+const findFormer = (rows: readonly ModelRow[], { parent }: ModelRow): Version | undefined => {
+  const row = rows.find(({ version, status }) => version === parent && status === 'retired')
+  return row && readVersion(row, () => {})
+}
+
+const readVersion = (
+  { version, trained_on, weights }: ModelRow,
+  onUnreadable: (reason: string) => void,
+): Version | undefined => {
   try {
     return { version, trainedOn: trained_on, weights: requireShape(parseWeights(fromBase64(weights ?? ''))) }
   } catch (error) {
-    logger.error('model cannot be read', { version, reason: describeError(error) })
+    onUnreadable(describeError(error))
     return undefined
   }
 }

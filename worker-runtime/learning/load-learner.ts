@@ -4,6 +4,7 @@ import {
   type Cursor,
   type ExecutionRow,
   getLearningState,
+  type LearningStateRow,
   recallExecutions,
   recallTypes,
 } from '../../db/queries/learning.ts'
@@ -30,8 +31,8 @@ export type LoadedLearner = {
   bySource: Record<string, number>
   /** Executions that were learned from before those which the learner has been shown again. */
   learnedBefore: number
-  /** When the newest point of the learning curve was made, by `performance.now()`. */
-  pointAtMs: number | undefined
+  /** The newest point of the learning curve: when it was made, by `performance.now()`, and over how many executions. */
+  point: { atMs: number; executions: number } | undefined
 }
 
 /** What a new term begins with: what was stored, and the newest executions to train on again. Undefined: it is over. */
@@ -43,7 +44,7 @@ export const loadLearner = async (options: {
   const { run, term } = options
   const [state] = await run(getLearningState(term))
   if (!state) return undefined
-  const { xid, id, learned, newest_version: newestVersion, point_age_s: pointAgeS } = state
+  const { xid, id, learned, newest_version: newestVersion } = state
   const champions = await findChampion({ ...options, newestVersion })
   if (!champions) return undefined
   const recall = createRecall(run)
@@ -68,9 +69,12 @@ export const loadLearner = async (options: {
     learned,
     bySource: state.by_source,
     learnedBefore: Math.max(0, learned - replayed.length),
-    pointAtMs: pointAgeS === null ? undefined : performance.now() - pointAgeS * 1000,
+    point: toPoint(state),
   }
 }
+
+const toPoint = ({ point_age_s: ageS, point_executions: executions }: LearningStateRow) =>
+  ageS === null || executions === null ? undefined : { atMs: performance.now() - 1000 * ageS, executions }
 
 /** The newest executions with a sample, oldest first. */
 const readReplayed = async (run: Run, upTo: Cursor): Promise<TaughtExecution[]> => {

@@ -6,7 +6,12 @@
  */
 import { packGlobalMemory } from '../../db/learning/global-memory.ts'
 import { packMemory } from '../../db/learning/stream-memory.ts'
-import { type ExecutionRow, readExecutions, storeLearned } from '../../db/queries/learning.ts'
+import {
+  type AccuracyValues,
+  type ExecutionRow,
+  readExecutions,
+  storeLearned,
+} from '../../db/queries/learning.ts'
 import { rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
@@ -31,9 +36,9 @@ const SECOND = 1_000
 /** While there is more to learn from, others have the database in between. */
 const PAUSE_MS = 20
 
-/** A point of the learning curve, from so many executions on. */
+/** Points of the learning curve are so far apart; but the first that is over so many executions comes at once. */
 const POINT_MS = 3_600 * SECOND
-const ENOUGH_FOR_POINT = 200
+const ENOUGH = 200
 
 type Unsaved = { query: Query<unknown>; onSaved: () => void }
 
@@ -102,8 +107,8 @@ export const createTermLearner = (options: { run: Run; term: string; logger: Log
     }
     known.cursor = { xid: last.xid, id: last.id }
     const accuracy = known.accuracy.read()
-    const isPoint = isPointDue(known, accuracy?.executions ?? 0)
-    if (isPoint) known.pointAtMs = performance.now()
+    const isPoint = accuracy !== undefined && isPointDue(known, accuracy)
+    if (isPoint) notePoint(known, accuracy)
     const query = storeLearned({
       term,
       from,
@@ -132,7 +137,8 @@ export const createTermLearner = (options: { run: Run; term: string; logger: Log
       return { query, onSaved: () => logger.warn('model rolled back', told) }
     }
     const promoted = kind === 'promoted'
-    if (promoted) known.pointAtMs = performance.now()
+    const accuracy = promoted ? known.accuracy.read() : undefined
+    if (accuracy) notePoint(known, accuracy)
     const query = storeChallenger({
       term,
       version: version.version,
@@ -141,7 +147,7 @@ export const createTermLearner = (options: { run: Run; term: string; logger: Log
       promoted,
       trainedOn: known.learnedBefore + version.trainedOn,
       weights: promoted ? toBase64(serializeWeights(version.weights)) : null,
-      accuracy: promoted ? known.accuracy.read() : undefined,
+      accuracy,
     })
     return { query, onSaved: () => logger[promoted ? 'info' : 'debug'](`model ${kind}`, told) }
   }
@@ -155,8 +161,13 @@ export const createTermLearner = (options: { run: Run; term: string; logger: Log
   return { step, dispose }
 }
 
-const isPointDue = ({ pointAtMs }: LoadedLearner, executions: number): boolean =>
-  pointAtMs === undefined ? executions >= ENOUGH_FOR_POINT : performance.now() - pointAtMs > POINT_MS
+const isPointDue = ({ point }: LoadedLearner, { executions }: AccuracyValues): boolean =>
+  (executions >= ENOUGH && (point?.executions ?? 0) < ENOUGH) ||
+  (point !== undefined && performance.now() - point.atMs > POINT_MS)
+
+const notePoint = (known: LoadedLearner, { executions }: AccuracyValues): void => {
+  known.point = { atMs: performance.now(), executions }
+}
 
 /** The rows of the streams and types that have learned. */
 const whatChanged = ({ learner }: LoadedLearner, executions: readonly TaughtExecution[]) => {
