@@ -16,7 +16,12 @@ import type { Run } from '../db/query.ts'
 import type { Logger } from './logger.ts'
 
 /** One duty of the leader: does a bounded piece of work and answers the milliseconds until the next. */
-export type Duty = { readonly name: string; step(term: string): Promise<number> }
+export type Duty = {
+  readonly name: string
+  step(term: string): Promise<number>
+  /** This worker does not lead, or stops: lets go of whatever the duty holds. Twice is safe. */
+  rest?(): Promise<void>
+}
 
 export type DutyOptions = { run: Run; logger: Logger; retentionDays: number }
 

@@ -16,7 +16,9 @@ export const createLeader = (options: {
   const pollers = options.duties.map((duty): Poller => {
     const step = async (): Promise<number> => {
       const term = options.leadership.term()
-      return term === undefined ? STANDBY_MS : duty.step(term)
+      if (term !== undefined) return duty.step(term)
+      await duty.rest?.()
+      return STANDBY_MS
     }
     return createPoller({ step, onError: (error) => options.onError(duty.name, error) })
   })
@@ -27,6 +29,7 @@ export const createLeader = (options: {
     },
     stop: async () => {
       await Promise.all(pollers.map((poller) => poller.stop()))
+      await Promise.all(options.duties.map((duty) => duty.rest?.()))
       await options.leadership.stop()
     },
   }

@@ -18,6 +18,7 @@ import { createHeartbeat } from './heartbeat.ts'
 import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
 import { createLeader } from './leader.ts'
 import { createLeadership } from './leadership.ts'
+import { createLearningDuty } from './learning/duty.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
 import { createListener } from './listener.ts'
 import { createLogWriter } from './log-writer.ts'
@@ -46,6 +47,8 @@ export const createWorker = (options: {
   config: Config & { DATABASE_URL: string }
   handlers: readonly JobHandler[]
   logger: Logger
+  /** Another thread to learn in. */
+  learningThread?: URL
 }): Worker => {
   const { config, logger } = options
   const id = `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 4)}`
@@ -182,7 +185,16 @@ export const createWorker = (options: {
       logger,
       onError: failed('leader election'),
     }),
-    duties: createDuties({ run: upkeep.run, logger, retentionDays: config.SMARTQUEUE_RETENTION_DAYS }),
+    duties: [
+      ...createDuties({ run: upkeep.run, logger, retentionDays: config.SMARTQUEUE_RETENTION_DAYS }),
+      createLearningDuty({
+        url,
+        applicationName: `smartqueue ${id} learner`,
+        logger,
+        onError: failed('learning'),
+        thread: options.learningThread,
+      }),
+    ],
     onError: (duty, error) => failed(duty)(error),
   })
 

@@ -23,7 +23,9 @@ export const startingEstimate = (org: string, type: string, when: string): strin
           and type = ${type}
           and ${when}
         union all
-        select case type when '' then 'default' else 'type' end::prediction_source, mean_log, deviation_log, case type when '' then 3 else 2 end
+        select
+          case type when '' then 'default' else 'type' end::prediction_source, coalesce(median_log, mean_log), deviation_log,
+          case type when '' then 3 else 2 end
         from type_estimates
         where type = any (array[${type}, ''])
           and ${when}

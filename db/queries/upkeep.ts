@@ -155,7 +155,10 @@ export const markSilentWorkers = (term: string, silentSeconds: number): Query<{ 
   values: [term, silentSeconds],
 })
 
-/** What a stream without executions of its own starts from: the mean over the streams of its type, and over all. */
+/**
+ * What a stream without executions of its own starts from: the mean over the streams of its type, and over all. Only until
+ * the learner knows the type: rows with a median are its own.
+ */
 export const estimateTypes = (term: string): Query<never> => ({
   name: 'estimate-types',
   text: `
@@ -170,6 +173,7 @@ export const estimateTypes = (term: string): Query<never> => ({
     having count(*) > 0
     on conflict (type) do update
     set runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log
-    where t.runs <> excluded.runs`,
+    where t.median_log is null
+      and t.runs <> excluded.runs`,
   values: [term],
 })

@@ -38,7 +38,8 @@ const sampleOfLogs = (logs: readonly number[]): Sample => {
   return { runs: logs.length, meanLog, spreadLog: mean(logs.map((log) => Math.abs(log - meanLog))) }
 }
 
-const logOf = (ms: number): number => Math.log(Math.max(ms, SHORTEST_MS))
+/** ln(runtime in ms). */
+export const logOf = (ms: number): number => Math.log(Math.max(ms, SHORTEST_MS))
 
 type Ended = { stream_id: string; state: string; ranMs: number; error?: { code: string } }
 

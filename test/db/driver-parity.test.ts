@@ -27,11 +27,22 @@ import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
 import { findJobOrg, getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
+import {
+  type AccuracyValues,
+  getLearningState,
+  readExecutions,
+  recallExecutions,
+  recallOrgTypes,
+  recallStreams,
+  recallTypes,
+  storeLearned,
+} from '../../db/queries/learning.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
 import { countSlowJobs, getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
+import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
 import { lookOut } from '../../db/queries/outlook.ts'
@@ -329,11 +340,60 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   const streamIds = (await sql<{ id: string }>('select id from streams order by id')).map((row) => row.id)
   await sql('update streams set mean_log = 3')
   await play(rescoreJobs({ term, streamIds, afterKey: '0', limit: 10 }))
+  await playLearning({ play, sql }, term)
   await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
   await play(deleteExpiredEvents({ term, days: 30, limit: 10 }))
   await play(deleteExpiredExecutions({ term, days: 30, keep: 10, limit: 10 }))
   await play(forgetIdleStreams({ term, days: 30, afterId: '0', limit: 10 }))
   await play(deleteStale(term))
+}
+
+const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> => {
+  const [stream] = await sql<{ id: string; org_id: string }>(
+    'select id, org_id from streams order by id limit 1',
+  )
+  assert.ok(stream)
+  const estimate = { runs: 3, mean_log: 1 / 3, deviation_log: 1e-7, drift_log: -0.25 }
+  const memory = btoa('\0\xff')
+  const accuracy = { errors: { smartqueue: 1 / 3, stream: 1e-7 }, coverage: 0.9, mape: 12.5, executions: 7 }
+  // Transactions have other numbers in the other database.
+  const none = { xid: '0', id: '0' }
+  const learned = {
+    ...{ term, from: none, to: { xid: '7', id: '9' }, memory, learned: 5, bySource: { lstm: 5 }, accuracy },
+    streams: [{ id: stream.id, memory }],
+    types: [{ ...estimate, type: TEXT, median_log: 2 / 3 }],
+    orgTypes: [{ ...estimate, org_id: stream.org_id, type: TEXT, memory }],
+    isPoint: true,
+  }
+  await play(getLearningState(term))
+  await play(storeLearned(learned))
+  await play(storeLearned(learned))
+  await play(recallStreams([stream.id]))
+  await play(recallOrgTypes([{ org: stream.org_id, type: TEXT }]))
+  await play(recallTypes())
+  // The oldest of all, with numbers of its own.
+  await sql(`insert into executions (xid, id, org_id, stream_id, at, outcome, job_ids, ran_ms)
+    overriding system value
+    select '1', 1, org_id, stream_id, 'epoch', 'timed_out', array[id, gen_random_uuid()], array[1.5, 1e6]
+    from jobs order by id limit 1`)
+  await play(readExecutions(none, 1))
+  await play(recallExecutions({ xid: '1', id: '1' }, 10))
+  await playModels({ play, sql }, term, accuracy)
+  await sql('truncate models, accuracy_points, stream_memories, org_type_estimates, type_estimates')
+}
+
+const playModels = async ({ play, sql }: Stage, term: string, accuracy: AccuracyValues): Promise<void> => {
+  await sql('truncate models')
+  const weights = btoa('\0\xff')
+  const evaluation = { executions: 7, before: 1 / 3, after: 1e-7, z: 3, kind: 'promoted' }
+  await play(crownModel({ term, version: 101, weights }))
+  const challenger = { term, version: 102, against: 101, evaluation, trainedOn: 7 }
+  await play(storeChallenger({ ...challenger, promoted: true, weights, accuracy }))
+  await play(storeChallenger({ ...challenger, promoted: true, weights, accuracy }))
+  await play(rollBackModel({ term, version: 102, against: 101, evaluation }))
+  const rejected = { promoted: false, weights: null, accuracy: undefined }
+  await play(storeChallenger({ ...challenger, version: 103, ...rejected }))
+  await play(listModels())
 }
 
 const playRegistry = async ({ play, sql }: Stage): Promise<void> => {

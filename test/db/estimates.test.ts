@@ -247,6 +247,23 @@ test('the estimate of a type weighs its streams, and a frequent one no more than
   )
 })
 
+test('what the learner knows of a type is believed, and not written over', async () => {
+  await runTogether('known', [100, 100])
+  await database.run(estimateTypes(term))
+  await database.sql(`update type_estimates set median_log = ln(5000), runs = 1 where type = 'test'`)
+  await runTogether('known', [100])
+  await database.run(estimateTypes(term))
+  const rows = await database.sql(
+    `select type, runs::int, median_log is null as own from type_estimates order by type`,
+  )
+  assert.deepEqual(rows, [
+    { type: '', runs: 3, own: true },
+    { type: 'test', runs: 1, own: false },
+  ])
+  const [job] = await submit({ name: 'unknown' })
+  near(job?.predicted_ms ?? 0, 5_000, 'the median')
+})
+
 test('a deadline that cannot be met is said so at submission and in the events', async () => {
   const at = (s: number) => new Date(Date.now() + s * 1000).toISOString()
   const [risky, safe, none] = await submit({ deadline: at(2) }, { deadline: at(3_600) }, {})

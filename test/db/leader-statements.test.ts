@@ -3,6 +3,8 @@ import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import { beginTerm, confirmTerm, endSilentLeader, tryToLead } from '../../db/queries/leader.ts'
+import { type Learned, storeLearned } from '../../db/queries/learning.ts'
+import { crownModel, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
@@ -125,6 +127,16 @@ test('every duty that is sent under an old term changes nothing', async () => {
     unparkJobs(inTerm, '0', 10),
     deleteExpiredJobs({ term: inTerm, days: 30, limit: 10 }),
     deleteExpiredEvents({ term: inTerm, days: 30, limit: 10 }),
+    storeLearned(learned(inTerm)),
+    crownModel({ term: inTerm, version: 1, weights: 'AAAA' }),
+    storeChallenger({
+      ...decision(inTerm),
+      promoted: true,
+      trainedOn: 1,
+      weights: 'AAAA',
+      accuracy: undefined,
+    }),
+    rollBackModel(decision(inTerm)),
   ]
   const rescore = async (inTerm: string) => {
     const streamIds = (await database.sql<{ id: string }>('select id from streams')).map(({ id }) => id)
@@ -141,6 +153,13 @@ test('every duty that is sent under an old term changes nothing', async () => {
     assert.notDeepEqual(await everything(), state, `${duty.name} had something to do`)
   }
 })
+
+const learned = (term: string): Learned => ({
+  ...{ term, from: { xid: '0', id: '0' }, to: { xid: '1', id: '1' }, memory: '', learned: 1, bySource: {} },
+  ...{ accuracy: undefined, isPoint: false, streams: [], types: [], orgTypes: [] },
+})
+
+const decision = (term: string) => ({ term, version: 2, against: 1, evaluation: {} })
 
 /** Something to do for each of the duties. */
 const seedEverythingDue = async (): Promise<void> => {
@@ -183,7 +202,7 @@ const seedEverythingDue = async (): Promise<void> => {
 
 const TABLES = [
   ...['waiting_jobs', 'ready_jobs', 'leases', 'finished_jobs', 'job_event_groups', 'workers', 'reservations'],
-  ...['type_estimates', 'streams', 'jobs'],
+  ...['type_estimates', 'streams', 'jobs', 'learning_state', 'models'],
 ]
 
 const everything = async (): Promise<unknown> =>

@@ -7,6 +7,8 @@ export type Evidence = {
 
 /** What was seen a round ago counts half: the second is trained on from round to round. */
 const KEPT = 0.5
+/** A stream that has said no more than this is not kept in mind. */
+const NEGLIGIBLE = 1e-6
 
 /**
  * Gathers evidence from round to round. Executions of one stream resemble each other: a hundred of them that were submitted
@@ -17,7 +19,10 @@ export const createEvidence = (): Evidence => {
   const gains = new Map<string, number>()
   return {
     add: (streams, before, after) => {
-      for (const [stream, gain] of gains) gains.set(stream, KEPT * gain)
+      for (const [stream, gain] of gains) {
+        if (Math.abs(gain) > NEGLIGIBLE) gains.set(stream, KEPT * gain)
+        else gains.delete(stream)
+      }
       streams.forEach((stream, n) => {
         gains.set(stream, (gains.get(stream) ?? 0) + (before[n] ?? 0) - (after[n] ?? 0))
       })

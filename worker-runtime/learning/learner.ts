@@ -4,7 +4,9 @@ import { judgeExperts, maturityOf, noErrors } from '../../db/learning/gate.ts'
 import { emptyGlobalMemory, type GlobalMemory } from '../../db/learning/global-memory.ts'
 import type { Sample } from '../../db/learning/sample.ts'
 import { emptyMemory, rememberRun, type StreamMemory } from '../../db/learning/stream-memory.ts'
+import type { OrgTypeEstimate } from '../../db/learning/stream-view.ts'
 import type { Predictor } from '../../functions/prediction/lstm/predictor.ts'
+import { createRecallMap } from './recall-map.ts'
 import { createStateKeeper } from './state-keeper.ts'
 import { createTournament, type Decision, type Tournament, type Version } from './tournament.ts'
 import { createTrainingMemory } from './training-memory.ts'
@@ -27,7 +29,11 @@ export type Learner = {
   readonly global: GlobalMemory
   readonly types: TypeStatistics
   memory(stream: string): StreamMemory
+  /** Whether it need not be recalled. */
+  isAtHand(stream: string): boolean
   learn(execution: TaughtExecution): void
+  /** Executions that were learned from before, oldest first: to train on again. What is remembered of them stays as it is. */
+  replay(executions: readonly TaughtExecution[]): void
   /** Runs what was learned since through the network, so that each stream's state is that of its newest execution. */
   settle(): void
   predictor(): Predictor
@@ -36,43 +42,72 @@ export type Learner = {
   isRoundDue(): boolean
   /** Judges the versions on what none of them was trained on, then trains on it. */
   round(): Decision[]
+  /** Lets go of the streams, and of the types of organisations, that were used longest ago. They are recalled as they were stored. */
+  trim(most: number): void
   dispose(): void
 }
 
 export const createLearner = (options: {
   seed: number
-  champion?: Version
+  champion?: Version | undefined
+  /** The champion before, which may win its place back. */
+  former?: Version | undefined
+  /** Later versions have higher numbers. */
+  newestVersion?: number | undefined
   global?: GlobalMemory
   /** What is known of a stream from before. */
   recall?: (stream: string) => StreamMemory | undefined
+  /** And of an organisation's jobs of a type, by `orgTypeKey`. */
+  recallOrgType?: (key: string) => OrgTypeEstimate | undefined
 }): Learner => {
   const global = options.global ?? emptyGlobalMemory()
-  const types = createTypeStatistics()
-  const memories = new Map<string, StreamMemory>()
+  const types = createTypeStatistics(options.recallOrgType)
+  const memories = createRecallMap((stream) => options.recall?.(stream))
   const tournament: Tournament = createTournament(options)
   const training = createTrainingMemory(tournament.shape)
   const keeper = createStateKeeper(() => tournament.predictor())
 
   const memory = (stream: string): StreamMemory => {
-    const known = memories.get(stream) ?? options.recall?.(stream) ?? emptyMemory()
-    memories.set(stream, known)
-    return known
+    const known = memories.get(stream)
+    if (known) return known
+    const fresh = emptyMemory()
+    memories.set(stream, fresh)
+    return fresh
   }
 
   const learn = (execution: TaughtExecution): void => {
-    const { stream, log, censored, endedAtS, sample } = execution
-    const own = memory(stream)
+    const { log, censored, endedAtS, sample } = execution
+    const own = memory(execution.stream)
     if (!censored) own.seen++
     if (!sample) return
-    const lesson = { stream, x: sample.x, target: log - sample.baseLog, censored, state: own.state }
-    keeper.add(own, lesson)
-    training.add(lesson)
+    teach(own, execution, sample)
     if (censored) return
     judge(own, sample, log)
     const { sizeLog, timeoutLog, cpuLog, gapLog, submittedAtS } = sample
     const run = { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(submittedAtS) }
     types.observe({ ...execution, run, baseLog: sample.baseLog })
     rememberRun(own, run, endedAtS)
+  }
+
+  const teach = (own: StreamMemory, { stream, log, censored }: TaughtExecution, sample: Sample): void => {
+    const lesson = { stream, x: sample.x, target: log - sample.baseLog, censored, state: own.state }
+    keeper.add(own, lesson)
+    training.add(lesson)
+  }
+
+  const replay: Learner['replay'] = (executions) => {
+    // The memories know these already: their states are those after the newest.
+    const anew = new Map<string, StreamMemory>()
+    for (const execution of executions) {
+      const { stream, type, log, censored, sample } = execution
+      if (!sample) continue
+      const own = anew.get(stream) ?? emptyMemory()
+      anew.set(stream, own)
+      teach(own, execution, sample)
+      if (!censored) types.recollect(type, log, sample.baseLog)
+    }
+    keeper.settle()
+    tournament.begin(training)
   }
 
   const judge = (own: StreamMemory, sample: Sample, log: number): void => {
@@ -86,7 +121,9 @@ export const createLearner = (options: {
     global,
     types,
     memory,
+    isAtHand: memories.has,
     learn,
+    replay,
     settle: keeper.settle,
     predictor: tournament.predictor,
     champion: tournament.champion,
@@ -94,6 +131,10 @@ export const createLearner = (options: {
     round: () => {
       keeper.settle()
       return tournament.round(training)
+    },
+    trim: (most) => {
+      memories.trim(most)
+      types.trim(most)
     },
     dispose: tournament.dispose,
   }

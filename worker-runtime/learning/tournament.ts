@@ -28,6 +28,8 @@ export type Tournament = {
   readonly shape: Weights['shape']
   champion(): Version
   predictor(): Predictor
+  /** All that is in the memory by now was judged, and trained on, in an earlier term. */
+  begin(memory: TrainingMemory): void
   isRoundDue(memory: TrainingMemory): boolean
   round(memory: TrainingMemory): Decision[]
   dispose(): void
@@ -50,17 +52,24 @@ type Training = {
   weights(): Weights
 }
 
-export const createTournament = (options: { seed: number; champion?: Version | undefined }): Tournament => {
+export const createTournament = (options: {
+  seed: number
+  champion?: Version | undefined
+  former?: Version | undefined
+  newestVersion?: number | undefined
+}): Tournament => {
   const shape = { inputs: INPUTS, hidden: DEFAULT_HIDDEN, heads: 2 }
   const random = createRandom(options.seed)
   let champion = options.champion ?? { version: 1, weights: createWeights(shape, options.seed), trainedOn: 0 }
   let predictor = createPredictor(champion.weights)
-  let former: { version: Version; rounds: number; evidence: ReturnType<typeof createEvidence> } | undefined
+  let former: { version: Version; rounds: number; evidence: ReturnType<typeof createEvidence> } | undefined =
+    options.former && { version: options.former, rounds: 0, evidence: createEvidence() }
   let challenger: Version | undefined
   let evidence = createEvidence()
   let training = trainFrom(champion.weights, random)
-  let newestVersion = champion.version
+  let newestVersion = Math.max(champion.version, options.newestVersion ?? 0)
   let judged = 0
+  let judgedBefore = 0
 
   const crown = (version: Version): void => {
     champion = version
@@ -107,9 +116,14 @@ export const createTournament = (options: { seed: number; champion?: Version | u
     shape,
     champion: () => champion,
     predictor: () => predictor,
+    begin: (memory) => {
+      judgedBefore = memory.added()
+    },
     isRoundDue: (memory) => memory.added() - judged >= Math.min(ROUND, Math.max(FIRST_ROUND, judged)),
     round: (memory) => {
-      const unseen = memory.newest(memory.added() - judged).filter(({ censored }) => !censored)
+      const unseen = memory
+        .newest(memory.added() - Math.max(judged, judgedBefore))
+        .filter(({ censored }) => !censored)
       const decisions = unseen.length > 0 ? judge(unseen) : []
       judged = memory.added()
       for (let n = 0; n < STEPS; n++) training.step(memory)

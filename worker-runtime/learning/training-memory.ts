@@ -53,6 +53,7 @@ export const createTrainingMemory = (shape: { inputs: number; hidden: number }):
   const forget = (old: Entry): void => {
     old.previous = undefined
     old.x = NOTHING
+    if (newestOf.get(old.stream) === old) newestOf.delete(old.stream)
   }
 
   const windowBack = (end: Entry): Entry[] => {

@@ -1,0 +1,265 @@
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+
+/** The last execution that was learned from: its transaction, and its number within it. */
+export type Cursor = { xid: string; id: string }
+
+export type LearningStateRow = Cursor & {
+  /** In base64. */
+  memory: string | null
+  learned: number
+  by_source: Record<string, number>
+  /** Ever given, 0 if there is none. */
+  newest_version: number
+  /** The newest point of the learning curve: how old it is, and over how many executions. */
+  point_age_s: number | null
+  point_executions: number | null
+}
+
+/** Where a term begins to learn. No row: it is over. */
+export const getLearningState = (term: string): Query<LearningStateRow> => ({
+  name: 'get-learning-state',
+  text: `
+    select
+      s.xid::text, s.id::text, encode(s.memory, 'base64') as memory, s.learned::double precision as learned, s.by_source,
+      (select coalesce(max(version), 0) from models) as newest_version,
+      extract(epoch from now() - p.at)::double precision as point_age_s, p.executions as point_executions
+    from learning_state s
+    left join lateral (
+      select at, executions
+      from accuracy_points
+      order by at desc
+      limit 1
+    ) p on true
+    where ${IN_TERM}`,
+  values: [term],
+})
+
+export type ExecutionRow = Cursor & {
+  outcome: 'completed' | 'failed' | 'timed_out' | 'cancelled'
+  ended_at_s: number
+  org_id: string
+  stream_id: string
+  /** Null: the stream is forgotten. */
+  type: string | null
+  ran_ms: number
+  /** In base64; null: nothing is to be learned from it. */
+  sample: string | null
+  source: string | null
+}
+
+/** An execution for each row; `limit` bounds them, but for those that stand in the last row of the table. */
+const executionsWhere = (condition: string, direction: 'asc' | 'desc'): string => `
+    with looked_at as materialized (
+      select
+        *,
+        sum(cardinality(job_ids)) over (order by xid ${direction}, id ${direction}) - cardinality(job_ids) as before
+      from (
+        select xid, id, org_id, stream_id, at, outcome, job_ids, ran_ms
+        from executions
+        where ${condition}
+        order by xid ${direction}, id ${direction}
+        limit $3::int
+      ) next
+    )
+    select
+      e.xid::text, e.id::text, e.outcome, extract(epoch from e.at)::double precision as ended_at_s,
+      e.org_id, e.stream_id::text, s.type, a.ran_ms, encode(j.sample, 'base64') as sample,
+      j.prediction_source as source
+    from looked_at e
+    cross join lateral unnest(e.job_ids, e.ran_ms) with ordinality as a (job_id, ran_ms, position)
+    left join streams s on s.id = e.stream_id
+    left join jobs j on j.org_id = e.org_id and j.id = a.job_id
+    where e.before < $3::int
+    order by e.xid ${direction}, e.id ${direction}, a.position ${direction}`
+
+/**
+ * The next executions to learn from, in the order of their transactions. Only up to the oldest transaction that still runs:
+ * beyond it, one that commits later could come before one that was read.
+ */
+export const readExecutions = (after: Cursor, limit: number): Query<ExecutionRow> => ({
+  name: 'read-executions',
+  text: executionsWhere(
+    `(xid, id) > ($1::xid8, $2::bigint)
+          and xid < pg_snapshot_xmin(pg_current_snapshot())`,
+    'asc',
+  ),
+  values: [after.xid, after.id, limit],
+})
+
+/** Those that were learned from, newest first. */
+export const recallExecutions = (before: Cursor, limit: number): Query<ExecutionRow> => ({
+  name: 'recall-executions',
+  text: executionsWhere(`(xid, id) <= ($1::xid8, $2::bigint)`, 'desc'),
+  values: [before.xid, before.id, limit],
+})
+
+export const recallStreams = (ids: readonly string[]): Query<{ stream_id: string; memory: string }> => ({
+  name: 'recall-streams',
+  text: `
+    select stream_id::text, encode(memory, 'base64') as memory
+    from stream_memories
+    where stream_id = any ($1::bigint[])`,
+  values: [ids],
+})
+
+type EstimateColumns = { runs: number; mean_log: number; deviation_log: number; drift_log: number }
+
+export type OrgTypeRow = EstimateColumns & { org_id: string; type: string; memory: string | null }
+
+export const recallOrgTypes = (orgTypes: readonly { org: string; type: string }[]): Query<OrgTypeRow> => ({
+  name: 'recall-org-types',
+  text: `
+    select
+      o.org_id, o.type, o.runs::double precision as runs, o.mean_log, o.deviation_log, o.drift_log,
+      encode(o.memory, 'base64') as memory
+    from unnest($1::uuid[], $2::text[]) as wanted (org_id, type)
+    join org_type_estimates o on o.org_id = wanted.org_id and o.type = wanted.type`,
+  values: [orgTypes.map(({ org }) => org), orgTypes.map(({ type }) => type)],
+})
+
+export type TypeRow = EstimateColumns & { type: string; median_log: number }
+
+/** Of the types that the learner keeps. */
+export const recallTypes = (): Query<TypeRow> => ({
+  name: 'recall-types',
+  text: `
+    select type, runs::double precision as runs, mean_log, deviation_log, drift_log, median_log
+    from type_estimates
+    where median_log is not null`,
+  values: [],
+})
+
+export type AccuracyValues = {
+  /** Mean absolute error of ln(runtime), by predictor. */
+  errors: Record<string, number>
+  /** Share of the runtimes below their p90. */
+  coverage: number
+  /** Mean absolute error in percent of the runtime. */
+  mape: number
+  executions: number
+}
+
+/** What has been learned from the executions between two cursors. */
+export type Learned = {
+  term: string
+  from: Cursor
+  to: Cursor
+  /** All memories are packed, in base64. */
+  memory: string
+  learned: number
+  bySource: Record<string, number>
+  accuracy: AccuracyValues | undefined
+  /** Whether the accuracy is a point of the learning curve. */
+  isPoint: boolean
+  streams: readonly { id: string; memory: string }[]
+  types: readonly TypeRow[]
+  orgTypes: readonly (OrgTypeRow & { memory: string })[]
+}
+
+/**
+ * Memories and the cursor are stored as one, so that after a failure nothing is learned twice and nothing is lost. If the
+ * cursor is not where it was, or the term is over, nothing changes and there is no row. So it can be sent again.
+ */
+export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
+  const { accuracy, streams, types, orgTypes } = learned
+  return {
+    name: 'store-learned',
+    text: `
+    with advanced as (
+      update learning_state
+      set
+        memory = decode($2::text, 'base64'), xid = $3::xid8, id = $4::bigint, learned = $5::bigint,
+        by_source = $6::text::jsonb, accuracy = coalesce($7::text::jsonb, accuracy), updated_at = now()
+      where xid = $8::xid8
+        and id = $9::bigint
+        and ${IN_TERM}
+      returning learned
+    ),
+    streams_remembered as (
+      insert into stream_memories (stream_id, org_id, memory)
+      select s.id, s.org_id, decode(m.memory, 'base64')
+      from unnest($10::bigint[], $11::text[]) as m (stream_id, memory)
+      -- Those that have been forgotten meanwhile stay so.
+      join streams s on s.id = m.stream_id
+      where exists (select from advanced)
+      for key share of s
+      on conflict (stream_id) do update
+      set memory = excluded.memory, updated_at = now()
+    ),
+    types_estimated as (
+      insert into type_estimates (type, runs, mean_log, deviation_log, drift_log, median_log)
+      select type, runs, mean_log, deviation_log, drift_log, median_log
+      from unnest(
+        $12::text[], $13::bigint[], $14::double precision[], $15::double precision[], $16::double precision[],
+        $17::double precision[]
+      ) as t (type, runs, mean_log, deviation_log, drift_log, median_log)
+      where exists (select from advanced)
+      on conflict (type) do update
+      set
+        runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log,
+        drift_log = excluded.drift_log, median_log = excluded.median_log
+    ),
+    org_types_estimated as (
+      insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
+      select org_id, type, runs, mean_log, deviation_log, drift_log, decode(memory, 'base64')
+      from unnest(
+        $18::uuid[], $19::text[], $20::bigint[], $21::double precision[], $22::double precision[], $23::double precision[],
+        $24::text[]
+      ) as o (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
+      where exists (select from advanced)
+      on conflict (org_id, type) do update
+      set
+        runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log,
+        drift_log = excluded.drift_log, memory = excluded.memory
+    ),
+    point as (
+      ${INSERT_POINT}
+      select (select version from models where status = 'champion'), ${pointColumns('$7')}
+      from advanced
+      where $25::boolean
+        and $7 is not null
+      on conflict do nothing
+    )
+    select learned::double precision as learned
+    from advanced`,
+    values: [
+      learned.term,
+      learned.memory,
+      learned.to.xid,
+      learned.to.id,
+      learned.learned,
+      JSON.stringify(learned.bySource),
+      accuracy ? JSON.stringify(accuracy) : null,
+      learned.from.xid,
+      learned.from.id,
+      streams.map(({ id }) => id),
+      streams.map(({ memory }) => memory),
+      types.map(({ type }) => type),
+      ...estimateColumns(types),
+      types.map(({ median_log }) => median_log),
+      orgTypes.map(({ org_id }) => org_id),
+      orgTypes.map(({ type }) => type),
+      ...estimateColumns(orgTypes),
+      orgTypes.map(({ memory }) => memory),
+      learned.isPoint,
+    ],
+  }
+}
+
+export const INSERT_POINT = `insert into accuracy_points (model_version, executions, errors, coverage, mape)`
+
+/** Of `AccuracyValues` as JSON text. */
+export const pointColumns = (accuracy: string): string => {
+  const json = `${accuracy}::text::jsonb`
+  return `
+        (${json} ->> 'executions')::integer, ${json} -> 'errors',
+        (${json} ->> 'coverage')::double precision, (${json} ->> 'mape')::double precision`
+}
+
+const estimateColumns = (rows: readonly EstimateColumns[]): number[][] => [
+  rows.map(({ runs }) => runs),
+  rows.map(({ mean_log }) => mean_log),
+  rows.map(({ deviation_log }) => deviation_log),
+  rows.map(({ drift_log }) => drift_log),
+]

@@ -1,0 +1,175 @@
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+import { type AccuracyValues, INSERT_POINT, pointColumns } from './learning.ts'
+
+/** Versions whose weights are kept to go back to, and versions that are kept for people to see. */
+const KEPT_WEIGHTS = 20
+const KEPT_VERSIONS = 500
+
+export type ModelRow = {
+  version: number
+  parent: number | null
+  status: 'champion' | 'retired' | 'rejected' | 'rolled_back'
+  trained_on: number
+  /** In base64. */
+  weights: string | null
+}
+
+/** The champion, then those that could take its place, the best first: one that was rolled back only if there is no other. */
+export const listModels = (): Query<ModelRow> => ({
+  name: 'list-models',
+  text: `
+    select version, parent, status, trained_on::double precision as trained_on, encode(weights, 'base64') as weights
+    from models
+    where weights is not null
+      or status = 'champion'
+    order by status = 'champion' desc, status = 'retired' desc, version desc
+    limit ${KEPT_WEIGHTS + 1}`,
+  values: [],
+})
+
+/**
+ * Makes a version the champion without a contest: the first one, which brings its weights, or a former one because the
+ * champion cannot be read. That one keeps its weights: they may be those of another release, which can.
+ */
+export const crownModel = (crowned: {
+  term: string
+  version: number
+  weights: string | null
+}): Query<{ version: number }> => ({
+  name: 'crown-model',
+  text: `
+    with unreadable as (
+      update models
+      set status = 'retired', evaluation = evaluation || '{"unreadable": true}'
+      where status = 'champion'
+        and ${IN_TERM}
+      returning version
+    )
+    insert into models (version, status, weights, decided_at, trained_on)
+    select $2::int, 'champion', decode($3::text, 'base64'), now(), 0
+    where ${IN_TERM}
+      -- There is one champion: first that goes.
+      and (select count(*) from unreadable) >= 0
+    on conflict (version) do update
+    set status = 'champion', decided_at = now()
+    returning version`,
+  values: [crowned.term, crowned.version, crowned.weights],
+})
+
+export type ModelDecision = {
+  term: string
+  version: number
+  /** The champion of that time. */
+  against: number
+  evaluation: Record<string, unknown>
+}
+
+/**
+ * What became of a challenger. A promoted one is the champion from now on, and the one before is retired; of a rejected one
+ * the weights are not kept. If the term is over, or the champion another, there is no row.
+ */
+export const storeChallenger = (
+  challenger: ModelDecision & {
+    promoted: boolean
+    trainedOn: number
+    weights: string | null
+    /** A promotion is a point of the learning curve. */
+    accuracy: AccuracyValues | undefined
+  },
+): Query<{ version: number }> => ({
+  name: 'store-challenger',
+  text: `
+    with judged as materialized (
+      select version
+      from models
+      where version = $3::int
+        and status = 'champion'
+        and not exists (select from models where version = $2::int)
+        and ${IN_TERM}
+    ),
+    retired as (
+      update models
+      set status = 'retired'
+      where version = any (array(select version from judged))
+        and $4::boolean
+      returning version
+    ),
+    decided as (
+      insert into models (version, parent, status, weights, decided_at, trained_on, evaluation)
+      select
+        $2::int, $3::int, case when $4::boolean then 'champion' else 'rejected' end, decode($5::text, 'base64'), now(),
+        $6::bigint, $7::text::jsonb
+      from judged
+      -- There is one champion: first the old one goes.
+      where (select count(*) from retired) >= 0
+      returning version
+    ),
+    weights_forgotten as (
+      update models
+      set weights = null
+      where exists (select from decided)
+        and version in (
+          select version
+          from models
+          where weights is not null
+            and status <> 'champion'
+          order by version desc
+          offset ${KEPT_WEIGHTS - 2}
+        )
+    ),
+    forgotten as (
+      delete from models
+      where exists (select from decided)
+        and weights is null
+        and status <> 'champion'
+        and version in (select version from models order by version desc offset ${KEPT_VERSIONS - 1})
+    ),
+    point as (
+      ${INSERT_POINT}
+      select version, ${pointColumns('$8')}
+      from decided
+      where $8 is not null
+      on conflict do nothing
+    )
+    select version
+    from decided`,
+  values: [
+    challenger.term,
+    challenger.version,
+    challenger.against,
+    challenger.promoted,
+    challenger.weights,
+    challenger.trainedOn,
+    JSON.stringify(challenger.evaluation),
+    challenger.accuracy ? JSON.stringify(challenger.accuracy) : null,
+  ],
+})
+
+/** The champion was worse than the one before, which takes its place again. */
+export const rollBackModel = ({
+  term,
+  version,
+  against,
+  evaluation,
+}: ModelDecision): Query<{ version: number }> => ({
+  name: 'roll-back-model',
+  text: `
+    with fallen as (
+      update models
+      set
+        status = 'rolled_back', decided_at = now(),
+        evaluation = $4::text::jsonb || jsonb_build_object('promotion', evaluation)
+      where version = $2::int
+        and status = 'champion'
+        and exists (select from models where version = $3::int and weights is not null)
+        and ${IN_TERM}
+      returning version
+    )
+    update models
+    set status = 'champion'
+    where version = $3::int
+      and exists (select from fallen)
+    returning version`,
+  values: [term, version, against, JSON.stringify(evaluation)],
+})

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { calibrate, initialStretch, spreadP90, spreadP99 } from '../../db/learning/calibration.ts'
+import { hourOf, INPUT_NAMES, INPUTS } from '../../db/learning/encoder.ts'
+import { EXPERTS } from '../../db/learning/experts.ts'
+import { judgeExperts, lookAgain, maturityOf, noErrors, weighExperts } from '../../db/learning/gate.ts'
+import { emptyGlobalMemory } from '../../db/learning/global-memory.ts'
+import { predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
+import { emptyMemory, rememberRun } from '../../db/learning/stream-memory.ts'
+import type { JobTraits, StreamView } from '../../db/learning/stream-view.ts'
+import { DEFAULT_ESTIMATE, type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import { createRandom } from '../../functions/prediction/lstm/random.ts'
+
+const JOB: JobTraits = {
+  ...{ type: 'test', name: 'a job', sizeLog: 5, timeoutLog: 0, cpuLog: 0.7, memoryLog: 4 },
+  ...{ submittedAtS: 1_800_000_000, depthLog: 2 },
+}
+const nothingKnown = (): StreamView => ({
+  ...{ estimate: undefined, driftLog: 0, memory: emptyMemory(), orgType: undefined, type: undefined },
+  ...{ allTypes: undefined, lastSubmittedAtS: undefined, global: emptyGlobalMemory() },
+})
+const everyone = (): boolean => true
+
+test('the encoder gives each input a name and a finite value, whatever the job', () => {
+  assert.equal(INPUT_NAMES.length, INPUTS)
+  assert.equal(new Set(INPUT_NAMES).size, INPUTS)
+  const huge = { sizeLog: 40, timeoutLog: 40, cpuLog: 40, memoryLog: 40, depthLog: 40, submittedAtS: 1e12 }
+  const estimate = { runs: 1e9, meanLog: 30, deviationLog: 40 }
+  const wild = { ...estimate, medianLog: -30, driftLog: 50, newest: [] }
+  const memory = emptyMemory()
+  for (const log of [-30, 30, 0]) {
+    rememberRun(memory, { log, sizeLog: 0, timeoutLog: 40, cpuLog: 0, gapLog: 30, hour: 0 }, 2e12)
+  }
+  const known = {
+    ...nothingKnown(),
+    estimate,
+    memory,
+    type: wild,
+    allTypes: wild,
+    orgType: wild,
+    driftLog: -50,
+  }
+  for (const view of [nothingKnown(), known, { ...known, lastSubmittedAtS: 2e12 }]) {
+    for (const job of [JOB, { ...JOB, ...huge, name: '', type: '💥' }]) {
+      const { sample } = predictRuntime(view, job, undefined)
+      assert.equal(sample.x.length, INPUTS)
+      assert.ok(
+        sample.x.every((value) => Math.abs(value) <= 8),
+        `${sample.x}`,
+      )
+    }
+  }
+})
+
+test('before anything is known the default is predicted, and no p99', () => {
+  const { p50Log, p90Log, p99Log, source, residualLog } = predictRuntime(nothingKnown(), JOB, undefined)
+  assert.deepEqual([p50Log, p99Log, source, residualLog], [DEFAULT_ESTIMATE.meanLog, null, 'default', 0])
+  assert.ok(p90Log > p50Log)
+})
+
+test('the gate believes the one that was right, and shares among equals', () => {
+  const [own, general] = [noErrors(), noErrors()]
+  const equal = weighExperts(own, general, everyone)
+  for (const weight of equal) assert.ok(Math.abs(weight - 1 / EXPERTS.length) < 1e-9)
+  const advice = [...EXPERTS.map((_, n) => (n === 3 ? 1 : 2)), 2]
+  for (let n = 0; n < 20; n++) judgeExperts(own, general, advice, 1, 1)
+  const weights = weighExperts(own, general, everyone)
+  assert.ok((weights[3] ?? 0) > 0.99, `${weights}`)
+  const without = weighExperts(own, general, (n) => n !== 3)
+  assert.equal(without[3], 0)
+  assert.ok(Math.abs(without.reduce((sum, weight) => sum + weight, 0) - 1) < 1e-9)
+})
+
+test('of many jobs that were submitted together, one wrong guess is not held against an expert many times', () => {
+  const [fresh, stale] = [noErrors(), noErrors()]
+  const advice = [...EXPERTS.map((_, n) => n), 0]
+  for (let n = 1; n <= 100; n++) {
+    judgeExperts(fresh, noErrors(), advice, 0, 1)
+    judgeExperts(stale, noErrors(), advice, 0, n)
+  }
+  assert.ok(stale.weight < fresh.weight / 2, `${stale.weight} and ${fresh.weight}`)
+})
+
+test('in the long run the best expert is listened to, although all together said otherwise', () => {
+  const general = noErrors()
+  for (let n = 0; n < 400; n++)
+    judgeExperts(noErrors(), general, [...EXPERTS.map((_, k) => (k === 1 ? 1 : 3)), 2], 1, 1)
+  const advice = [...EXPERTS.map((_, k) => (k === 1 ? 5 : 8)), 7]
+  assert.ok(Math.abs(lookAgain(general, advice, everyone) - 5) < 0.01)
+  assert.equal(lookAgain(noErrors(), advice, everyone), 7, 'before that, all together')
+})
+
+/** A normal spread, by Box and Muller. */
+const normal = (random: () => number): number =>
+  Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+
+for (const [what, believed, actual] of [
+  ['as believed', 1.28, 1],
+  ['far wider than believed', 0.2, 1],
+  ['far narrower than believed', 3, 0.3],
+] as const) {
+  test(`nine of ten executions stay below their p90, where runtimes spread ${what}`, () => {
+    const random = createRandom(11)
+    const stretch = initialStretch()
+    const below: number[] = []
+    for (let n = 0; n < 6_000; n++) {
+      const above = actual * normal(random)
+      below.push(above <= spreadP90(believed, stretch) ? 1 : 0)
+      calibrate(stretch, believed, above, 1)
+      assert.ok(spreadP99(believed, stretch) > 0)
+    }
+    const coverage = below.slice(-2_000).reduce((sum, one) => sum + one, 0) / 2_000
+    assert.ok(coverage > 0.88 && coverage < 0.92, `${coverage}`)
+  })
+}
+
+type Stream = { view: StreamView; job: JobTraits }
+
+/** Each execution is predicted, and then learned from, as the product does it. */
+const follow = (runtimeOf: (n: number, random: () => number) => { log: number; sizeLog?: number }) => {
+  const random = createRandom(3)
+  const global = emptyGlobalMemory()
+  const streams = Array.from(
+    { length: 5 },
+    (_, n): Stream => ({
+      view: { ...nothingKnown(), global },
+      job: { ...JOB, name: `stream ${n}` },
+    }),
+  )
+  const judged: { log: number; prediction: RuntimePrediction }[] = []
+  for (let n = 0; n < 600; n++) {
+    for (const { view, job } of streams) {
+      const { log, sizeLog = JOB.sizeLog } = runtimeOf(n, random)
+      const atS = JOB.submittedAtS + n * 600
+      const prediction = predictRuntime(view, { ...job, sizeLog, submittedAtS: atS }, undefined)
+      judged.push({ log, prediction })
+      learn(view, prediction, log, atS)
+    }
+  }
+  return judged
+}
+
+const NOTHING: Estimate = { runs: 0, meanLog: 0, deviationLog: 0 }
+
+const learn = (view: StreamView, { sample }: RuntimePrediction, log: number, atS: number): void => {
+  const { memory, global } = view
+  memory.seen++
+  if (memory.errors.length === 0) Object.assign(memory, noErrors())
+  const general = global.general[maturityOf(sample.runs)] ?? noErrors()
+  judgeExperts(memory, general, sample.advice, log, memory.seen - sample.runs)
+  calibrate(global.stretch, sample.spreadLog, log - sample.p50Log, 1)
+  const { sizeLog, timeoutLog, cpuLog, gapLog } = sample
+  rememberRun(memory, { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(atS) }, atS + 10)
+  view.estimate = foldSample(view.estimate ?? NOTHING, { runs: 1, meanLog: log, spreadLog: 0 })
+  view.lastSubmittedAtS = atS
+}
+
+const WORKLOADS: Record<string, Parameters<typeof follow>[0]> = {
+  constant: () => ({ log: 7 }),
+  drifting: (n, random) => ({ log: 5 + n / 100 + 0.1 * normal(random) }),
+  bimodal: (_, random) => ({ log: random() < 0.8 ? 5 : 9 }),
+  'of many sizes': (_, random) => {
+    const sizeLog = 4 + 2 * Math.floor(4 * random())
+    return { log: sizeLog + 0.1 * normal(random), sizeLog }
+  },
+  noisy: (_, random) => ({ log: 7 + 1.5 * normal(random) }),
+}
+
+for (const [kind, runtimeOf] of Object.entries(WORKLOADS)) {
+  test(`${kind}: never worse than the best expert by more than a sliver, and nine of ten below the p90`, (t) => {
+    const judged = follow(runtimeOf).slice(500)
+    const errorOf = (predicted: (one: RuntimePrediction) => number) =>
+      judged.reduce((sum, { log, prediction }) => sum + Math.abs(predicted(prediction) - log), 0) /
+      judged.length
+    const experts = EXPERTS.slice(0, -1).map((name, n) => ({
+      name,
+      error: errorOf(({ sample }) => sample.advice[n] ?? 0),
+    }))
+    const best = experts.reduce((a, b) => (a.error < b.error ? a : b))
+    const shipped = errorOf(({ p50Log }) => p50Log)
+    t.diagnostic(`${shipped.toFixed(4)}, and the best, ${best.name}, ${best.error.toFixed(4)}`)
+    assert.ok(shipped <= best.error * 1.03 + 0.005, `${shipped} and ${best.name} ${best.error}`)
+    if (kind === 'constant') return
+    const newest = judged.slice(-2_000)
+    const coverage = newest.filter(({ log, prediction }) => log <= prediction.p90Log).length / newest.length
+    assert.ok(coverage > 0.88 && coverage < 0.92, `${coverage}`)
+  })
+}

@@ -1,0 +1,320 @@
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import { EXPERTS } from '../../db/learning/experts.ts'
+import { emptyMemory, type StreamMemory } from '../../db/learning/stream-memory.ts'
+import { createPredictor } from '../../functions/prediction/lstm/predictor.ts'
+import { createRandom } from '../../functions/prediction/lstm/random.ts'
+import { createWeights } from '../../functions/prediction/lstm/weights.ts'
+import { createAccuracyWindow } from '../../worker-runtime/learning/accuracy-window.ts'
+import { createEvidence } from '../../worker-runtime/learning/compare-paired.ts'
+import { SHAPE } from '../../worker-runtime/learning/find-champion.ts'
+import { createLearner } from '../../worker-runtime/learning/learner.ts'
+import { createRecallMap } from '../../worker-runtime/learning/recall-map.ts'
+import { createStateKeeper } from '../../worker-runtime/learning/state-keeper.ts'
+import { createTournament } from '../../worker-runtime/learning/tournament.ts'
+import { createTrainingMemory, type Lesson } from '../../worker-runtime/learning/training-memory.ts'
+import { createTypeStatistics, orgTypeKey } from '../../worker-runtime/learning/type-statistics.ts'
+import { useWasmBackend } from '../../worker-runtime/learning/wasm-backend.ts'
+import { sampleWith } from '../support/lessons.ts'
+
+before(useWasmBackend)
+
+const lesson = (overrides: Partial<Lesson> = {}): Lesson => ({
+  stream: 'a',
+  x: new Float32Array(SHAPE.inputs),
+  target: 0,
+  censored: false,
+  state: new Float32Array(0),
+  ...overrides,
+})
+
+test('a window goes back through its stream alone, oldest first, and what is missing is masked', () => {
+  const memory = createTrainingMemory(SHAPE)
+  for (let n = 0; n < 40; n++)
+    memory.add(lesson({ stream: n % 2 ? 'odd' : 'even', target: n, censored: n === 39 }))
+  const { steps, size, targets, weights, censored, initialState } = memory.batch(() => 0)
+  const column = <T>(values: ArrayLike<T>, b: number): T[] =>
+    Array.from({ length: steps }, (_, t) => values[t * size + b] as T)
+  // The newest of all is the last odd one.
+  assert.deepEqual(
+    column(targets, 0),
+    Array.from({ length: 16 }, (_, n) => 9 + 2 * n),
+  )
+  assert.deepEqual(column(censored ?? [], 0).slice(-2), [0, 1])
+  assert.ok(
+    column(weights, 0).every((weight, n, all) => weight > 0 && weight >= (all[n - 1] ?? 0)),
+    'newer count more',
+  )
+  assert.equal(initialState.length, size * 4 * SHAPE.hidden)
+
+  const few = createTrainingMemory(SHAPE)
+  for (const target of [1, 2, 3]) few.add(lesson({ target }))
+  const short = few.batch(() => 0)
+  assert.deepEqual(column(short.weights, 0).map(Boolean), [true, true, true, ...Array(13).fill(false)])
+})
+
+test('a window begins in the state that its stream had before it', () => {
+  const memory = createTrainingMemory(SHAPE)
+  for (let n = 0; n < 20; n++) memory.add(lesson({ target: n, state: new Float32Array(128).fill(n) }))
+  const { initialState } = memory.batch(() => 0)
+  assert.ok(
+    initialState.slice(0, 128).every((value) => value === 4),
+    'before the 16th from the end',
+  )
+})
+
+test('half of the windows end in the newest two thousand, and what is too old is gone', () => {
+  const memory = createTrainingMemory(SHAPE)
+  const x = new Float32Array(SHAPE.inputs)
+  for (let n = 0; n < 45_000; n++) memory.add(lesson({ x, stream: `${n % 10_000}`, target: n }))
+  assert.equal(memory.added(), 45_000)
+  assert.deepEqual(
+    memory.newest(3).map(({ target }) => target),
+    [44_997, 44_998, 44_999],
+  )
+  assert.equal(memory.newest(1e9).length, 40_000)
+  const { size, steps, targets, weights } = memory.batch(() => 0.999_99)
+  const ends = Array.from({ length: size }, (_, b) => {
+    const last = Array.from({ length: steps }, (_, t) => t * size + b)
+      .filter((row) => weights[row])
+      .at(-1)
+    return targets[last ?? 0] ?? 0
+  })
+  assert.ok(
+    ends.every((end, b) => (b % 2 ? end === 5_000 : end === 43_000)),
+    `${ends}`,
+  )
+})
+
+test('states are carried on execution by execution, and each lesson keeps the one before it', () => {
+  const predictor = createPredictor(createWeights(SHAPE, 3))
+  const keeper = createStateKeeper(() => predictor)
+  const [a, b] = [emptyMemory(), emptyMemory()]
+  const xs = [1, 2, 3].map((n) => new Float32Array(SHAPE.inputs).fill(n / 3))
+  const lessons = xs.map((x) => lesson({ x }))
+  for (const one of lessons) keeper.add(a, one)
+  keeper.add(b, lesson({ x: xs[0] as Float32Array }))
+  keeper.settle()
+  let state: Float32Array<ArrayBuffer> = new Float32Array(predictor.width)
+  for (const [n, x] of xs.entries()) {
+    const before = lessons[n]?.state ?? []
+    assert.deepEqual([...before], n === 0 ? [] : [...state])
+    state = predictor.step(x, state).state
+    if (n === 0) near(b.state, state)
+  }
+  near(a.state, state)
+  predictor.dispose()
+})
+
+const near = (actual: ArrayLike<number>, expected: ArrayLike<number>): void => {
+  assert.equal(actual.length, expected.length)
+  for (let n = 0; n < expected.length; n++) assert.ok(Math.abs((actual[n] ?? 0) - (expected[n] ?? 0)) < 1e-5)
+}
+
+test('a type has the median of its newest executions, its drift, and those of each organisation', () => {
+  const types = createTypeStatistics()
+  const run = (log: number) => ({ log, sizeLog: 0, timeoutLog: 0, cpuLog: 0, gapLog: 0, hour: 0 })
+  for (let n = 0; n < 1_500; n++)
+    types.observe({ org: 'o', type: 't', run: run(n < 500 ? 100 : n % 3), baseLog: 0 })
+  types.observe({ org: 'p', type: 'u', run: run(50), baseLog: 0 })
+  assert.equal(types.type('t')?.medianLog, 1, 'those of the beginning are forgotten')
+  assert.equal(types.type('t')?.runs, 1_500)
+  assert.ok((types.type('t')?.driftLog ?? 0) > 0.5)
+  assert.equal(types.allTypes()?.runs, 1_501)
+  assert.equal(types.orgType('o', 't')?.newest.length, 48)
+  assert.deepEqual(
+    [types.orgType('p', 'u')?.meanLog, types.orgType('o', 'u'), types.type('v')],
+    [50, undefined, undefined],
+  )
+})
+
+test('types go on from what was stored, and organisations are recalled', () => {
+  const known = { runs: 7, meanLog: 3, deviationLog: 1, driftLog: 0.5 }
+  const types = createTypeStatistics((key) =>
+    key === orgTypeKey('o', 't') ? { ...known, newest: [] } : undefined,
+  )
+  for (const log of [1, 2, 9]) types.recollect('t', log, 0)
+  types.restore('t', { ...known, medianLog: 99 })
+  types.restore('seldom', { ...known, medianLog: 4 })
+  assert.deepEqual(types.type('t'), { ...known, medianLog: 2 }, 'the median is that of the executions')
+  assert.deepEqual(types.type('seldom'), { ...known, medianLog: 4 })
+  assert.equal(types.hasOrgType(orgTypeKey('o', 't')), false)
+  assert.equal(types.orgType('o', 't')?.runs, 7)
+  assert.equal(types.hasOrgType(orgTypeKey('o', 't')), true)
+  types.trim(0)
+  assert.equal(types.hasOrgType(orgTypeKey('o', 't')), false)
+})
+
+test('what was used longest ago is let go of first, and recalled when it is asked for', () => {
+  const recalled: string[] = []
+  const map = createRecallMap<string>((key) => {
+    recalled.push(key)
+    return key === 'stored' ? 'from elsewhere' : undefined
+  })
+  for (const key of ['a', 'b', 'c']) map.set(key, key)
+  map.get('a')
+  map.trim(2)
+  assert.deepEqual([map.has('a'), map.has('b'), map.has('c')], [true, false, true])
+  assert.deepEqual(
+    [map.get('stored'), map.get('stored'), map.get('b')],
+    ['from elsewhere', 'from elsewhere', undefined],
+  )
+  assert.deepEqual(recalled, ['stored', 'b'])
+})
+
+test('evidence of many streams counts, that of one stream alone does not, however often', () => {
+  const same = (count: number, value: number) => Array.from({ length: count }, () => value)
+  const streams = (count: number, of: number) => Array.from({ length: count }, (_, n) => `${n % of}`)
+  const one = createEvidence().add(streams(500, 1), same(500, 1), same(500, 0.5))
+  assert.deepEqual([one.executions, one.before, one.after, one.z], [500, 1, 0.5, 1])
+  const many = createEvidence().add(streams(500, 100), same(500, 1), same(500, 0.5))
+  assert.ok(many.z > 9)
+  assert.ok(createEvidence().add(streams(500, 100), same(500, 0.5), same(500, 1)).z < -9)
+  assert.equal(createEvidence().add([], [], []).z, 0)
+})
+
+test('evidence adds up from round to round, and fades', () => {
+  const evidence = createEvidence()
+  const first = evidence.add(['a', 'b', 'c'], [1, 1, 1], [0, 0, 0]).z
+  const second = evidence.add(['d', 'e', 'f'], [1, 1, 1], [0, 0, 0]).z
+  assert.ok(second > first)
+  for (let n = 0; n < 50; n++) evidence.add(['g'], [0], [1])
+  assert.ok(evidence.add(['g'], [0], [1]).z < -0.99, 'of the first nothing is left')
+})
+
+/** Executions whose runtime an input decides, which way round `sign` says. */
+const lessonsOf = (random: () => number, count: number, sign: number): Lesson[] =>
+  Array.from({ length: count }, (_, n) => {
+    const value = random() < 0.5 ? 1 : -1
+    const x = new Float32Array(SHAPE.inputs)
+    x[0] = value
+    return lesson({ stream: `${n % 50}`, x, target: sign * value, state: new Float32Array(128) })
+  })
+
+test('a challenger is promoted when it is better on what it has not seen, and rolled back when it proves worse', () => {
+  const random = createRandom(9)
+  const memory = createTrainingMemory(SHAPE)
+  const tournament = createTournament({ seed: 2, newestVersion: 40 })
+  assert.deepEqual([tournament.champion().version, tournament.isRoundDue(memory)], [1, false])
+  const teach = (sign: number) => {
+    for (const one of lessonsOf(random, 300, sign)) memory.add(one)
+    return tournament.round(memory)
+  }
+  assert.deepEqual(teach(1), [], 'nothing to judge yet')
+  assert.equal(tournament.isRoundDue(memory), false)
+  const [promotion] = teach(1)
+  assert.equal(promotion?.kind, 'promoted')
+  assert.deepEqual([promotion?.version.version, promotion?.against], [41, 1], 'numbers go on from the newest')
+  assert.ok(
+    (promotion?.comparison.z ?? 0) > 2 &&
+      promotion &&
+      promotion.comparison.after < promotion.comparison.before,
+  )
+  assert.equal(tournament.champion().version, 41)
+  const [rollback] = teach(-1)
+  assert.deepEqual([rollback?.kind, rollback?.version.version, rollback?.against], ['rolled_back', 41, 1])
+  assert.equal(tournament.champion().version, 1)
+  const [next] = [...teach(-1), ...teach(-1)]
+  assert.ok(
+    (next?.version.version ?? 0) > 42,
+    'the number of the challenger that fell with it is not used again',
+  )
+  tournament.dispose()
+})
+
+test('what was trained on in an earlier term is no evidence for or against a version', () => {
+  const random = createRandom(6)
+  const memory = createTrainingMemory(SHAPE)
+  const weights = createWeights(SHAPE, 1)
+  const version = (n: number) => ({ version: n, weights, trainedOn: 0 })
+  const tournament = createTournament({ seed: 2, champion: version(5), former: version(3) })
+  for (const one of lessonsOf(random, 300, 1)) memory.add(one)
+  tournament.begin(memory)
+  assert.equal(tournament.isRoundDue(memory), true, 'but it is trained on again')
+  assert.deepEqual(tournament.round(memory), [])
+  for (const one of lessonsOf(random, 300, 1)) memory.add(one)
+  const [decision] = tournament.round(memory)
+  assert.deepEqual([decision?.kind, decision?.comparison.executions], ['promoted', 300])
+  tournament.dispose()
+})
+
+test('noise promotes nobody', () => {
+  const random = createRandom(4)
+  const memory = createTrainingMemory(SHAPE)
+  const tournament = createTournament({ seed: 2 })
+  const decisions = Array.from({ length: 3 }, () => {
+    for (const one of lessonsOf(random, 300, 0)) memory.add({ ...one, target: 2 * random() - 1 })
+    return tournament.round(memory)
+  }).flat()
+  assert.ok(
+    decisions.length > 0 && decisions.every(({ kind }) => kind === 'rejected'),
+    JSON.stringify(decisions.map(({ kind }) => kind)),
+  )
+  assert.equal(new Set(decisions.map(({ version }) => version.version)).size, decisions.length)
+  tournament.dispose()
+})
+
+const execution = (log: number, more: { censored?: boolean; stream?: string } = {}) => ({
+  ...{
+    stream: 'a',
+    org: 'o',
+    type: 't',
+    log,
+    censored: false,
+    endedAtS: 1_800_000_000,
+    sample: sampleWith(),
+  },
+  ...more,
+})
+
+test('a timeout judges nobody and is no past run, but the network has seen it', () => {
+  const learner = createLearner({ seed: 1 })
+  learner.learn(execution(9, { censored: true }))
+  learner.settle()
+  const memory = learner.memory('a')
+  assert.deepEqual([memory.seen, memory.runs, memory.errors, memory.state.length], [0, [], [], 128])
+  assert.equal(learner.types.type('t'), undefined)
+  assert.deepEqual(learner.global.stretch, { p90: 0, p99: 0 })
+  learner.dispose()
+})
+
+test('executions that are shown again are trained on, and remembered no second time', () => {
+  const learner = createLearner({ seed: 1 })
+  learner.replay(Array.from({ length: 150 }, (_, n) => execution(7, { stream: `${n % 3}` })))
+  assert.equal(learner.isRoundDue(), true)
+  assert.deepEqual(learner.memory('1'), emptyMemory())
+  assert.equal(learner.types.type('t')?.runs, 150, 'for the median')
+  assert.equal(learner.types.orgType('o', 't'), undefined)
+  learner.dispose()
+})
+
+test('a stream that was let go of goes on from what was stored', () => {
+  const stored = new Map<string, StreamMemory>()
+  const learner = createLearner({ seed: 1, recall: (stream) => stored.get(stream) })
+  for (const stream of ['a', 'b']) learner.learn(execution(7, { stream }))
+  learner.settle()
+  stored.set('a', structuredClone(learner.memory('a')))
+  learner.memory('b')
+  learner.trim(1)
+  assert.deepEqual([learner.isAtHand('a'), learner.isAtHand('b')], [false, true])
+  learner.learn(execution(7))
+  assert.equal(learner.memory('a').seen, 2)
+  learner.dispose()
+})
+
+test('accuracy is that of the newest executions, of the shipped prediction and of each expert', () => {
+  const window = createAccuracyWindow(2)
+  assert.equal(window.read(), undefined)
+  const log = Math.log(1000)
+  const advice = [...EXPERTS.map((_, n) => log + n), log]
+  window.add(sampleWith(), log + 50)
+  window.add(sampleWith({ advice }), log + 0.5)
+  window.add(sampleWith({ advice, p50Log: log + Math.log(2) }), log)
+  const { errors, coverage, mape, executions } = window.read() ?? assert.fail()
+  assert.deepEqual(Object.keys(errors), ['smartqueue', ...EXPERTS])
+  assert.deepEqual(
+    [errors.smartqueue, errors.stream, errors['last-two'], coverage, executions],
+    [0.5966, 0.25, 0.75, 1, 2],
+  )
+  assert.ok(Math.abs(mape - (100 * (0.3935 + 1)) / 2) < 0.1, `${mape}`)
+})

@@ -1,0 +1,45 @@
+import { EXPERTS } from '../../db/learning/experts.ts'
+import type { Sample } from '../../db/learning/sample.ts'
+import type { AccuracyValues } from '../../db/queries/learning.ts'
+
+export type AccuracyWindow = {
+  add(sample: Sample, log: number): void
+  /** Undefined before the first. */
+  read(): AccuracyValues | undefined
+}
+
+const NEWEST = 2_000
+
+type Judged = { errors: number[]; covered: boolean; percentage: number }
+
+/** How good predictions were that were given out, and what each expert alone would have been, over the newest executions. */
+export const createAccuracyWindow = (size = NEWEST): AccuracyWindow => {
+  const ring: Judged[] = []
+  let added = 0
+  return {
+    add: ({ advice, p50Log, p90Log }, log) => {
+      ring[added++ % size] = {
+        errors: [p50Log, ...advice.slice(0, EXPERTS.length)].map((predicted) => Math.abs(predicted - log)),
+        covered: log <= p90Log,
+        percentage: 100 * Math.abs(Math.expm1(p50Log - log)),
+      }
+    },
+    read: () =>
+      ring.length === 0
+        ? undefined
+        : {
+            errors: Object.fromEntries(
+              ['smartqueue', ...EXPERTS].map((name, n) => [name, mean(ring, ({ errors }) => errors[n] ?? 0)]),
+            ),
+            coverage: mean(ring, ({ covered }) => (covered ? 1 : 0)),
+            mape: mean(ring, ({ percentage }) => percentage),
+            executions: ring.length,
+          },
+  }
+}
+
+const mean = (ring: readonly Judged[], value: (judged: Judged) => number): number =>
+  round(ring.reduce((sum, judged) => sum + value(judged), 0) / ring.length)
+
+/** For people. */
+const round = (value: number): number => Math.round(value * 1e4) / 1e4

@@ -1,0 +1,102 @@
+import { EXPERTS } from '../../db/learning/experts.ts'
+import { emptyMemory, packMemory, type StreamMemory, unpackMemory } from '../../db/learning/stream-memory.ts'
+import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/stream-view.ts'
+import {
+  type ExecutionRow,
+  type OrgTypeRow,
+  recallOrgTypes,
+  recallStreams,
+  type TypeRow,
+} from '../../db/queries/learning.ts'
+import type { Run } from '../../db/query.ts'
+import { stateSize } from '../../functions/prediction/lstm/weights.ts'
+import { fromBase64, SHAPE, toBase64 } from './find-champion.ts'
+import type { Learner } from './learner.ts'
+import { orgTypeKey } from './type-statistics.ts'
+
+export type Recall = {
+  stream(id: string): StreamMemory | undefined
+  orgType(key: string): OrgTypeEstimate | undefined
+  /** Fetches what the learner will ask for when it learns from these. */
+  prepare(learner: Learner, rows: readonly ExecutionRow[]): Promise<void>
+}
+
+/** What is stored of streams and of the types of organisations, fetched for a batch of executions at once. */
+export const createRecall = (run: Run): Recall => {
+  let streams = new Map<string, StreamMemory>()
+  let orgTypes = new Map<string, OrgTypeEstimate>()
+  return {
+    stream: (id) => streams.get(id),
+    orgType: (key) => orgTypes.get(key),
+    prepare: async (learner, rows) => {
+      const ids = new Set(rows.map(({ stream_id }) => stream_id).filter((id) => !learner.isAtHand(id)))
+      const pairs = new Map(
+        rows.flatMap(({ org_id: org, type }) =>
+          type === null ? [] : [[orgTypeKey(org, type), { org, type }]],
+        ),
+      )
+      const wanted = [...pairs].filter(([key]) => !learner.types.hasOrgType(key)).map(([, pair]) => pair)
+      const foundStreams = ids.size > 0 ? await run(recallStreams([...ids])) : []
+      const foundOrgTypes = wanted.length > 0 ? await run(recallOrgTypes(wanted)) : []
+      streams = new Map(foundStreams.map(({ stream_id, memory }) => [stream_id, toMemory(memory)]))
+      orgTypes = new Map(foundOrgTypes.map((row) => [orgTypeKey(row.org_id, row.type), toOrgType(row)]))
+    },
+  }
+}
+
+/** What a release with other experts, or another network, has left is of no use. */
+const toMemory = (text: string): StreamMemory => {
+  const memory = unpackMemory(fromBase64(text))
+  const { errors, state } = memory
+  const fits =
+    (errors.length === 0 || errors.length === EXPERTS.length + 1) &&
+    (state.length === 0 || state.length === stateSize(SHAPE))
+  return fits ? memory : { ...memory, errors: [], weight: 0, state: emptyMemory().state }
+}
+
+const toOrgType = (row: OrgTypeRow): OrgTypeEstimate => ({
+  ...toEstimate(row),
+  driftLog: row.drift_log,
+  newest: row.memory === null ? [] : unpackMemory(fromBase64(row.memory)).runs,
+})
+
+export const toTypeEstimate = (row: TypeRow): TypeEstimate => ({
+  ...toEstimate(row),
+  medianLog: row.median_log,
+  driftLog: row.drift_log,
+})
+
+const toEstimate = (row: { runs: number; mean_log: number; deviation_log: number }) => ({
+  runs: row.runs,
+  meanLog: row.mean_log,
+  deviationLog: row.deviation_log,
+})
+
+export const toTypeRow = (type: string, known: TypeEstimate): TypeRow => ({
+  type,
+  ...toColumns(known),
+  median_log: known.medianLog,
+})
+
+export const toOrgTypeRow = (
+  org: string,
+  type: string,
+  known: OrgTypeEstimate,
+): OrgTypeRow & { memory: string } => ({
+  org_id: org,
+  type,
+  ...toColumns(known),
+  memory: toBase64(packMemory({ ...emptyMemory(), runs: [...known.newest], seen: known.runs })),
+})
+
+const toColumns = ({
+  runs,
+  meanLog,
+  deviationLog,
+  driftLog,
+}: {
+  runs: number
+  meanLog: number
+  deviationLog: number
+  driftLog: number
+}) => ({ runs, mean_log: meanLog, deviation_log: deviationLog, drift_log: driftLog })

@@ -1,0 +1,49 @@
+import { setPriority } from 'node:os'
+import { parentPort, workerData } from 'node:worker_threads'
+import { createDatabase, RELAXED_COMMIT } from '../database.ts'
+import { describeError } from '../describe-error.ts'
+import type { LogFields, Logger } from '../logger.ts'
+import { createPoller } from '../poller.ts'
+import { STOP, type ThreadMessage, type ThreadTask } from './duty.ts'
+import { createTermLearner } from './term-learner.ts'
+import { useWasmBackend } from './wasm-backend.ts'
+
+/** The thread that learns, for one term. */
+const main = async ({ url, applicationName, term }: ThreadTask): Promise<void> => {
+  giveWay()
+  await useWasmBackend()
+  const database = createDatabase({
+    url,
+    applicationName,
+    maxConnections: 1,
+    settings: RELAXED_COMMIT,
+    onError: fail,
+  })
+  const learner = createTermLearner({ run: database.run, term, logger })
+  const poller = createPoller({ step: learner.step, onError: fail })
+  parentPort?.once('message', async (message) => {
+    if (message !== STOP) return
+    await poller.stop()
+    await database.close()
+    parentPort?.close()
+  })
+  poller.start()
+}
+
+/** Jobs come first: on Linux priorities are those of threads. Elsewhere this would slow down the whole worker. */
+const giveWay = (): void => {
+  if (process.platform === 'linux') setPriority(10)
+}
+
+const say = (message: ThreadMessage): void => parentPort?.postMessage(message)
+
+const fail = (error: Error): void => say({ kind: 'failed', reason: describeError(error) })
+
+const log =
+  (level: keyof Logger) =>
+  (message: string, fields?: LogFields): void =>
+    say({ kind: 'log', level, message, fields })
+
+const logger: Logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
+
+await main(workerData)
