@@ -106,7 +106,7 @@ for (const [what, believed, actual] of [
     for (let n = 0; n < 6_000; n++) {
       const above = actual * normal(random)
       below.push(above <= spreadP90(believed, stretch) ? 1 : 0)
-      calibrate(stretch, believed, above, 1)
+      calibrate(stretch, believed, above)
       assert.ok(spreadP99(believed, stretch) > 0)
     }
     const coverage = below.slice(-2_000).reduce((sum, one) => sum + one, 0) / 2_000
@@ -148,7 +148,7 @@ const learn = (view: StreamView, { sample }: RuntimePrediction, log: number, atS
   if (memory.errors.length === 0) Object.assign(memory, noErrors())
   const general = global.general[maturityOf(sample.runs)] ?? noErrors()
   judgeExperts(memory, general, sample.advice, log, memory.seen - sample.runs)
-  calibrate(global.stretch, sample.spreadLog, log - sample.p50Log, 1)
+  calibrate(global.stretch, sample.spreadLog, log - sample.p50Log)
   const { sizeLog, timeoutLog, cpuLog, gapLog } = sample
   rememberRun(memory, { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(atS) }, atS + 10)
   view.estimate = foldSample(view.estimate ?? NOTHING, { runs: 1, meanLog: log, spreadLog: 0 })

@@ -15,6 +15,8 @@ export const sampleWith = (overrides: Partial<Sample> = {}): Sample => {
     advice: Array.from({ length: EXPERTS.length + 1 }, () => log),
     p50Log: log,
     spreadLog: 1,
+    simpleSpreadLog: 1,
+    networkSpreadLog: 1,
     p90Log: log + 1,
     sizeLog: 3,
     timeoutLog: 0,
