@@ -3,13 +3,16 @@
  * above its p90 widens it, each below narrows it a ninth as much. So in the long run nine of ten stay below, whatever the
  * model believes (adaptive conformal inference, on a logarithmic scale).
  */
-export type Stretch = { p90: number; p99: number }
+export type Stretch = { p90: number; p99: number; seen: number }
 
-export const initialStretch = (): Stretch => ({ p90: 0, p99: 0 })
+export const initialStretch = (): Stretch => ({ p90: 0, p99: 0, seen: 0 })
 
 /** Of the logarithm of the factor, for each execution: a tenth more after a run of ten surprises. */
 const STEP_P90 = 0.012
 const STEP_P99 = 0.02
+/** The first executions count more, this one as much as eight later ones. */
+const HASTE = 8
+const HASTE_EXECUTIONS = 50
 const WIDEST = 4
 
 /** No spread is so small that nothing could surprise. */
@@ -27,8 +30,9 @@ export const spreadP99 = (spread: number, { p99 }: Stretch): number =>
 export const calibrate = (stretch: Stretch, spread: number, above: number): void => {
   const isAbove90 = above > spreadP90(spread, stretch)
   const isAbove99 = above > spreadP99(spread, stretch)
-  stretch.p90 = clamp(stretch.p90 + STEP_P90 * (isAbove90 ? 0.9 : -0.1))
-  stretch.p99 = clamp(stretch.p99 + STEP_P99 * (isAbove99 ? 0.99 : -0.01))
+  const haste = Math.max(1, HASTE / (1 + stretch.seen++ / HASTE_EXECUTIONS))
+  stretch.p90 = clamp(stretch.p90 + haste * STEP_P90 * (isAbove90 ? 0.9 : -0.1))
+  stretch.p99 = clamp(stretch.p99 + haste * STEP_P99 * (isAbove99 ? 0.99 : -0.01))
 }
 
 const clamp = (value: number): number => Math.min(Math.max(value, -WIDEST), WIDEST)

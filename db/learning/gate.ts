@@ -27,16 +27,15 @@ export const maturityOf = (runs: number): number => Math.min(runs, MATURITIES - 
 /** The experts and, last, what they say together. */
 export const noErrors = (): ExpertErrors => ({ errors: [...EXPERTS, 'all'].map(() => 0), weight: 0 })
 
-/** The weight of each expert; they add up to 1. `absent` ones have none. */
-export const weighExperts = (
-  own: ExpertErrors,
-  general: ExpertErrors,
-  isPresent: (expert: number) => boolean,
-): number[] => {
-  const errors = EXPERTS.map((_, n) => {
+/** How far off each expert is to be expected on the stream. */
+export const expectedErrors = (own: ExpertErrors, general: ExpertErrors): number[] =>
+  EXPERTS.map((_, n) => {
     const prior = general.weight > 0 ? (general.errors[n] ?? 0) / general.weight : UNKNOWN_ERROR
     return (prior * PRIOR_WEIGHT + (own.errors[n] ?? 0)) / (PRIOR_WEIGHT + own.weight)
   })
+
+/** The weight of each expert; they add up to 1. Who is not present has none. */
+export const weighExperts = (errors: readonly number[], isPresent: (expert: number) => boolean): number[] => {
   const least = Math.min(...errors.filter((_, n) => isPresent(n)))
   const scale = Math.max(least, LEAST_ERROR)
   const weights = errors.map((error, n) =>

@@ -18,11 +18,12 @@ export const emptyGlobalMemory = (): GlobalMemory => ({
 const FORMAT = 1
 
 export const packGlobalMemory = ({ general, stretch }: GlobalMemory): Uint8Array => {
-  const writer = createWriter(16 + MATURITIES * (EXPERTS.length + 2) * 4)
+  const writer = createWriter(24 + MATURITIES * (EXPERTS.length + 2) * 4)
   writer.byte(FORMAT)
   writer.byte(EXPERTS.length)
   writer.float(stretch.p90)
   writer.float(stretch.p99)
+  writer.double(stretch.seen)
   for (const { errors, weight } of general) {
     writer.float(weight)
     for (const error of errors) writer.float(error)
@@ -35,7 +36,7 @@ export const unpackGlobalMemory = (bytes: Uint8Array): GlobalMemory => {
   try {
     const reader = createReader(bytes)
     if (reader.byte() !== FORMAT || reader.byte() !== EXPERTS.length) return emptyGlobalMemory()
-    const stretch = { p90: reader.float(), p99: reader.float() }
+    const stretch = { p90: reader.float(), p99: reader.float(), seen: reader.double() }
     const general = Array.from({ length: MATURITIES }, () => ({
       weight: reader.float(),
       errors: noErrors().errors.map(reader.float),

@@ -3,7 +3,7 @@ import { P90_DEVIATIONS } from '../rules/estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'
-import { lookAgain, maturityOf, noErrors, weighExperts } from './gate.ts'
+import { expectedErrors, lookAgain, maturityOf, noErrors, weighExperts } from './gate.ts'
 import { alikeIn, kernelsOf } from './kernels.ts'
 import type { Sample } from './sample.ts'
 import { baselineOf, type JobTraits, type StreamView } from './stream-view.ts'
@@ -19,6 +19,8 @@ export type RuntimePrediction = {
   p99Log: number | null
   source: PredictionSource
   residualLog: number
+  /** ln p90 − ln p50 as the stream itself has spread so far, whatever the experts make of it: what the order goes by. */
+  spreadLog: number
   sample: Sample
 }
 
@@ -60,11 +62,12 @@ export const predictRuntime = (
   const isPresent = (n: number): boolean => n !== LSTM || residuals !== undefined
   const runs = estimate?.runs ?? 0
   const general = view.global.general[maturityOf(runs)] ?? noErrors()
-  const weights = weighExperts(memory, general, isPresent)
-  const together = experts.reduce((sum, log, n) => sum + log * (weights[n] ?? 0), 0)
+  const errors = expectedErrors(memory, general)
+  const weights = weighExperts(errors, isPresent)
+  const together = dot(experts, weights)
   const advice = [...experts, together]
   const p50Log = lookAgain(general, advice, isPresent)
-  const simpleSpreadLog = P90_DEVIATIONS * baseline.deviationLog
+  const simpleSpreadLog = P90_DEVIATIONS * (general.weight > 0 ? dot(errors, weights) : baseline.deviationLog)
   const networkSpreadLog = residuals ? Math.max(0, residuals.p90 - residuals.p50) : simpleSpreadLog
   const share = weights[LSTM] ?? 0
   const spreadLog = share * networkSpreadLog + (1 - share) * simpleSpreadLog
@@ -76,6 +79,7 @@ export const predictRuntime = (
       runs >= ENOUGH_FOR_P99 ? Math.max(p90Log, p50Log + spreadP99(spreadLog, view.global.stretch)) : null,
     source: sourceOf(weights, baseline.source, runs > 0),
     residualLog: estimate ? p50Log - estimate.meanLog : 0,
+    spreadLog: P90_DEVIATIONS * baseline.deviationLog,
     sample: {
       submittedAtS: job.submittedAtS,
       baseLog: baseline.log,
@@ -94,6 +98,9 @@ export const predictRuntime = (
     },
   }
 }
+
+const dot = (values: readonly number[], weights: readonly number[]): number =>
+  values.reduce((sum, value, n) => sum + value * (weights[n] ?? 0), 0)
 
 /** Whose word weighs most; of a stream that has not run, where its baseline comes from. */
 const sourceOf = (

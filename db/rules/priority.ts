@@ -10,7 +10,7 @@ const WEIGHTS: Record<Priority, number> = { critical: 64, high: 8, normal: 1, lo
  * runtime, and that lies above its median, the more so the less is known: of two jobs with one median, the one that may take
  * hours goes second. See docs/adr/0012-the-queue-learns.md for what it gains.
  */
-const SPREAD_SHARE = 0.15
+const SPREAD_SHARE = 0.2
 
 /** How far a requested timeout speaks for the runtime, where there is one. */
 const TIMEOUT_SHARE = 0.3

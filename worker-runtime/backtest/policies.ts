@@ -98,7 +98,7 @@ const learned = (options: {
     const p50Log = options.byBaseline ? prediction.sample.baseLog : prediction.p50Log
     const residualLog = options.byBaseline ? 0 : prediction.residualLog
     const timeoutS = options.byBaseline || job.requestedMs === 0 ? null : job.requestedMs / 1000
-    const spreadLog = options.byBaseline ? 0 : prediction.sample.spreadLog
+    const spreadLog = options.byBaseline ? 0 : prediction.spreadLog
     const { rank_base: base, rank_slope: slope } = rankTerms('normal', timeoutS, spreadLog)
     const rank = (): number => {
       const meanLog = world.meanLog(stream)
