@@ -2,7 +2,7 @@
  * What the functions know of the whole queue: sums by lane (`queue_snapshot`), and which workers are alive. Fragments of
  * the statements that ask for them, and how their answer is read.
  */
-import { AGE_SHARE } from '../rules/eta.ts'
+import { AGE_SHARE } from '../rules/lanes.ts'
 import { advanceQueue, type LaneSum, type QueueSnapshot } from '../rules/queue-snapshot.ts'
 
 /** A worker writes its row every two seconds: five in a row that did not come mean that it is gone. */

@@ -25,9 +25,6 @@ export type QueuedJob = {
 /** Milliseconds from now. */
 export type Eta = { startP50Ms: number; finishP50Ms: number; finishP90Ms: number }
 
-/** The share of `worker-runtime/claim-planner.ts`. */
-export const AGE_SHARE = 0.25
-
 /**
  * How much longer than promised nine of ten jobs wait at most. Errors of the jobs ahead cancel out in part: a test runs
  * queues whose jobs are off by 0.8 in ln(runtime) each.

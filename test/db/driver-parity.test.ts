@@ -92,6 +92,7 @@ const PREDICTION: JobPrediction = {
   p99Log: null,
   source: 'lstm',
   modelVersion: 3,
+  spreadLog: 0.5,
   residualLog: -0.25,
   sample: btoa('\0\xff'),
   promisedWaitMs: 1e-7,
