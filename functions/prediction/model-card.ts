@@ -134,6 +134,6 @@ const KNOWN_LIMITS = [
   'What a handler does is not looked at: of a payload only its size is.',
   'Executions that failed or were cancelled teach nothing; one that timed out teaches that it takes at least as long.',
   'Inputs are up to five seconds old, and the queue of a million jobs up to ten.',
-  'A start is promised by the jobs that are queued: jobs that come later and workers that come or go are not foreseen.',
+  'A start is promised by the jobs that are queued and by what came in the last minute: a change of that, and workers that come or go, are not foreseen.',
   'Work ahead is summed up by medians: where runtimes spread widely, a queue takes longer than that.',
 ]

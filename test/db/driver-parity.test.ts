@@ -419,7 +419,7 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await play(getModelWeights(3))
   await play(countFaults('timeout', 2 ** 40))
   await play(getModelCard())
-  await play(getEtaAccuracy(orgId, 0.5))
+  await play(getEtaAccuracy(orgId, { share: 0.5, ms: 1e-7 }))
   await play(countSlowJobs())
   for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
 }

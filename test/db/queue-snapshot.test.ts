@@ -34,6 +34,8 @@ type Snapshot = {
   running_ms: number[]
   held_jobs: number
   held_ms: number
+  flow_lanes: number[]
+  flow_loads: number[]
 }
 
 /** As the functions, in an organisation. */
@@ -90,6 +92,20 @@ test('what runs is told by what is left of it, and what is held and not started 
     later.running_ms.every((ms) => Math.abs(ms - expected) < 300),
     'it runs on, by its spread',
   )
+})
+
+test('what ran in the last minute is told by lane, as slots that it filled', async () => {
+  await seedJobs(database.run, ada, [newJob(), newJob(), newJob({ priority: 'high' })])
+  for (const held of await claim(database.run, 'w', 3)) await end(database.run, completed(held, null, 12_000))
+  await seedJobs(database.run, bob, [newJob({ priority: 'low' })])
+  for (const held of await claim(database.run, 'w', 1)) await end(database.run, completed(held, null, 6_000))
+  const flowOf = ({ flow_lanes, flow_loads }: Snapshot) =>
+    flow_lanes.map((lane, n) => [lane, Math.round((flow_loads[n] ?? 0) * 1000) / 1000])
+  const flow = new Map(flowOf(await look()) as [number, number][])
+  assert.deepEqual([flow.get(48), flow.get(69), flow.get(89)], [0.2, 0.4, 0.1])
+  await database.sql(`update executions set at = now() - interval '2 minutes'`)
+  await age(2)
+  assert.deepEqual(flowOf(await look()), [])
 })
 
 test('parked jobs are nobody ahead', async () => {

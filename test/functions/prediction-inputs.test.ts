@@ -42,6 +42,8 @@ const rowOf = (streams: { type: string; name: string }[], meanLog = 5): Predicti
     running_ms: [],
     held_jobs: 0,
     held_ms: 0,
+    flow_lanes: [],
+    flow_loads: [],
   },
 })
 
@@ -128,12 +130,23 @@ test('jobs that were just predicted stand in the queue, until they must have run
   const stage = createStage()
   const cache = createInputCache({ now: stage.now })
   const get = () => cache.get(stage.run, ORG, [STREAM], stage.hold)
-  ;(await get()).arrive([{ lane: 3, p50Ms: 500 }])
-  assert.deepEqual((await get()).queue?.lanes, [{ lane: 3, jobs: 1, predictedMs: 500 }])
+  const queue = async () => {
+    const { runningRemainingMs, lanes } = (await get()).queue ?? {}
+    return [runningRemainingMs, lanes?.map(({ predictedMs }) => predictedMs)]
+  }
+  const arriving = [500, 700].map((p50Ms) => ({ lane: 3, p50Ms }))
+  ;(await get()).arrive(arriving)
+  assert.deepEqual(
+    await queue(),
+    [[600], [600]],
+    'one takes the slot; what a job takes is what they take on average',
+  )
   stage.at = 400
-  assert.equal((await get()).queue?.lanes[0]?.predictedMs, 100)
-  stage.at = 600
-  assert.deepEqual((await get()).queue?.lanes, [])
+  assert.deepEqual(await queue(), [[200], [600]])
+  stage.at = 800
+  assert.deepEqual(await queue(), [[400], []])
+  stage.at = 1300
+  assert.deepEqual(await queue(), [[], []])
 })
 
 const JOB = {
