@@ -8,7 +8,7 @@
  * mean of its lane; one with more is poured over the slots like water. So a million jobs cost as much as their lanes.
  *
  * Jobs that come later go first, too, if their lane is lower: as much of that is expected as there was lately. Without it, in
- * waves of one and a half times what the slots can take, the jobs behind waited three times as long as promised.
+ * waves of one and a half times what the slots can take, the jobs behind waited several times as long as promised.
  *
  * Not known: workers that come or go, and which worker has room for which job.
  */
@@ -71,7 +71,7 @@ export const etaAfter = (
   return { startP50Ms: startMs, finishP50Ms: startMs + p50Ms, finishP90Ms: startMs + lateMs + p90Ms }
 }
 
-const createQueue = ({ slots, runningRemainingMs, lanes, ageShare }: QueueSnapshot) => {
+const createQueue = ({ slots, runningRemainingMs, lanes, ageShare, stretch }: QueueSnapshot) => {
   const free = createSlots(slots, runningRemainingMs)
   let next = 0
   let behindMs = lanes.reduce((sum, { predictedMs }) => sum + predictedMs, 0)
@@ -84,8 +84,9 @@ const createQueue = ({ slots, runningRemainingMs, lanes, ageShare }: QueueSnapsh
     const takenMs = Math.min(behindMs * left, ageShare < 1 ? (workMs * ageShare) / (1 - ageShare) : behindMs)
     const count = Math.ceil(jobs * left)
     if (behindMs > 0) left = Math.max(0, left - takenMs / behindMs)
-    if (count >= slots) free.pour(workMs + takenMs)
-    else for (let n = 0; n < count; n++) free.place((workMs + takenMs) / count)
+    const ms = (workMs + takenMs) * stretch
+    if (count >= slots) free.pour(ms)
+    else for (let n = 0; n < count; n++) free.place(ms / count)
   }
 
   return {
@@ -93,6 +94,6 @@ const createQueue = ({ slots, runningRemainingMs, lanes, ageShare }: QueueSnapsh
       for (let one = lanes[next]; one && one.lane <= lane; one = lanes[++next]) serve(one)
     },
     wait: free.soonest,
-    place: free.place,
+    place: (predictedMs: number): void => free.place(predictedMs * stretch),
   }
 }

@@ -14,6 +14,11 @@ export type QueueSnapshot = {
   ageShare: number
   /** What keeps coming, by how many slots the jobs of a lane have filled lately. */
   flow: readonly { lane: number; load: number }[]
+  /**
+   * How many times as long as predicted work takes: predictions are medians, and the mean, which sums are made of, lies above.
+   * `predictedMs` is without it.
+   */
+  stretch: number
 }
 
 /** Beyond so many starts one by one, jobs are taken for water. */
@@ -31,12 +36,12 @@ export const advanceQueue = (snapshot: QueueSnapshot, ms: number): QueueSnapshot
     const one = lanes[first]
     if (!one) break
     const jobMs = one.predictedMs / Math.max(one.jobs, 1)
-    slots.place(jobMs)
+    slots.place(jobMs * snapshot.stretch)
     one.jobs--
     one.predictedMs -= jobMs
     if (one.jobs < 0.5) first++
   }
-  let restMs = slots.idleUntil(ms)
+  let restMs = slots.idleUntil(ms) / snapshot.stretch
   const left = lanes.slice(first).flatMap((one) => {
     const doneMs = Math.min(restMs, one.predictedMs)
     restMs -= doneMs

@@ -135,5 +135,5 @@ const KNOWN_LIMITS = [
   'Executions that failed or were cancelled teach nothing; one that timed out teaches that it takes at least as long.',
   'Inputs are up to five seconds old, and the queue of a million jobs up to ten.',
   'A start is promised by the jobs that are queued and by what came in the last minute: a change of that, and workers that come or go, are not foreseen.',
-  'Work ahead is summed up by medians: where runtimes spread widely, a queue takes longer than that.',
+  'Work ahead is summed up by medians, and stretched by how much longer the last hundred executions took: that lags behind.',
 ]

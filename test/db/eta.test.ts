@@ -10,6 +10,7 @@ const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
   lanes: [],
   ageShare: 0.25,
   flow: [],
+  stretch: 1,
   ...overrides,
 })
 const lane = (number: number, jobs: number, predictedMs: number): LaneSum => ({
@@ -108,6 +109,14 @@ test('what keeps coming in lower lanes makes a wait longer, the share of the old
   assert.deepEqual(withFlow({ lane: 1, load: 0.5 }, { lane: 2, load: 0.5 }), [30_000])
   assert.deepEqual(withFlow({ lane: 1, load: 9 }), [60_000])
   assert.deepEqual(startsOf(queue({ flow: [{ lane: 1, load: 9 }] }), job(3)), [0], 'a slot is free')
+})
+
+test('work takes as much longer as it took lately, whoever does it', () => {
+  const lanes = [lane(1, 4, 4000)]
+  assert.deepEqual(startsOf(queue({ lanes, stretch: 1.5 }), job(3), job(4)), [3000, 3000])
+  assert.deepEqual(startsOf(queue({ slots: 1, stretch: 1.5 }), job(3), job(4)), [0, 150])
+  const later = advanceQueue(queue({ lanes, stretch: 1.5 }), 1000)
+  assert.deepEqual([later.runningRemainingMs, later.lanes], [[500, 500], [lane(1, 2, 2000)]])
 })
 
 test('jobs that have just been submitted stand in the queue for the next', () => {

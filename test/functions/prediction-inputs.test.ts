@@ -44,6 +44,7 @@ const rowOf = (streams: { type: string; name: string }[], meanLog = 5): Predicti
     held_ms: 0,
     flow_lanes: [],
     flow_loads: [],
+    stretch: 1,
   },
 })
 
