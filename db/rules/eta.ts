@@ -30,10 +30,11 @@ export type QueuedJob = {
 export type Eta = { startP50Ms: number; finishP50Ms: number; finishP90Ms: number }
 
 /**
- * Nine of ten jobs start this much later than promised at most: by a share of the wait, because nobody knows what comes
- * meanwhile, and by a moment in any case. `npm run bench -- eta` measures it; with half of either it is three of four.
+ * Nine of ten jobs should start no more than this later than promised: by a share of the wait, because nobody knows what comes
+ * meanwhile, and by a moment in any case. `npm run bench -- eta` counts four of five, on two cores that others use, too; a
+ * simulation of the same jobs, without what a machine adds, nine of ten.
  */
-export const WAIT_P90 = 1
+export const WAIT_P90 = 1.5
 export const LATE_P90_MS = 200
 
 /** For jobs that are submitted together: each stands behind those of the others that go first. Null: nothing runs. */
