@@ -31,8 +31,8 @@ export type Eta = { startP50Ms: number; finishP50Ms: number; finishP90Ms: number
 
 /**
  * Nine of ten jobs should start no more than this later than promised: by a share of the wait, because nobody knows what comes
- * meanwhile, and by a moment in any case. `npm run bench -- eta` counts four of five, on two cores that others use, too; a
- * simulation of the same jobs, without what a machine adds, nine of ten.
+ * meanwhile, and by a moment in any case. Chosen on the workload of `npm run bench -- eta`, which counted four of five on two
+ * cores that others used, too.
  */
 export const WAIT_P90 = 1.5
 export const LATE_P90_MS = 200
