@@ -1,3 +1,6 @@
 import { createApp } from './app.ts'
+import { useEdgeBackend } from './prediction/lstm/edge-backend.ts'
+
+useEdgeBackend()
 
 export default createApp()

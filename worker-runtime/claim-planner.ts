@@ -1,11 +1,14 @@
 import type { Claim } from '../db/queries/exchange.ts'
 import { MOST_RERANKED } from '../db/queries/exchange-rerank.ts'
+import { AGE_SHARE } from '../db/rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../db/rules/resources.ts'
 import { createAgeShare } from './age-share.ts'
 import type { Capacity } from './capacity.ts'
 import type { Exchanged } from './exchanger.ts'
 import type { HeldJobs } from './held-jobs.ts'
 import { createLaneFloors } from './lane-floors.ts'
+
+export { AGE_SHARE }
 
 export type Policy = 'learned' | 'fifo'
 
@@ -20,8 +23,6 @@ export type ClaimPlanner = {
   othersAreIdle(): void
 }
 
-/** The share of the work that goes to the oldest jobs, whatever their rank. */
-export const AGE_SHARE = 0.25
 const MODEST_MS = 2_000
 /**
  * What is held ahead should start within this time. It stands behind nothing that comes later, however urgent, and a

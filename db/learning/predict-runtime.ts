@@ -6,7 +6,7 @@ import { adviseAll, EXPERTS, type Expert } from './experts.ts'
 import { expectedErrors, lookAgain, maturityOf, noErrors, weighExperts } from './gate.ts'
 import { alikeIn, kernelsOf } from './kernels.ts'
 import type { Sample } from './sample.ts'
-import { baselineOf, type JobTraits, type StreamView } from './stream-view.ts'
+import { type Baseline, baselineOf, type JobTraits, type StreamView } from './stream-view.ts'
 
 /** What the network says of a job beyond the baseline, from its inputs and the state of its stream. */
 export type Residuals = { p50: number; p90: number }
@@ -38,26 +38,50 @@ const SOURCES: Record<Expert, PredictionSource> = {
   lstm: 'lstm',
 }
 
+/** All of a prediction but what the network says, with the inputs that it says it from. */
+export type Consideration = {
+  view: StreamView
+  job: JobTraits
+  baseline: Baseline
+  gapLog: number
+  /** Of each expert, with the baseline in the network's place. */
+  advice: number[]
+  x: Float32Array
+}
+
 /** The shipped prediction: the experts' advice as the gate weighs it, with a calibrated spread. */
 export const predictRuntime = (
   view: StreamView,
   job: JobTraits,
   network: Network | undefined,
 ): RuntimePrediction => {
+  const considered = consider(view, job)
+  return conclude(considered, network?.(considered.x, view.memory.state))
+}
+
+/** The first half: whoever has many jobs asks the network once for all of them, before the second. */
+export const consider = (view: StreamView, job: JobTraits): Consideration => {
   const baseline = baselineOf(view)
-  const { memory, estimate } = view
+  const { runs } = view.memory
   const situation = { gapLog: gapLogOf(view, job), hour: hourOf(job.submittedAtS) }
-  const kernels = kernelsOf(memory.runs, job, situation.gapLog, situation.hour)
+  const kernels = kernelsOf(runs, job, situation.gapLog, situation.hour)
   const ofOrg = view.orgType && alikeIn(view.orgType.newest, job)
-  const simple = adviseAll(view, baseline, { kernels, ofOrg }, undefined)
+  const advice = adviseAll(view, baseline, { kernels, ofOrg }, undefined)
   const x = encode(view, job, baseline, {
     ...situation,
     kernels,
     ofOrg,
-    lastTwo: simple[EXPERTS.indexOf('last-two')] as number,
-    median: simple[EXPERTS.indexOf('median')] as number,
+    lastTwo: advice[EXPERTS.indexOf('last-two')] as number,
+    median: advice[EXPERTS.indexOf('median')] as number,
   })
-  const residuals = network?.(x, memory.state)
+  return { view, job, baseline, gapLog: situation.gapLog, advice, x }
+}
+
+export const conclude = (
+  { view, job, baseline, gapLog, advice: simple, x }: Consideration,
+  residuals: Residuals | undefined,
+): RuntimePrediction => {
+  const { memory, estimate } = view
   const experts = simple.map((log, n) => (n === LSTM && residuals ? baseline.log + residuals.p50 : log))
   const isPresent = (n: number): boolean => n !== LSTM || residuals !== undefined
   const runs = estimate?.runs ?? 0
@@ -93,7 +117,7 @@ export const predictRuntime = (
       sizeLog: job.sizeLog,
       timeoutLog: job.timeoutLog,
       cpuLog: job.cpuLog,
-      gapLog: situation.gapLog,
+      gapLog,
       x,
     },
   }

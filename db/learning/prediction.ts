@@ -6,6 +6,8 @@ export type JobPrediction = {
   p90Log: number
   /** Null: not enough is known of the stream. */
   p99Log: number | null
+  /** How uncertain it is, before calibration: what its place in the queue goes by. */
+  spreadLog: number
   source: PredictionSource
   /** Of the network that had a say in it. */
   modelVersion: number | null

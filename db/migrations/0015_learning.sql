@@ -244,6 +244,11 @@ create unlogged table queue_snapshots (
   -- Jobs that a worker has claimed and not started: before all others.
   held_jobs integer not null default 0,
   held_ms double precision not null default 0,
+  -- What keeps coming: how many slots the jobs of each lane have filled lately.
+  flow_lanes smallint[] not null default '{}',
+  flow_loads double precision[] not null default '{}',
+  -- How many times as long as predicted all of that took together.
+  stretch double precision not null default 1,
   constraint queue_snapshots_only_row check (only_row)
 )
 with (fillfactor = 10);
@@ -308,6 +313,36 @@ begin
       and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
     limit 5000
   ) in_hand;
+  -- By the newest rows, which stand at the right of the index, up to a minute. A row is of one stream: its first job tells the
+  -- lane of all, and its first few how long they ran.
+  select
+    coalesce(array_agg(lane), '{}'), coalesce(array_agg(load), '{}'),
+    -- Two seconds say nothing. Beyond three times it is not the sums that are wrong.
+    least(3, greatest(1, (coalesce(sum(ran_ms), 0) + 2000) / (coalesce(sum(predicted_ms), 0) + 2000)))
+  into locked.flow_lanes, locked.flow_loads, locked.stretch
+  from (
+    select
+      lane_of(j.rank_base + j.rank_slope * ln(j.predicted_ms)) as lane,
+      sum(e.ran_ms) / max(case when e.rows < 100 then 60000 else greatest(1000, e.span_ms) end) as load,
+      sum(e.ran_ms) as ran_ms,
+      sum(e.jobs * j.predicted_ms) as predicted_ms
+    from (
+      select
+        newest.org_id, newest.job_id, newest.jobs, newest.ran_ms, count(*) over () as rows,
+        extract(epoch from began - min(newest.at) over ())::double precision * 1000 as span_ms
+      from (
+        select
+          org_id, job_ids[1] as job_id, at, cardinality(ran_ms) as jobs,
+          cardinality(ran_ms) * (select avg(ms) from unnest(ran_ms[1:8]) ms) as ran_ms
+        from executions
+        order by xid desc, id desc
+        limit 100
+      ) newest
+      where newest.at > began - interval '1 minute'
+    ) e
+    join jobs j on j.org_id = e.org_id and j.id = e.job_id
+    group by 1
+  ) by_lane;
   update queue_snapshots
   set
     taken_at = began,
@@ -317,7 +352,10 @@ begin
     lane_ms = locked.lane_ms,
     running_ms = locked.running_ms,
     held_jobs = locked.held_jobs,
-    held_ms = locked.held_ms
+    held_ms = locked.held_ms,
+    flow_lanes = locked.flow_lanes,
+    flow_loads = locked.flow_loads,
+    stretch = locked.stretch
   returning * into known;
   return known;
 end

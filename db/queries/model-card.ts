@@ -79,7 +79,10 @@ const LOOKED_AT = 2_000
  * How well the promised starts were kept, by jobs of the organisation that completed in their first attempt. `lateness`:
  * how much longer than promised a job may wait by its p90.
  */
-export const getEtaAccuracy = (orgId: string, lateness: number): Query<EtaAccuracyRow> => ({
+export const getEtaAccuracy = (
+  orgId: string,
+  lateness: { share: number; ms: number },
+): Query<EtaAccuracyRow> => ({
   name: 'get-eta-accuracy',
   text: `
     with recent as materialized (
@@ -98,7 +101,7 @@ export const getEtaAccuracy = (orgId: string, lateness: number): Query<EtaAccura
       select
         extract(epoch from r.started_at - j.created_at) - j.promised_wait_ms / 1000 as error_s,
         r.finished_at <= j.created_at + interval '1 millisecond' * (
-          j.promised_wait_ms + j.predicted_p90_ms
+          j.promised_wait_ms + j.predicted_p90_ms + $3::double precision
           + $2::double precision
             * greatest(0, j.promised_wait_ms - greatest(0, coalesce(extract(epoch from j.run_at - j.created_at) * 1000, 0)))
         ) as in_time
@@ -112,7 +115,7 @@ export const getEtaAccuracy = (orgId: string, lateness: number): Query<EtaAccura
       avg(abs(error_s))::double precision as mean_abs_error_s,
       avg(in_time::integer)::double precision as within_p90
     from kept`,
-  values: [orgId, lateness],
+  values: [orgId, lateness.share, lateness.ms],
 })
 
 export const countSlowJobs = (): Query<{ slow_jobs: number }> => ({

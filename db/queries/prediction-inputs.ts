@@ -3,6 +3,9 @@ import { LIVE_WORKERS, type LiveWorker, QUEUE_SUMS, type QueueSums } from './que
 
 export type EstimateRow = { runs: number; mean_log: number; deviation_log: number }
 
+/** `memory`: the newest of them, in base64. */
+export type OrgTypeRow = EstimateRow & { drift_log: number; memory: string | null }
+
 export type TypeEstimateRow = EstimateRow & { type: string; median_log: number | null; drift_log: number }
 
 export type StreamInputsRow = {
@@ -16,7 +19,7 @@ export type StreamInputsRow = {
   /** In base64. */
   memory: string | null
   newest_job_id: string | null
-  org_type: EstimateRow | null
+  org_type: OrgTypeRow | null
   /** It, or the whole queue of the organisation. */
   paused: boolean
 }
@@ -74,7 +77,7 @@ export const getPredictionInputs = (
             limit 1
           ) j on true
           left join lateral (
-            select runs, mean_log, deviation_log
+            select runs, mean_log, deviation_log, drift_log, encode(memory, 'base64') as memory
             from org_type_estimates
             where org_id = $1::uuid
               and type = w.type
@@ -108,7 +111,13 @@ export const getModelWeights = (version: number): Query<{ weights: string }> => 
 })
 
 /** Why the functions predicted without the model, or not at all. */
-export const PREDICTION_FAULTS = ['timeout', 'inputs-error', 'corrupt-weights', 'model-error'] as const
+export const PREDICTION_FAULTS = [
+  'timeout',
+  'inputs-error',
+  'corrupt-weights',
+  'model-error',
+  'experts-error',
+] as const
 
 export type PredictionFault = (typeof PREDICTION_FAULTS)[number]
 

@@ -2,7 +2,7 @@
  * What the functions know of the whole queue: sums by lane (`queue_snapshot`), and which workers are alive. Fragments of
  * the statements that ask for them, and how their answer is read.
  */
-import { AGE_SHARE } from '../rules/eta.ts'
+import { AGE_SHARE } from '../rules/lanes.ts'
 import { advanceQueue, type LaneSum, type QueueSnapshot } from '../rules/queue-snapshot.ts'
 
 /** A worker writes its row every two seconds: five in a row that did not come mean that it is gone. */
@@ -43,6 +43,9 @@ export type QueueSums = {
   running_ms: number[]
   held_jobs: number
   held_ms: number
+  flow_lanes: number[]
+  flow_loads: number[]
+  stretch: number
 }
 
 /** Null right after a crash of the server. */
@@ -50,7 +53,8 @@ export const QUEUE_SUMS = `(
         select jsonb_build_object(
           'age_ms', extract(epoch from clock_timestamp() - q.taken_at) * 1000, 'took_ms', q.took_ms, 'lanes', q.lanes,
           'lane_jobs', q.lane_jobs, 'lane_ms', q.lane_ms, 'running_ms', q.running_ms, 'held_jobs', q.held_jobs,
-          'held_ms', q.held_ms
+          'held_ms', q.held_ms, 'flow_lanes', q.flow_lanes, 'flow_loads', q.flow_loads,
+          'stretch', q.stretch
         )
         from queue_snapshot() q
         where q.only_row
@@ -80,6 +84,8 @@ export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): Que
     runningRemainingMs: sums.running_ms,
     lanes: sums.held_jobs > 0 ? [held, ...lanes] : lanes,
     ageShare: AGE_SHARE,
+    stretch: sums.stretch,
+    flow: sums.flow_lanes.map((lane, n) => ({ lane, load: sums.flow_loads[n] ?? 0 })),
   }
   return advanceQueue(taken, sums.age_ms)
 }

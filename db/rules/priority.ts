@@ -32,5 +32,5 @@ export const rankTerms = (priority: Priority, timeoutSeconds: number | null, spr
   }
 }
 
-/** The rank for people, 0 to 1, highest first: a job of class `normal` that takes a second has 0.5. */
+/** The rank for people, 0 to 1, highest first: a job of class `normal` that surely takes a second has 0.5. */
 export const priorityScore = (rank: number): number => 1 / (1 + Math.exp(rank - Math.log(1000)))

@@ -1,3 +1,5 @@
+import { createSlots } from './slots.ts'
+
 export type LaneSum = { lane: number; jobs: number; predictedMs: number }
 
 /** The queue of all in sums. */
@@ -10,22 +12,43 @@ export type QueueSnapshot = {
   lanes: readonly LaneSum[]
   /** Of the work that is dispatched, what goes to the oldest. */
   ageShare: number
+  /** What keeps coming, by how many slots the jobs of a lane have filled lately. */
+  flow: readonly { lane: number; load: number }[]
+  /**
+   * How many times as long as predicted work takes: predictions are medians, and the mean, which sums are made of, lies above.
+   * `predictedMs` is without it.
+   */
+  stretch: number
 }
 
-/** What a snapshot has become after some time: the slots have gone on working, lowest lane first. */
+/** Beyond so many starts one by one, jobs are taken for water. */
+const MOST_STARTS = 1_000
+
+/**
+ * What a snapshot has become after some time: each slot that is free takes the next job, lowest lane first. So it is with no
+ * time gone, too: a slot is not free for the next one to come if somebody waits for it.
+ */
 export const advanceQueue = (snapshot: QueueSnapshot, ms: number): QueueSnapshot => {
-  if (ms <= 0) return snapshot
-  const running = [...snapshot.runningRemainingMs].sort((a, b) => a - b)
-  const busyMs = running.slice(0, snapshot.slots).reduce((sum, left) => sum + Math.min(left, ms), 0)
-  let capacityMs = snapshot.slots * ms - busyMs
-  const lanes = snapshot.lanes.flatMap((one) => {
-    const doneMs = Math.min(capacityMs, one.predictedMs)
-    capacityMs -= doneMs
-    const left = one.predictedMs - doneMs
-    return left > 0 ? { ...one, jobs: (one.jobs * left) / one.predictedMs, predictedMs: left } : []
+  const slots = createSlots(snapshot.slots, snapshot.runningRemainingMs)
+  const lanes = snapshot.lanes.map((one) => ({ ...one }))
+  let first = 0
+  for (let starts = 0; starts < MOST_STARTS && slots.soonest() <= ms; starts++) {
+    const one = lanes[first]
+    if (!one) break
+    const jobMs = one.predictedMs / Math.max(one.jobs, 1)
+    slots.place(jobMs * snapshot.stretch)
+    one.jobs--
+    one.predictedMs -= jobMs
+    if (one.jobs < 0.5) first++
+  }
+  let restMs = slots.idleUntil(ms) / snapshot.stretch
+  const left = lanes.slice(first).flatMap((one) => {
+    const doneMs = Math.min(restMs, one.predictedMs)
+    restMs -= doneMs
+    const leftMs = one.predictedMs - doneMs
+    return leftMs > 0 ? { ...one, jobs: (one.jobs * leftMs) / one.predictedMs, predictedMs: leftMs } : []
   })
-  const runningRemainingMs = running.flatMap((left) => (left > ms ? left - ms : []))
-  return { ...snapshot, lanes, runningRemainingMs }
+  return { ...snapshot, lanes: left, runningRemainingMs: slots.busyAfter(ms) }
 }
 
 /** With jobs that have just joined the queue. */

@@ -59,3 +59,6 @@ export const uuidV7Floor = (ms: number): string => {
     .padStart(12, '0')
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`
 }
+
+/** When an id was made, in milliseconds. */
+export const uuidV7Ms = (id: string): number => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)

@@ -1,7 +1,7 @@
 import type { JobFacts } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import { isRunnable, lanesOf } from '../../db/queries/queue-facts.ts'
-import { AGE_SHARE } from '../../db/rules/eta.ts'
+import { AGE_SHARE } from '../../db/rules/lanes.ts'
 import { inWords, seconds } from './durations.ts'
 import { aheadOf } from './job-eta.ts'
 

@@ -167,7 +167,7 @@ const toNewJob = (
     timeout_seconds,
     ...retry,
     ...resources,
-    ...rankTerms(priority, timeout_seconds),
+    ...rankTerms(priority, timeout_seconds, prediction?.spreadLog),
     run_at: toUtc(request.run_at),
     deadline: toUtc(request.deadline),
     depends_on,

@@ -3,12 +3,8 @@
  * refreshed in the background; beyond that it is waited for, but not for long: a submission goes on without a prediction
  * rather than wait for one. Values are kept and not promises: on workerd those belong to the request that asked.
  */
-import {
-  getPredictionInputs,
-  type PredictionInputsRow,
-  type StreamInputsRow,
-  type TypeEstimateRow,
-} from '../../db/queries/prediction-inputs.ts'
+import { emptyGlobalMemory, type GlobalMemory, unpackGlobalMemory } from '../../db/learning/global-memory.ts'
+import { getPredictionInputs, type PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
 import {
   areSumsDue,
   type LiveWorker,
@@ -20,18 +16,13 @@ import type { Run } from '../../db/query.ts'
 import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 import { type Hold, logFailure } from '../http/background.ts'
 import { fromBase64 } from './base64.ts'
+import { type StreamInputs, toStreams } from './stream-inputs.ts'
 
 export type StreamName = { type: string; name: string }
 
-export type StreamInputs = Omit<StreamInputsRow, 'memory'> & {
-  memory: Uint8Array | undefined
-  typeEstimate: TypeEstimateRow | undefined
-  allTypes: TypeEstimateRow | undefined
-}
-
 /** Of everybody. */
 export type SharedInputs = {
-  learningMemory: Uint8Array | undefined
+  global: GlobalMemory
   champion: number | null
   workers: readonly LiveWorker[]
   /** Undefined right after a crash of the server. */
@@ -43,6 +34,8 @@ export type Inputs = SharedInputs & {
   stream(name: StreamName): StreamInputs | undefined
   /** Tells of jobs that are about to join the queue: the next look does not see them yet. */
   arrive(jobs: readonly { lane: number; p50Ms: number }[]): void
+  /** Tells of submissions to these streams, for the same reason. */
+  submitted(streams: readonly StreamName[], atMs: number): void
 }
 
 export type InputCache = {
@@ -123,6 +116,9 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
         arrive: (jobs) => {
           if (shared?.queue) shared = { ...shared, queue: addToQueue(shared.queue, jobs) }
         },
+        submitted: (names, atMs) => {
+          for (const name of distinct(names)) noteSubmission(kept.get(keyOf(orgId, name)), atMs / 1000)
+        },
       }
     },
   }
@@ -134,18 +130,12 @@ const distinct = (streams: readonly StreamName[]): StreamName[] => [
   ...new Map(streams.map((stream) => [keyOf('', stream), stream])).values(),
 ]
 
-const toStreams = ({ streams, types }: PredictionInputsRow): StreamInputs[] => {
-  const byType = new Map(types.map((estimate) => [estimate.type, estimate]))
-  return streams.map((row) => ({
-    ...row,
-    memory: row.memory === null ? undefined : fromBase64(row.memory),
-    typeEstimate: byType.get(row.type),
-    allTypes: byType.get(''),
-  }))
+const noteSubmission = (kept: Kept | undefined, lastSubmittedAtS: number): void => {
+  if (kept) kept.inputs = { ...kept.inputs, view: { ...kept.inputs.view, lastSubmittedAtS } }
 }
 
 const toShared = ({ learning_memory, champion, workers, queue }: PredictionInputsRow): SharedInputs => ({
-  learningMemory: learning_memory === null ? undefined : fromBase64(learning_memory),
+  global: learning_memory === null ? emptyGlobalMemory() : unpackGlobalMemory(fromBase64(learning_memory)),
   champion,
   workers,
   queue: queue ? toSnapshot(queue, workers) : undefined,

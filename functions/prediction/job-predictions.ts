@@ -1,4 +1,5 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
+import type { PredictionFault } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
 import { DatabaseUnavailable, NotEntered } from '../database.ts'
 import type { Hold } from '../http/background.ts'
@@ -6,6 +7,7 @@ import { createFaults, type Faults } from './faults.ts'
 import { createInputCache, type InputCache, type Inputs, InputsTimeout } from './inputs.ts'
 import { createModelStore, type ModelStore } from './model-store.ts'
 import { type JobToPredict, predictAll } from './predictor.ts'
+import { ESTIMATE_MODEL, type RuntimeModel } from './runtime-model.ts'
 
 export type JobPredictions = {
   /** For each job, in their order. Null: the statement that stores it goes by what it finds. Never throws. */
@@ -43,17 +45,28 @@ export const joinParts = ({ inputs, models, faults, now }: Parts): JobPrediction
     }
   }
 
+  /** With the network, with the other experts, by the running estimate; after that it is left to the statement. */
+  const fallbacks = (model: RuntimeModel): { model: RuntimeModel; fault: PredictionFault }[] => [
+    ...(model === models.plain ? [] : [{ model, fault: 'model-error' as const }]),
+    { model: models.plain, fault: 'experts-error' },
+    { model: ESTIMATE_MODEL, fault: 'experts-error' },
+  ]
+
   return {
     predict: async (jobs, member) => {
       const seen = await look(jobs, member)
       if (!seen) return jobs.map(() => null)
-      for (const model of [models.get(seen.champion, member.hold), models.plain]) {
+      const at = now()
+      for (const { model, fault } of fallbacks(models.get(seen.champion, member.hold))) {
         try {
-          const { predictions, arriving } = predictAll(jobs, seen, model, now())
-          if (!member.dryRun) seen.arrive(arriving)
+          const { predictions, arriving } = predictAll(jobs, seen, model, at)
+          if (!member.dryRun) {
+            seen.arrive(arriving)
+            seen.submitted(jobs, at)
+          }
           return predictions
         } catch (error) {
-          faults.count('model-error', error, member.hold)
+          faults.count(fault, error, member.hold)
         }
       }
       return jobs.map(() => null)

@@ -1,9 +1,10 @@
 import { z } from '@hono/zod-openapi'
+import { INPUT_NAMES } from '../../db/learning/encoder.ts'
+import { EXPERTS } from '../../db/learning/experts.ts'
 import type { EtaAccuracyRow, ModelCardRow } from '../../db/queries/model-card.ts'
 import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
 import { timestamp } from '../http/openapi.ts'
 import { round } from '../jobs/job-view.ts'
-import { EXPERTS, INPUT_NAMES } from './names.ts'
 
 const version = z
   .object({
@@ -133,6 +134,6 @@ const KNOWN_LIMITS = [
   'What a handler does is not looked at: of a payload only its size is.',
   'Executions that failed or were cancelled teach nothing; one that timed out teaches that it takes at least as long.',
   'Inputs are up to five seconds old, and the queue of a million jobs up to ten.',
-  'A start is promised by the jobs that are queued: jobs that come later and workers that come or go are not foreseen.',
-  'Work ahead is summed up by medians: where runtimes spread widely, a queue takes longer than that.',
+  'A start is promised by the jobs that are queued and by what came in the last minute: a change of that, and workers that come or go, are not foreseen.',
+  'Work ahead is summed up by medians, and stretched by how much longer the last hundred executions took: that lags behind.',
 ]

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
-import { WAIT_P90 } from '../../db/rules/eta.ts'
+import { LATE_P90_MS, WAIT_P90 } from '../../db/rules/eta.ts'
 import { access } from '../auth/permit.ts'
 import { jsonContent, problemResponses, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
@@ -12,7 +12,7 @@ export const modelRoutes = () =>
       const run = c.get('run')
       const [[card], [eta]] = await Promise.all([
         run(getModelCard()),
-        run(getEtaAccuracy(c.get('principal').org_id, WAIT_P90)),
+        run(getEtaAccuracy(c.get('principal').org_id, { share: WAIT_P90, ms: LATE_P90_MS })),
       ])
       if (!card || !eta) throw new Error('Nothing is known of the model')
       return c.json(viewModelCard(card, eta), 200)

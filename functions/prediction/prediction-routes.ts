@@ -30,6 +30,7 @@ const UNKNOWN: JobPrediction = {
   p50Log: DEFAULT_ESTIMATE.meanLog,
   p90Log: DEFAULT_ESTIMATE.meanLog + P90_DEVIATIONS * DEFAULT_ESTIMATE.deviationLog,
   p99Log: null,
+  spreadLog: 0,
   source: 'default',
   modelVersion: null,
   residualLog: 0,
@@ -40,7 +41,11 @@ const UNKNOWN: JobPrediction = {
 const view = (request: JobRequest, predicted: JobPrediction, now: number): z.output<typeof forecast> => {
   const p50Ms = Math.exp(predicted.p50Log)
   const p90Ms = Math.exp(predicted.p90Log)
-  const { rank_base, rank_slope } = rankTerms(request.priority, request.timeout_seconds ?? null)
+  const { rank_base, rank_slope } = rankTerms(
+    request.priority,
+    request.timeout_seconds ?? null,
+    predicted.spreadLog,
+  )
   const notBeforeMs = request.run_at === undefined ? 0 : Math.max(0, Date.parse(request.run_at) - now)
   const { promisedWaitMs: waitMs } = predicted
   return {

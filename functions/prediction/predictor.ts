@@ -1,10 +1,9 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import type { EstimateRow, TypeEstimateRow } from '../../db/queries/prediction-inputs.ts'
-import type { Estimate } from '../../db/rules/estimate.ts'
 import type { Priority } from '../../db/rules/priority.ts'
 import { utf8Bytes } from '../../db/rules/utf8-bytes.ts'
-import type { Inputs, StreamInputs } from './inputs.ts'
-import type { PredictionRequest, RuntimeModel, RuntimePrediction, TypeEstimate } from './runtime-model.ts'
+import type { Inputs } from './inputs.ts'
+import type { PredictionRequest, RuntimeModel, RuntimePrediction } from './runtime-model.ts'
+import type { StreamInputs } from './stream-inputs.ts'
 import { predictWaits, type Waits } from './waits.ts'
 
 /** What a prediction looks at of a job. */
@@ -51,15 +50,7 @@ const predictRuntimes = (
     const stream = inputs.stream(job)
     if (!stream) return -1
     const payloadBytes = utf8Bytes(JSON.stringify(job.payload))
-    const looks = [
-      job.type,
-      job.name,
-      payloadBytes,
-      job.timeoutSeconds,
-      job.cpuUnits,
-      job.memoryMb,
-      job.priority,
-    ]
+    const looks = [job.type, job.name, payloadBytes, job.timeoutSeconds, job.cpuUnits, job.memoryMb]
     const key = looks.join('\0')
     const known = places.get(key)
     if (known !== undefined) return known
@@ -72,45 +63,25 @@ const predictRuntimes = (
 }
 
 /** From a tenth of a microsecond to three hundred years: what the database can reckon with. */
-const isSane = ({ p50Log, p90Log, p99Log }: RuntimePrediction): boolean =>
-  [p50Log, p90Log, p99Log ?? 0].every((value) => Math.abs(value) <= 30) && p90Log >= p50Log
+const isSane = ({ p50Log, p90Log, p99Log, spreadLog }: RuntimePrediction): boolean =>
+  [p50Log, p90Log, p99Log ?? 0, spreadLog].every((value) => Math.abs(value) <= 30) && p90Log >= p50Log
 
 const toRequest = (
   job: JobToPredict,
   payloadBytes: number,
-  stream: StreamInputs,
-  { queueDepth, learningMemory }: Inputs,
+  { view }: StreamInputs,
+  { queueDepth, global }: Inputs,
   nowMs: number,
 ): PredictionRequest => ({
-  type: job.type,
-  name: job.name,
-  priority: job.priority,
-  payloadBytes,
-  timeoutSeconds: job.timeoutSeconds,
-  cpuUnits: job.cpuUnits,
-  memoryMb: job.memoryMb,
-  nowMs,
-  queueDepth,
-  estimate: streamEstimate(stream),
-  driftLog: stream.drift_log ?? 0,
-  streamMemory: stream.memory,
-  newestJobId: stream.newest_job_id ?? undefined,
-  orgType: stream.org_type ? toEstimate(stream.org_type) : undefined,
-  typeEstimate: typeEstimate(stream.typeEstimate),
-  allTypes: typeEstimate(stream.allTypes),
-  learningMemory,
+  view: { ...view, global },
+  job: {
+    type: job.type,
+    name: job.name,
+    sizeLog: Math.log1p(payloadBytes),
+    timeoutLog: Math.log1p((job.timeoutSeconds ?? 0) * 1000),
+    cpuLog: Math.log1p(job.cpuUnits),
+    memoryLog: Math.log1p(job.memoryMb),
+    submittedAtS: nowMs / 1000,
+    depthLog: Math.log1p(queueDepth),
+  },
 })
-
-const streamEstimate = ({ runs, mean_log, deviation_log }: StreamInputs): Estimate | undefined =>
-  mean_log === null || deviation_log === null
-    ? undefined
-    : { runs: runs ?? 0, meanLog: mean_log, deviationLog: deviation_log }
-
-const toEstimate = ({ runs, mean_log, deviation_log }: EstimateRow): Estimate => ({
-  runs,
-  meanLog: mean_log,
-  deviationLog: deviation_log,
-})
-
-const typeEstimate = (row: TypeEstimateRow | undefined): TypeEstimate | undefined =>
-  row && { ...toEstimate(row), medianLog: row.median_log ?? row.mean_log, driftLog: row.drift_log }

@@ -1,70 +1,71 @@
+import { type RuntimePrediction as Concluded, conclude, consider } from '../../db/learning/predict-runtime.ts'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import type { PredictionSource } from '../../db/queries/submission.ts'
-import { DEFAULT_ESTIMATE, type Estimate, P90_DEVIATIONS } from '../../db/rules/estimate.ts'
-import type { Priority } from '../../db/rules/priority.ts'
-
-export type TypeEstimate = Estimate & { medianLog: number; driftLog: number }
+import { packSample } from '../../db/learning/sample.ts'
+import { baselineOf, type JobTraits, type StreamView } from '../../db/learning/stream-view.ts'
+import { P90_DEVIATIONS } from '../../db/rules/estimate.ts'
+import { toBase64 } from './base64.ts'
+import { openNetwork } from './network.ts'
 
 /** A job that is to be predicted, and all that is known for it. */
-export type PredictionRequest = {
-  type: string
-  name: string
-  priority: Priority
-  payloadBytes: number
-  timeoutSeconds: number | null
-  cpuUnits: number
-  memoryMb: number
-  nowMs: number
-  /** Jobs that wait, of everybody. */
-  queueDepth: number
-  /** Of the stream; undefined before its first execution. */
-  estimate: Estimate | undefined
-  driftLog: number
-  /** Packed by db/learning/stream-memory.ts. */
-  streamMemory: Uint8Array | undefined
-  newestJobId: string | undefined
-  orgType: Estimate | undefined
-  typeEstimate: TypeEstimate | undefined
-  allTypes: TypeEstimate | undefined
-  /** Packed by db/learning/global-memory.ts. */
-  learningMemory: Uint8Array | undefined
-}
+export type PredictionRequest = { view: StreamView; job: JobTraits }
 
 /** Without the wait: that is the queue's. */
 export type RuntimePrediction = Omit<JobPrediction, 'promisedWaitMs'>
 
-export type RuntimeModel = { predict(jobs: readonly PredictionRequest[]): RuntimePrediction[] }
+export type RuntimeModel = {
+  predict(jobs: readonly PredictionRequest[]): RuntimePrediction[]
+  dispose(): void
+}
 
 /** The version of the network that is in use, as it was stored. */
 export type Champion = { version: number; weights: Uint8Array }
 
 export type BuildModel = (champion: Champion | null) => RuntimeModel
 
-/** By the running estimate of the stream alone. Throws if the weights are none. */
+/** The experts and, if there is a champion, the network among them. Throws if its weights are none. */
 export const buildRuntimeModel: BuildModel = (champion) => {
-  if (champion?.weights.length === 0) throw new Error(`Version ${champion.version} has no weights`)
-  return { predict: (jobs) => jobs.map(predictByEstimate) }
-}
-
-const ENOUGH_FOR_P99 = 20
-
-const predictByEstimate = (job: PredictionRequest): RuntimePrediction => {
-  const { meanLog, deviationLog, source } = baselineOf(job)
-  const isKnown = (job.estimate?.runs ?? 0) >= ENOUGH_FOR_P99
+  const network = champion && openNetwork(champion.weights)
+  const version = champion?.version ?? null
   return {
-    p50Log: meanLog,
-    p90Log: meanLog + P90_DEVIATIONS * deviationLog,
-    p99Log: isKnown ? meanLog + 3 * deviationLog + 0.5 : null,
-    source,
-    modelVersion: null,
-    residualLog: 0,
-    sample: null,
+    predict: (jobs) => {
+      const considered = jobs.map(({ view, job }) => consider(view, job))
+      const residuals = network?.advise(considered)
+      return considered.map((one, n) => toPrediction(conclude(one, residuals?.[n]), version))
+    },
+    dispose: () => network?.dispose(),
   }
 }
 
-const baselineOf = (job: PredictionRequest): Estimate & { source: PredictionSource } => {
-  if (job.estimate) return { ...job.estimate, source: 'stream' }
-  if (job.orgType) return { ...job.orgType, source: 'type' }
-  if (job.typeEstimate) return { ...job.typeEstimate, source: 'type' }
-  return { ...(job.allTypes ?? DEFAULT_ESTIMATE), source: 'default' }
+const toPrediction = (concluded: Concluded, modelVersion: number | null): RuntimePrediction => {
+  const { p50Log, p90Log, p99Log, source, residualLog, sample } = concluded
+  return {
+    p50Log,
+    p90Log,
+    p99Log,
+    spreadLog: sample.spreadLog,
+    source,
+    modelVersion,
+    residualLog,
+    sample: toBase64(packSample(sample)),
+  }
+}
+
+/** By the running estimate alone, for when what is remembered makes the experts fail. Nothing is learned from these. */
+export const ESTIMATE_MODEL: RuntimeModel = {
+  predict: (jobs) =>
+    jobs.map(({ view }) => {
+      const { log, deviationLog, source } = baselineOf(view)
+      const spreadLog = P90_DEVIATIONS * deviationLog
+      return {
+        p50Log: log,
+        p90Log: log + spreadLog,
+        p99Log: null,
+        spreadLog,
+        source,
+        modelVersion: null,
+        residualLog: 0,
+        sample: null,
+      }
+    }),
+  dispose: () => {},
 }

@@ -47,7 +47,7 @@ export const predictWaits = (
 
 /** Somebody whom nothing is known of stands nowhere in the way. */
 const toQueued = (job: JobToPredict, runtime: RuntimePrediction | null, nowMs: number): QueuedJob => {
-  const { rank_base, rank_slope } = rankTerms(job.priority, job.timeoutSeconds)
+  const { rank_base, rank_slope } = rankTerms(job.priority, job.timeoutSeconds, runtime?.spreadLog)
   const notBeforeMs = job.runAtMs === null ? 0 : Math.max(0, job.runAtMs - nowMs)
   return {
     lane: laneOf(rank_base + rank_slope * (runtime?.p50Log ?? 0)),

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { startRunner, withHome } from '../support/local-runner.ts'
+import { signUp } from './api-client.ts'
 import { type BenchOptions, type BenchReport, percentile } from './report.ts'
 
 const SUBMISSIONS = 300
@@ -20,12 +21,12 @@ export const benchPickup = async ({ say, quick }: BenchOptions): Promise<BenchRe
     say('Starting a system of its own: Postgres with fsync on, wrangler dev, one worker…')
     const runner = await startRunner(home)
     const target = await listenForJobs()
-    const submit = await signIn(runner.url)
+    const api = await signUp(runner.url)
     say(`${WARM_UP} submissions to warm up, then ${submissions}, one at a time…`)
     for (let n = -WARM_UP; n < submissions; n++) {
       const arrival = target.nextArrival()
       const sentAt = performance.now()
-      await submit(target.url)
+      await api.post('/jobs', { name: 'pickup', type: 'http', payload: { url: target.url } })
       const answeredAt = performance.now()
       const startedAt = await arrival
       if (n < 0) continue
@@ -73,18 +74,4 @@ const listenForJobs = async () => {
       server.close()
     },
   }
-}
-
-const signIn = async (baseUrl: string) => {
-  const post = async (path: string, body: object, token = ''): Promise<Record<string, string>> => {
-    const response = await fetch(baseUrl + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-      body: JSON.stringify(body),
-    })
-    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
-    return (await response.json()) as Record<string, string>
-  }
-  const { access_token } = await post('/auth/register', { username: 'bench', password: 'correct horse' })
-  return (url: string) => post('/jobs', { name: 'pickup', type: 'http', payload: { url } }, access_token)
 }

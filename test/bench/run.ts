@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, UsageError } from '../../worker-runtime/command.ts'
 import { benchAuth } from './auth.ts'
+import { benchEta } from './eta/bench.ts'
 import { benchModel } from './model/bench.ts'
 import { benchPickup } from './pickup.ts'
 import { benchQueue } from './queue/bench.ts'
@@ -11,6 +12,7 @@ const BENCHES: Record<string, Bench> = {
   pickup: benchPickup,
   auth: benchAuth,
   model: benchModel,
+  eta: benchEta,
   queue: benchQueue,
 }
 
@@ -21,6 +23,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   pickup   submit → start on an idle local system, 300 submissions through the HTTP API; half a minute
   auth     the verification of a token, a login, and what a token adds to a request; a quarter of a minute
   model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
+  eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 

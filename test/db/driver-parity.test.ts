@@ -103,6 +103,7 @@ const PREDICTION: JobPrediction = {
   p99Log: null,
   source: 'lstm',
   modelVersion: 3,
+  spreadLog: 0.5,
   residualLog: -0.25,
   sample: btoa('\0\xff'),
   promisedWaitMs: 1e-7,
@@ -478,7 +479,7 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await play(getModelWeights(3))
   await play(countFaults('timeout', 2 ** 40))
   await play(getModelCard())
-  await play(getEtaAccuracy(orgId, 0.5))
+  await play(getEtaAccuracy(orgId, { share: 0.5, ms: 1e-7 }))
   await play(countSlowJobs())
   for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
 }

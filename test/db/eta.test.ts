@@ -9,6 +9,8 @@ const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
   runningRemainingMs: [],
   lanes: [],
   ageShare: 0.25,
+  flow: [],
+  stretch: 1,
   ...overrides,
 })
 const lane = (number: number, jobs: number, predictedMs: number): LaneSum => ({
@@ -31,7 +33,7 @@ test('without a worker nothing is promised', () => {
 
 test('a job that meets a free slot starts at once, and ends after its own time', () => {
   assert.deepEqual(estimateEtas(queue({ runningRemainingMs: [500] }), [job(0)]), [
-    { startP50Ms: 0, finishP50Ms: 100, finishP90Ms: 200 },
+    { startP50Ms: 0, finishP50Ms: 100, finishP90Ms: 400 },
   ])
 })
 
@@ -66,7 +68,7 @@ test('a job that must not start yet takes nobody a slot, and only its queueing i
   const snapshot = queue({ slots: 1 })
   assert.deepEqual(startsOf(snapshot, job(1, 100, 5000), job(2)), [5000, 0])
   const [eta] = estimateEtas(snapshot, [job(1, 100, 5000)])
-  assert.deepEqual(eta, { startP50Ms: 5000, finishP50Ms: 5100, finishP90Ms: 5200 })
+  assert.deepEqual(eta, { startP50Ms: 5000, finishP50Ms: 5100, finishP90Ms: 5400 })
 })
 
 test('a job in the queue waits for what was counted ahead of it', () => {
@@ -82,9 +84,39 @@ test('more than was counted is told by the lower lanes and the place in the own'
 test('a queue that was looked at a while ago has gone on since', () => {
   const then = queue({ runningRemainingMs: [300, 900], lanes: [lane(1, 4, 400), lane(2, 2, 1000)] })
   const now = advanceQueue(then, 600)
-  assert.deepEqual(now.runningRemainingMs, [300])
-  assert.deepEqual(now.lanes, [lane(1, 1, 100), lane(2, 2, 1000)])
+  assert.deepEqual(now.runningRemainingMs, [100, 300], 'the last of lane 1 has just begun')
+  assert.deepEqual(now.lanes, [lane(2, 2, 1000)])
   assert.deepEqual(advanceQueue(then, 1e6), { ...then, runningRemainingMs: [], lanes: [] })
+})
+
+test('a slot that is free takes who waits, however high the lane', () => {
+  const now = advanceQueue(queue({ slots: 2, lanes: [lane(3, 3, 3000)] }), 0)
+  assert.deepEqual([now.runningRemainingMs, now.lanes], [[1000, 1000], [lane(3, 1, 1000)]])
+  assert.deepEqual(startsOf(now, job(1)), [1000])
+})
+
+test('very many short jobs run dry at the same rate', () => {
+  const then = queue({ slots: 4, lanes: [lane(1, 100_000, 100_000)] })
+  const { lanes } = advanceQueue(then, 5_000)
+  assert.ok(Math.abs((lanes[0]?.predictedMs ?? 0) - 80_000) < 10, `${lanes[0]?.predictedMs} ms`)
+})
+
+test('what keeps coming in lower lanes makes a wait longer, the share of the oldest bounds it', () => {
+  const lanes = [lane(1, 30, 30_000)]
+  const withFlow = (...flow: { lane: number; load: number }[]) => startsOf(queue({ lanes, flow }), job(3))
+  assert.deepEqual(withFlow(), [15_000])
+  assert.deepEqual(withFlow({ lane: 3, load: 1 }, { lane: 9, load: 5 }), [15_000], 'behind it, or in its own')
+  assert.deepEqual(withFlow({ lane: 1, load: 0.5 }, { lane: 2, load: 0.5 }), [30_000])
+  assert.deepEqual(withFlow({ lane: 1, load: 9 }), [60_000])
+  assert.deepEqual(startsOf(queue({ flow: [{ lane: 1, load: 9 }] }), job(3)), [0], 'a slot is free')
+})
+
+test('work takes as much longer as it took lately, whoever does it', () => {
+  const lanes = [lane(1, 4, 4000)]
+  assert.deepEqual(startsOf(queue({ lanes, stretch: 1.5 }), job(3), job(4)), [3000, 3000])
+  assert.deepEqual(startsOf(queue({ slots: 1, stretch: 1.5 }), job(3), job(4)), [0, 150])
+  const later = advanceQueue(queue({ lanes, stretch: 1.5 }), 1000)
+  assert.deepEqual([later.runningRemainingMs, later.lanes], [[500, 500], [lane(1, 2, 2000)]])
 })
 
 test('jobs that have just been submitted stand in the queue for the next', () => {

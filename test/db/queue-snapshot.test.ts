@@ -34,6 +34,9 @@ type Snapshot = {
   running_ms: number[]
   held_jobs: number
   held_ms: number
+  flow_lanes: number[]
+  flow_loads: number[]
+  stretch: number
 }
 
 /** As the functions, in an organisation. */
@@ -83,13 +86,30 @@ test('what runs is told by what is left of it, and what is held and not started 
   await database.sql(
     `update leases set started_ats = array_fill(now() - interval '2 seconds', array[2]) where cardinality(job_ids) = 2`,
   )
-  await age(2)
-  const later = await look()
+  await age(60)
+  const later = await look(ada, 'true')
   const expected = 2000 * (Math.sqrt(10.0142) - 1)
   assert.ok(
     later.running_ms.every((ms) => Math.abs(ms - expected) < 300),
     'it runs on, by its spread',
   )
+})
+
+test('what ran in the last minute is told by lane, as slots that it filled', async () => {
+  await seedJobs(database.run, ada, [newJob(), newJob(), newJob({ priority: 'high' })])
+  for (const held of await claim(database.run, 'w', 3)) await end(database.run, completed(held, null, 12_000))
+  await seedJobs(database.run, bob, [newJob({ priority: 'low' })])
+  for (const held of await claim(database.run, 'w', 1)) await end(database.run, completed(held, null, 6_000))
+  const flowOf = ({ flow_lanes, flow_loads }: Snapshot) =>
+    flow_lanes.map((lane, n) => [lane, Math.round((flow_loads[n] ?? 0) * 1000) / 1000])
+  const seen = await look()
+  const flow = new Map(flowOf(seen) as [number, number][])
+  assert.equal(seen.stretch, 3, 'ten times as long as predicted: more than is believed')
+  assert.deepEqual([flow.get(48), flow.get(69), flow.get(89)], [0.2, 0.4, 0.1])
+  await database.sql(`update executions set at = now() - interval '2 minutes'`)
+  await age(60)
+  const later = await look(ada, 'true')
+  assert.deepEqual([flowOf(later), later.stretch], [[], 1])
 })
 
 test('parked jobs are nobody ahead', async () => {
@@ -102,6 +122,8 @@ test('the sums are made anew once a second at most', async () => {
   const first = await look()
   await seedJobs(database.run, ada, [newJob()])
   assert.deepEqual(await look(), first)
+  // Whatever the machine was busy with.
+  await database.sql('update queue_snapshots set took_ms = 1')
   await age(1.1)
   assert.deepEqual((await look()).lane_jobs, [1])
 })

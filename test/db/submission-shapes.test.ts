@@ -58,6 +58,7 @@ const predict = (overrides: Partial<JobPrediction> = {}): JobPrediction => ({
   p99Log: Math.log(800),
   source: 'lstm',
   modelVersion: 7,
+  spreadLog: 0.5,
   residualLog: -0.5,
   sample: btoa('what it saw'),
   promisedWaitMs: 1234.5,

@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { INPUTS } from '../../db/learning/encoder.ts'
+import { emptyMemory, packMemory } from '../../db/learning/stream-memory.ts'
 import type { PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { DatabaseUnavailable } from '../../functions/database.ts'
+import { toBase64 } from '../../functions/prediction/base64.ts'
 import { createFaults } from '../../functions/prediction/faults.ts'
 import { createInputCache, InputsTimeout } from '../../functions/prediction/inputs.ts'
 import { joinParts } from '../../functions/prediction/job-predictions.ts'
+import { createWeights } from '../../functions/prediction/lstm/weights.ts'
+import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
 import { createModelStore } from '../../functions/prediction/model-store.ts'
 import { buildRuntimeModel, type RuntimeModel } from '../../functions/prediction/runtime-model.ts'
 
@@ -37,6 +42,9 @@ const rowOf = (streams: { type: string; name: string }[], meanLog = 5): Predicti
     running_ms: [],
     held_jobs: 0,
     held_ms: 0,
+    flow_lanes: [],
+    flow_loads: [],
+    stretch: 1,
   },
 })
 
@@ -48,11 +56,12 @@ const createStage = () => {
     held: [] as Promise<unknown>[],
     meanLog: 5,
     champion: null as number | null,
+    weights: async (): Promise<Uint8Array> => Uint8Array.of(1),
     answer: (row: PredictionInputsRow): Promise<unknown[]> => Promise.resolve([row]),
     run: (async <Row>({ name, values }: Query<Row>) => {
       stage.asked.push(name)
-      if (name !== 'get-prediction-inputs')
-        return name === 'get-model-weights' ? [{ weights: btoa('w') }] : []
+      if (name === 'get-model-weights') return [{ weights: toBase64(await stage.weights()) }]
+      if (name !== 'get-prediction-inputs') return []
       const [, types, names] = values as [string, string[], string[]]
       const streams = types.map((type, n) => ({ type, name: names[n] ?? '' }))
       return stage.answer({ ...rowOf(streams, stage.meanLog), champion: stage.champion })
@@ -73,7 +82,7 @@ test('what is fresh is not asked for again; what is a little old is used, and re
   const cache = createInputCache({ now: stage.now })
   const get = async () => {
     const inputs = await cache.get(stage.run, ORG, [STREAM], stage.hold)
-    return inputs.stream(STREAM)?.mean_log
+    return inputs.stream(STREAM)?.view.estimate?.meanLog
   }
   assert.equal(await get(), 5)
   stage.meanLog = 6
@@ -122,12 +131,23 @@ test('jobs that were just predicted stand in the queue, until they must have run
   const stage = createStage()
   const cache = createInputCache({ now: stage.now })
   const get = () => cache.get(stage.run, ORG, [STREAM], stage.hold)
-  ;(await get()).arrive([{ lane: 3, p50Ms: 500 }])
-  assert.deepEqual((await get()).queue?.lanes, [{ lane: 3, jobs: 1, predictedMs: 500 }])
+  const queue = async () => {
+    const { runningRemainingMs, lanes } = (await get()).queue ?? {}
+    return [runningRemainingMs, lanes?.map(({ predictedMs }) => predictedMs)]
+  }
+  const arriving = [500, 700].map((p50Ms) => ({ lane: 3, p50Ms }))
+  ;(await get()).arrive(arriving)
+  assert.deepEqual(
+    await queue(),
+    [[600], [600]],
+    'one takes the slot; what a job takes is what they take on average',
+  )
   stage.at = 400
-  assert.equal((await get()).queue?.lanes[0]?.predictedMs, 100)
-  stage.at = 600
-  assert.deepEqual((await get()).queue?.lanes, [])
+  assert.deepEqual(await queue(), [[200], [600]])
+  stage.at = 800
+  assert.deepEqual(await queue(), [[400], []])
+  stage.at = 1300
+  assert.deepEqual(await queue(), [[], []])
 })
 
 const JOB = {
@@ -141,12 +161,18 @@ const JOB = {
   parents: [],
 }
 
-const predictWith = (stage: ReturnType<typeof createStage>, build: (n: number | null) => RuntimeModel) => {
+const predictWith = (
+  stage: ReturnType<typeof createStage>,
+  build: (version: number | null, weights: Uint8Array | undefined) => Pick<RuntimeModel, 'predict'>,
+) => {
   const faults = createFaults(stage.run, stage.now)
   const models = createModelStore({
     run: stage.run,
     faults,
-    build: (champion) => build(champion?.version ?? null),
+    build: (champion) => ({
+      dispose: () => stage.asked.push('dispose'),
+      ...build(champion?.version ?? null, champion?.weights),
+    }),
     now: stage.now,
   })
   const inputs = createInputCache({ now: stage.now, patienceMs: 5 })
@@ -159,7 +185,7 @@ const predictWith = (stage: ReturnType<typeof createStage>, build: (n: number | 
 }
 
 const plain = () => buildRuntimeModel(null)
-const network = (version: number): RuntimeModel => ({
+const network = (version: number): Pick<RuntimeModel, 'predict'> => ({
   predict: (jobs) =>
     plain()
       .predict(jobs)
@@ -176,6 +202,14 @@ test('a new champion is fetched behind the back, once, and then predicts', async
     [4],
   )
   assert.equal(stage.asked.filter((name) => name === 'get-model-weights').length, 1)
+  stage.champion = 5
+  stage.at = 9_000
+  await predict()
+  assert.deepEqual(
+    (await predict()).map((one) => one?.modelVersion),
+    [5],
+  )
+  assert.equal(stage.asked.filter((name) => name === 'dispose').length, 1, 'the one before it is freed')
 })
 
 test('weights that cannot be read are counted once, and predictions go on without them', async () => {
@@ -191,7 +225,7 @@ test('weights that cannot be read are counted once, and predictions go on withou
 })
 
 test('a model that fails, or predicts nonsense, is passed over and counted, at most every ten seconds', async () => {
-  const faulty: RuntimeModel[] = [
+  const faulty: Pick<RuntimeModel, 'predict'>[] = [
     {
       predict: () => {
         throw new Error('broken')
@@ -248,4 +282,96 @@ test('jobs that look alike are predicted once', async () => {
     answers.map((one) => Math.round(one?.promisedWaitMs ?? -1)),
     [0, 148, 297],
   )
+})
+
+/** What the product builds, over the stage's weights. */
+const product = (version: number | null, weights: Uint8Array | undefined): RuntimeModel =>
+  buildRuntimeModel(version === null || !weights ? null : { version, weights })
+
+const faultsOf = (stage: ReturnType<typeof createStage>) =>
+  stage.asked.filter((name) => name === 'count-prediction-faults').length
+
+const withStream =
+  (stage: ReturnType<typeof createStage>) =>
+  (change: Partial<PredictionInputsRow['streams'][number]>, rest: Partial<PredictionInputsRow> = {}) => {
+    stage.answer = async (row) => [
+      { ...row, ...rest, streams: row.streams.map((one) => ({ ...one, ...change })) },
+    ]
+    return predictWith(stage, product)
+  }
+
+const NEW = { runs: null, mean_log: null, deviation_log: null, drift_log: null, memory: null }
+const ESTIMATE = { runs: 9, mean_log: 4, deviation_log: 0.5, drift_log: 0 }
+
+test('a stream that has not run is predicted by its type, an unknown type by all types, and the first job of all by default', async () => {
+  const ask = async (change: object, rest: object = {}) => {
+    const stage = createStage()
+    const [one] = await withStream(stage)({ ...NEW, ...change }, rest)()
+    assert.equal(faultsOf(stage), 0)
+    return [one?.source, Math.round((one?.p50Log ?? 0) * 10) / 10]
+  }
+  const types = [
+    { type: 'test', ...ESTIMATE, mean_log: 3, median_log: 2.5 },
+    { type: '', ...ESTIMATE, mean_log: 6, median_log: null },
+  ]
+  assert.deepEqual(await ask({}), ['default', 6.9])
+  assert.deepEqual(await ask({}, { types: types.slice(1) }), ['default', 6])
+  assert.deepEqual(await ask({}, { types }), ['type', 2.5])
+  const org_type = { ...ESTIMATE, memory: null }
+  const [source] = await ask({ org_type }, { types: types.slice(1) })
+  assert.equal(source, 'type')
+})
+
+test('weights that are damaged, or of another shape, are as none', async () => {
+  const whole = serializeWeights(createWeights({ inputs: INPUTS, hidden: 32, heads: 2 }, 1))
+  const corrupt = [
+    new Uint8Array(0),
+    whole.slice(0, -1),
+    whole.map((byte, n) => (n === 5_000 ? byte ^ 1 : byte)),
+    serializeWeights(createWeights({ inputs: INPUTS - 1, hidden: 32, heads: 2 }, 1)),
+    serializeWeights(createWeights({ inputs: INPUTS, hidden: 32, heads: 1 }, 1)),
+  ]
+  for (const weights of corrupt) {
+    const stage = createStage()
+    stage.champion = 4
+    stage.weights = async () => weights
+    const predict = predictWith(stage, product)
+    await predict()
+    const [one] = await predict()
+    assert.deepEqual([one?.source, one?.modelVersion, faultsOf(stage)], ['stream', null, 1])
+    assert.ok(one?.sample, 'the experts go on, and are learned from')
+  }
+})
+
+test('while weights do not come, the experts predict without them', async () => {
+  const stage = createStage()
+  stage.champion = 4
+  stage.weights = () => new Promise(() => {})
+  stage.settle = async () => {}
+  const predict = predictWith(stage, product)
+  for (let n = 0; n < 3; n++) {
+    const [one] = await predict()
+    assert.deepEqual([one?.source, one?.modelVersion], ['stream', null])
+  }
+})
+
+test('if what is remembered makes the experts fail, the running estimate predicts, and that is counted', async () => {
+  const stage = createStage()
+  const memory = toBase64(packMemory({ ...emptyMemory(), errors: [Number.NaN], weight: 1 }))
+  const [one] = await withStream(stage)({ memory })()
+  assert.deepEqual([one?.source, one?.p50Log, one?.sample, faultsOf(stage)], ['stream', 5, null, 1])
+  assert.ok(one?.promisedWaitMs !== null, 'with a start')
+})
+
+test('a submission is the last one to the next, without another look', async () => {
+  const stage = createStage()
+  const seen: (number | undefined)[] = []
+  const predict = predictWith(stage, () => ({
+    predict: (jobs) => {
+      seen.push(...jobs.map(({ view }) => view.lastSubmittedAtS))
+      return plain().predict(jobs)
+    },
+  }))
+  for (stage.at = 200; stage.at < 600; stage.at += 200) await predict()
+  assert.deepEqual(seen, [undefined, 0.2])
 })

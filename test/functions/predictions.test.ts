@@ -56,7 +56,7 @@ test('a dry run answers what a submission would, and stores nothing', async () =
   const [stored] = await database.sql('select round(predicted_p99_ms) as p99 from jobs where id = $1', [
     submitted.body.id,
   ])
-  assert.deepEqual(stored, { p99: Math.round(200 * Math.exp(3 * 0.5 + 0.5)) })
+  assert.deepEqual(stored, { p99: Math.round(200 * Math.exp(1.8 * 1.6 * 0.5)) })
 })
 
 test('a deadline that would be missed is told', async () => {

@@ -1,12 +1,7 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { gzipSync } from 'node:zlib'
-import { offlineWrangler } from '../../../worker-runtime/local/functions-server.ts'
+import { gzipBytes, THE_WORKER, withBundle } from '../../support/bundle.ts'
 import { type BenchOptions, type BenchReport, percentile } from '../report.ts'
 import { TRAINING, timeBatch, timeTraining } from './train.ts'
 
@@ -21,11 +16,11 @@ const ROWS = 1_000
 export const benchModel = async ({ say, quick }: BenchOptions): Promise<BenchReport> => {
   const sizes = quick ? QUICK_SIZES : SIZES
   say('Bundling the Worker, and one that only predicts…')
-  const worker = await withBundle('wrangler.toml', gzipKib)
-  const edge = await withBundle('test/bench/model/edge-worker.toml', async (file) => {
+  const worker = await withBundle(THE_WORKER, gzipKb)
+  const edge = await withBundle(EDGE_WORKER, async (file) => {
     say(`${sizes.predictions} predictions on the backend of the edge, a few times…`)
-    const us = await timeEdge(file, sizes.predictions)
-    return { us: round(median(us)), kib: await gzipKib(file) }
+    const { alone, together } = await timeEdge(file, sizes.predictions)
+    return { us: round(median(alone)), togetherUs: round(median(together)), kb: await gzipKb(file) }
   })
   say(`${sizes.batches} batches of ${ROWS} on WASM, a few times…`)
   const batchMs = round(median(await timeBatch(ROWS, sizes.batches, sizes.rounds)))
@@ -34,23 +29,24 @@ export const benchModel = async ({ say, quick }: BenchOptions): Promise<BenchRep
   const ratio = pytorch && round(pytorch.ms / trainingMs)
   const data = {
     prediction_cpu_us: edge.us,
+    prediction_of_1000_cpu_us: edge.togetherUs,
     batch_of_1000_ms: batchMs,
     training_step_ms: trainingMs,
     pytorch: pytorch ?? null,
     times_as_fast_as_pytorch: ratio ?? null,
-    worker_gzip_kib: worker,
-    network_gzip_kib: edge.kib,
+    worker_gzip_kb: worker,
+    predictor_gzip_kb: edge.kb,
   }
   const { size, steps, hidden } = TRAINING
   const text = [
-    line('one prediction, edge', `${edge.us} µs of CPU`),
-    line(`${ROWS} predictions, WASM`, `${batchMs} ms of CPU`),
+    line('one prediction, edge', `${edge.us} µs of CPU; ${edge.togetherUs} µs each of ${ROWS} at once`),
+    line(`network ${ROWS} times, WASM`, `${batchMs} ms of CPU`),
     line(`training step ${size}×${steps}×${hidden}`, `${trainingMs} ms of CPU`),
     line(
       'the same, PyTorch',
       pytorch ? `${pytorch.ms} ms of CPU (${pytorch.version}); SmartQueue is ${ratio} × as fast` : NO_PYTORCH,
     ),
-    line('Worker, gzip', `${worker} KiB; the network alone ${edge.kib} KiB`),
+    line('Worker, gzip', `${worker} kB; what predicts alone ${edge.kb} kB`),
   ].join('\n')
   return { data, text }
 }
@@ -58,28 +54,14 @@ export const benchModel = async ({ say, quick }: BenchOptions): Promise<BenchRep
 const NO_PYTORCH =
   'skipped: no python3 here can import torch (Debian: apt-get install python3-torch libopenblas0)'
 
-/** The file that a deployment would upload, while `use` looks at it. */
-const withBundle = async <Value>(config: string, use: (file: string) => Promise<Value>): Promise<Value> => {
-  const folder = await mkdtemp(join(tmpdir(), 'smartqueue-bundle-'))
-  try {
-    const wrangler = createRequire(import.meta.url).resolve('wrangler/package.json')
-    const args = ['deploy', '--dry-run', '--config', config, '--outdir', folder]
-    await run(process.execPath, [join(dirname(wrangler), 'bin/wrangler.js'), ...args], {
-      env: { ...process.env, ...offlineWrangler(folder) },
-    })
-    const main = config === 'wrangler.toml' ? 'index.js' : 'edge-worker.js'
-    return await use(join(folder, main))
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-}
+const EDGE_WORKER = { config: 'test/bench/model/edge-worker.toml', main: 'edge-worker.js' }
 
-const gzipKib = async (file: string): Promise<number> => round(gzipSync(await readFile(file)).length / 1024)
+const gzipKb = async (file: string): Promise<number> => round((await gzipBytes(file)) / 1000)
 
-const timeEdge = async (bundle: string, count: number): Promise<number[]> => {
+const timeEdge = async (bundle: string, count: number): Promise<Record<'alone' | 'together', number[]>> => {
   const script = fileURLToPath(new URL('edge-predictions.ts', import.meta.url))
   const { stdout } = await run(process.execPath, [script, pathToFileURL(bundle).href, String(count)])
-  return JSON.parse(stdout) as number[]
+  return JSON.parse(stdout) as Record<'alone' | 'together', number[]>
 }
 
 type Pytorch = { version: string; ms: number }

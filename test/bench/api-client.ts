@@ -1,0 +1,21 @@
+export type ApiClient = {
+  post<Answer>(path: string, body: object): Promise<Answer>
+  get<Answer>(path: string): Promise<Answer>
+}
+
+/** A new account on a system of the benchmark's own. */
+export const signUp = async (baseUrl: string): Promise<ApiClient> => {
+  let token = ''
+  const send = async <Answer>(method: string, path: string, body?: object): Promise<Answer> => {
+    const response = await fetch(baseUrl + path, {
+      method,
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      ...(body && { body: JSON.stringify(body) }),
+    })
+    if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
+    return (await response.json()) as Answer
+  }
+  const account = { username: 'bench', password: 'correct horse' }
+  token = (await send<{ access_token: string }>('POST', '/auth/register', account)).access_token
+  return { post: (path, body) => send('POST', path, body), get: (path) => send('GET', path) }
+}

@@ -1,0 +1,14 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { test } from 'node:test'
+import { gzipBytes, THE_WORKER, withBundle } from '../support/bundle.ts'
+
+const LARGEST = 250_000
+
+test('the Worker that a deployment would upload has less than 250 kB, compressed', () =>
+  withBundle(THE_WORKER, async (file) => {
+    const bytes = await gzipBytes(file)
+    assert.ok(bytes < LARGEST, `${bytes} bytes`)
+    const text = await readFile(file, 'utf8')
+    assert.doesNotMatch(text, /Ungültige Eingabe/, 'nor does it speak all languages of zod')
+  }))
