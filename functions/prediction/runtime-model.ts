@@ -37,12 +37,12 @@ export const buildRuntimeModel: BuildModel = (champion) => {
 }
 
 const toPrediction = (concluded: Concluded, modelVersion: number | null): RuntimePrediction => {
-  const { p50Log, p90Log, p99Log, source, residualLog, sample } = concluded
+  const { p50Log, p90Log, p99Log, source, residualLog, spreadLog, sample } = concluded
   return {
     p50Log,
     p90Log,
     p99Log,
-    spreadLog: sample.spreadLog,
+    spreadLog,
     source,
     modelVersion,
     residualLog,

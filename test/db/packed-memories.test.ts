@@ -97,7 +97,7 @@ test('a sample of another release is none', () => {
 
 test('what is remembered of all streams is read as it was packed, and of another release is begun anew', () => {
   const memory = emptyGlobalMemory()
-  memory.stretch = { p90: 0.25, p99: -1.5 }
+  memory.stretch = { p90: 0.25, p99: -1.5, seen: 77 }
   memory.general.forEach((known, n) => {
     known.weight = n
     known.errors = known.errors.map((_, k) => k / 8)

@@ -3,7 +3,14 @@ import { test } from 'node:test'
 import { calibrate, initialStretch, spreadP90, spreadP99 } from '../../db/learning/calibration.ts'
 import { hourOf, INPUT_NAMES, INPUTS } from '../../db/learning/encoder.ts'
 import { EXPERTS } from '../../db/learning/experts.ts'
-import { judgeExperts, lookAgain, maturityOf, noErrors, weighExperts } from '../../db/learning/gate.ts'
+import {
+  expectedErrors,
+  judgeExperts,
+  lookAgain,
+  maturityOf,
+  noErrors,
+  weighExperts,
+} from '../../db/learning/gate.ts'
 import { emptyGlobalMemory } from '../../db/learning/global-memory.ts'
 import { predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
 import { emptyMemory, rememberRun } from '../../db/learning/stream-memory.ts'
@@ -60,13 +67,13 @@ test('before anything is known the default is predicted, and no p99', () => {
 
 test('the gate believes the one that was right, and shares among equals', () => {
   const [own, general] = [noErrors(), noErrors()]
-  const equal = weighExperts(own, general, everyone)
+  const equal = weighExperts(expectedErrors(own, general), everyone)
   for (const weight of equal) assert.ok(Math.abs(weight - 1 / EXPERTS.length) < 1e-9)
   const advice = [...EXPERTS.map((_, n) => (n === 3 ? 1 : 2)), 2]
   for (let n = 0; n < 20; n++) judgeExperts(own, general, advice, 1, 1)
-  const weights = weighExperts(own, general, everyone)
+  const weights = weighExperts(expectedErrors(own, general), everyone)
   assert.ok((weights[3] ?? 0) > 0.99, `${weights}`)
-  const without = weighExperts(own, general, (n) => n !== 3)
+  const without = weighExperts(expectedErrors(own, general), (n) => n !== 3)
   assert.equal(without[3], 0)
   assert.ok(Math.abs(without.reduce((sum, weight) => sum + weight, 0) - 1) < 1e-9)
 })

@@ -34,6 +34,7 @@ export const predictionWith = (sample: Sample): JobPrediction => ({
   source: 'lstm',
   modelVersion: 1,
   residualLog: 0,
+  spreadLog: 0,
   sample: Buffer.from(packSample(sample)).toString('base64'),
   promisedWaitMs: null,
 })
