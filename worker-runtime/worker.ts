@@ -94,7 +94,7 @@ export const createWorker = (options: {
     },
     logger,
     onEnded: (held) => {
-      planner.attemptEnded(held.ranMs)
+      planner.attemptEnded(held.ranMs, held.job.token)
       exchanger.record(held)
     },
     onFreed: () => exchanger.wake(),

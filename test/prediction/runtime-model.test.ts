@@ -53,7 +53,7 @@ test('jobs that are predicted together get the predictions that they get alone, 
     for (const name of ['p50Log', 'p90Log', 'residualLog'] as const) {
       assert.ok(Math.abs((one?.[name] ?? Number.NaN) - alone[name]) < 1e-5, `${name} of job ${n}`)
     }
-    assert.ok(Math.abs((one?.spreadLog ?? Number.NaN) - alone.sample.spreadLog) < 1e-5)
+    assert.ok(Math.abs((one?.spreadLog ?? Number.NaN) - alone.spreadLog) < 1e-5)
     assert.deepEqual([one?.source, one?.modelVersion], [alone.source, 7])
   }
   predictor.dispose()

@@ -203,10 +203,20 @@ test('every claim goes by age or by rank, as the share says', () => {
 
 test('a share that was not used in the past is not paid out for ever', () => {
   const age = createAgeShare(0.25)
-  for (let n = 0; n < 1_000; n++) age.observe('rank', 60_000)
+  for (let n = 0; n < 1_000; n++) age.observe('rank', 3_600_000)
   let paid = 0
-  for (; age.isDue(); paid++) age.observe('age', 60_000)
-  assert.ok(paid < 30, `${paid} minutes of 1,000`)
+  for (; age.isDue(); paid++) age.observe('age', 3_600_000)
+  assert.ok(paid < 15, `${paid} hours of 1,000`)
+})
+
+test('a job of the oldest that took longer than predicted counts for what it took', () => {
+  const age = createAgeShare(0.25)
+  age.observe('rank', 75_000)
+  assert.ok(age.isDue())
+  age.observe('age', 1_000)
+  assert.ok(age.isDue(), 'a second is not a quarter')
+  age.correct('age', 60_000)
+  assert.ok(!age.isDue(), 'a minute is')
 })
 
 test('capacity is what is free of slots, cpu and memory, and comes back whole', () => {

@@ -19,7 +19,7 @@ export const simulate = (options: {
 }): Float64Array => {
   const { jobs, submitS, policy } = options
   const queue = createReadyQueue<SimulatedJob>()
-  const running = createEventHeap<{ simulated: SimulatedJob; worker: number }>()
+  const running = createEventHeap<{ simulated: SimulatedJob; worker: number; order: 'rank' | 'age' }>()
   const idle = Array.from({ length: options.workers }, (_, worker) => worker)
   const shares = idle.map(() => createAgeShare(policy.ageShare))
   const { remaining, children } = dependenciesOf(jobs)
@@ -43,8 +43,9 @@ export const simulate = (options: {
   }
 
   const end = (nowS: number): void => {
-    const { simulated, worker } = running.pop()
+    const { simulated, worker, order } = running.pop()
     idle.push(worker)
+    shares[worker]?.correct(order, simulated.job.runtimeMs - simulated.ticket.predictedMs)
     const moved = policy.end(simulated.ticket, simulated.job, nowS)
     if (moved !== undefined) queue.rescore(moved)
     for (const child of children.get(simulated.index) ?? []) {
@@ -64,7 +65,7 @@ export const simulate = (options: {
       const { predictedMs } = simulated.ticket
       share.observe(order, predictedMs, simulated === oldest ? predictedMs : 0)
       waitS[simulated.index] = nowS - simulated.readyAtS
-      running.push(nowS + simulated.job.runtimeMs / 1000, { simulated, worker })
+      running.push(nowS + simulated.job.runtimeMs / 1000, { simulated, worker, order })
     }
   }
 
