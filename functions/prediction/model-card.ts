@@ -114,9 +114,15 @@ export const viewModelCard = (row: ModelCardRow, eta: EtaAccuracyRow): z.output<
 
 const rounded = (value: number | null): number | null => (value === null ? null : round(value, 3))
 
-/** Of the newest point that has one. */
-export const calibrationOf = ({ points }: ModelCardRow): { p90_coverage: number | null; over: number } => {
-  const newest = points.find(({ coverage }) => coverage !== null)
+/** Over the recent executions; else of the newest point that has one. */
+const COVERAGE = z.object({ coverage: z.number(), executions: z.int() })
+
+export const calibrationOf = ({
+  accuracy,
+  points,
+}: ModelCardRow): { p90_coverage: number | null; over: number } => {
+  const recent = COVERAGE.safeParse(accuracy).data
+  const newest = recent ?? points.find(({ coverage }) => coverage !== null)
   return { p90_coverage: newest?.coverage ?? null, over: newest?.executions ?? 0 }
 }
 
