@@ -33,12 +33,12 @@ const write = async (name: string, content: string | Buffer): Promise<string> =>
 }
 
 test('a gzipped history is answered as one JSON object', async () => {
-  const file = await write('small.csv.gz', gzipSync(syntheticHistory(700)))
-  const { code, out, err } = await backtest(file, '--json', '--workers', '3', '--skip', '100')
+  const file = await write('small.csv.gz', gzipSync(syntheticHistory(300)))
+  const { code, out, err } = await backtest(file, '--json', '--workers', '3', '--skip', '50')
   assert.equal(code, 0, err)
   const report = JSON.parse(out) as Report
   assert.deepEqual(Object.keys(report), ['trace', 'jobs', 'skipped', 'seconds', 'predictors', 'policies'])
-  assert.deepEqual([report.trace, report.jobs, report.skipped], ['small', 700, 100])
+  assert.deepEqual([report.trace, report.jobs, report.skipped], ['small', 300, 50])
   assert.deepEqual(Object.keys(report.predictors), [...PREDICTORS])
   assert.deepEqual(Object.keys(report.policies), [...POLICIES])
   const { fifo, oracle, smartqueue } = report.policies
@@ -50,9 +50,9 @@ test('a gzipped history is answered as one JSON object', async () => {
 })
 
 test('without --json people get two tables', async () => {
-  const file = await write('table.csv', syntheticHistory(300))
+  const file = await write('table.csv', syntheticHistory(80))
   const { out } = await backtest(file, '--burst')
-  assert.match(out, /table: 300 jobs/)
+  assert.match(out, /table: 80 jobs/)
   assert.match(out, /predictor .*mean \|ln error\|/)
   assert.match(out, /policy .*of the gain/)
   assert.match(out, /with a burst/)

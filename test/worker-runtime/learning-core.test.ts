@@ -274,7 +274,7 @@ test('a timeout judges nobody and is no past run, but the network has seen it', 
   const memory = learner.memory('a')
   assert.deepEqual([memory.seen, memory.runs, memory.errors, memory.state.length], [0, [], [], 128])
   assert.equal(learner.types.type('t'), undefined)
-  assert.deepEqual(learner.global.stretch, { p90: 0, p99: 0 })
+  assert.deepEqual(learner.global.stretch, { p90: 0, p99: 0, seen: 0 })
   learner.dispose()
 })
 
