@@ -8,7 +8,7 @@ const WEIGHTS: Record<Priority, number> = { critical: 64, high: 8, normal: 1, lo
 /**
  * How far the spread of a prediction (ln p90 − ln p50) speaks for the runtime. What counts for the mean wait is the mean of a
  * runtime, and that lies above its median, the more so the less is known: of two jobs with one median, the one that may take
- * hours goes second. See docs/adr/0012-the-queue-learns.md for what it gains.
+ * hours goes second. docs/adr/0012-the-queue-learns.md has what it gains.
  */
 const SPREAD_SHARE = 0.2
 

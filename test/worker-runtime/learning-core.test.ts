@@ -21,6 +21,7 @@ before(useWasmBackend)
 
 const lesson = (overrides: Partial<Lesson> = {}): Lesson => ({
   stream: 'a',
+  vintage: 0,
   x: new Float32Array(SHAPE.inputs),
   target: 0,
   censored: false,

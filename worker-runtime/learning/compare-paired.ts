@@ -2,29 +2,29 @@
 export type Comparison = { executions: number; before: number; after: number; z: number }
 
 export type Evidence = {
-  add(streams: readonly string[], before: readonly number[], after: readonly number[]): Comparison
+  add(groups: readonly string[], before: readonly number[], after: readonly number[]): Comparison
 }
 
 /** What was seen a round ago counts half: the second is trained on from round to round. */
 const KEPT = 0.5
-/** A stream that has said no more than this is not kept in mind. */
+/** A group that has said no more than this is not kept in mind. */
 const NEGLIGIBLE = 1e-6
 
 /**
- * Gathers evidence from round to round. Executions of one stream resemble each other: a hundred of them that were submitted
- * together prove little more than one. So gains are added up by stream, and z is that of these sums (a cluster-robust paired
- * test).
+ * Gathers evidence from round to round. Executions of a stream that were predicted from one state resemble each other: a
+ * hundred of them that were submitted together prove little more than one. So gains are added up by group, and z is that of
+ * these sums (a cluster-robust paired test).
  */
 export const createEvidence = (): Evidence => {
   const gains = new Map<string, number>()
   return {
-    add: (streams, before, after) => {
-      for (const [stream, gain] of gains) {
-        if (Math.abs(gain) > NEGLIGIBLE) gains.set(stream, KEPT * gain)
-        else gains.delete(stream)
+    add: (groups, before, after) => {
+      for (const [group, gain] of gains) {
+        if (Math.abs(gain) > NEGLIGIBLE) gains.set(group, KEPT * gain)
+        else gains.delete(group)
       }
-      streams.forEach((stream, n) => {
-        gains.set(stream, (gains.get(stream) ?? 0) + (before[n] ?? 0) - (after[n] ?? 0))
+      groups.forEach((group, n) => {
+        gains.set(group, (gains.get(group) ?? 0) + (before[n] ?? 0) - (after[n] ?? 0))
       })
       const sums = [...gains.values()]
       const squares = sum(sums.map((gain) => gain * gain))

@@ -90,7 +90,14 @@ export const createLearner = (options: {
   }
 
   const teach = (own: StreamMemory, { stream, log, censored }: TaughtExecution, sample: Sample): void => {
-    const lesson = { stream, x: sample.x, target: log - sample.baseLog, censored, state: own.state }
+    const lesson = {
+      stream,
+      vintage: sample.runs,
+      x: sample.x,
+      target: log - sample.baseLog,
+      censored,
+      state: own.state,
+    }
     keeper.add(own, lesson)
     training.add(lesson)
   }

@@ -79,10 +79,10 @@ export const createTournament = (options: {
   }
 
   const judge = (unseen: readonly Lesson[]): Decision[] => {
-    const streams = unseen.map(({ stream }) => stream)
+    const groups = unseen.map(({ stream, vintage }) => `${stream} ${vintage}`)
     const errors = errorsOf(predictor, unseen)
     const compare = (weights: Weights, known: ReturnType<typeof createEvidence>): Comparison =>
-      known.add(streams, errors, errorsOfWeights(weights, unseen))
+      known.add(groups, errors, errorsOfWeights(weights, unseen))
     if (former) {
       const { version: before } = former
       const comparison = compare(before.weights, former.evidence)

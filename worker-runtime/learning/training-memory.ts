@@ -3,6 +3,8 @@ import type { Batch } from '../../functions/prediction/lstm/trainer.ts'
 /** One execution as the network is taught: what it saw, what it should have said, and what its stream had been through. */
 export type Lesson = {
   stream: string
+  /** How often the stream had run when it was predicted: those of one vintage were predicted from the same state. */
+  vintage: number
   x: Float32Array
   /** ln(runtime) − baseline. */
   target: number
