@@ -1837,7 +1837,8 @@ begin atomic
   cross join lateral unnest(l.job_ids, l.org_ids, l.started_ats) as h (job_id, org_id, started_at)
   join jobs j on j.org_id = h.org_id and j.id = h.job_id
   where l.expires_at > now()
-    and h.started_at < now() - j.predicted_p99_ms * interval '1 millisecond'
+    and j.predicted_p99_ms is not null
+    and h.started_at < now() - greatest(j.predicted_p99_ms, 1000) * interval '1 millisecond'
     and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
 end;
 

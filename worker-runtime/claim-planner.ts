@@ -8,8 +8,6 @@ import type { Exchanged } from './exchanger.ts'
 import type { HeldJobs } from './held-jobs.ts'
 import { createLaneFloors } from './lane-floors.ts'
 
-export { AGE_SHARE }
-
 export type Policy = 'learned' | 'fifo'
 
 export type ClaimPlanner = {

@@ -38,7 +38,7 @@ const IDLE_STREAMS = 1_000
 const SECOND = 1_000
 
 /** Rows of executions that are kept at most, each of one stream and statement. */
-const KEPT_EXECUTIONS = 500_000
+const KEPT_EXECUTIONS = 100_000
 
 /** A worker that has not been heard of for this long counts as gone. */
 const SILENT_SECONDS = 10

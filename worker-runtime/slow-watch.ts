@@ -1,5 +1,6 @@
 import { reportSlowJobs } from '../db/queries/slow-jobs.ts'
 import type { Run } from '../db/query.ts'
+import { LEAST_SLOW_MS } from '../db/rules/slow.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import type { Logger } from './logger.ts'
 import { createPoller } from './poller.ts'
@@ -10,8 +11,6 @@ export type SlowWatch = {
 }
 
 const LOOK_MS = 500
-/** Whatever is predicted: what takes less than a second is not slow. The views of a job know the same. */
-const LEAST_SLOW_MS = 1_000
 
 /**
  * Attempts that run longer than all but one in a hundred of their kind are said to be slow, once: in the events of the job and in

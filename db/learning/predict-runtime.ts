@@ -108,6 +108,7 @@ export const conclude = (
       submittedAtS: job.submittedAtS,
       baseLog: baseline.log,
       runs,
+      seen: memory.seen,
       advice,
       p50Log,
       spreadLog,

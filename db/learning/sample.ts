@@ -6,8 +6,9 @@ import { createReader, createWriter } from './packing.ts'
 export type Sample = {
   submittedAtS: number
   baseLog: number
-  /** Executions of the stream at that time. */
+  /** Executions of the stream at that time, by its running estimate and as the learner has counted them. */
   runs: number
+  seen: number
   /** p50 of each expert and, last, of all together. */
   advice: number[]
   /** The shipped p50, the spread that it was given before calibration, and the shipped p90. */
@@ -25,13 +26,14 @@ export type Sample = {
 }
 
 const FORMAT = 1
-const BYTES = 1 + 8 + 4 + 2 * (11 + EXPERTS.length + INPUTS)
+const BYTES = 1 + 8 + 4 + 8 + 2 * (11 + EXPERTS.length + INPUTS)
 
 export const packSample = (sample: Sample): Uint8Array => {
   const writer = createWriter(BYTES)
   writer.byte(FORMAT)
   writer.double(sample.submittedAtS)
   writer.float(sample.runs)
+  writer.double(sample.seen)
   for (const name of FIXED) writer.fixed(sample[name])
   for (const log of sample.advice) writer.fixed(log)
   for (const value of sample.x) writer.fixed(value)
@@ -56,7 +58,7 @@ export const unpackSample = (bytes: Uint8Array): Sample | undefined => {
   if (bytes.length !== BYTES) return undefined
   const reader = createReader(bytes)
   if (reader.byte() !== FORMAT) return undefined
-  const times = { submittedAtS: reader.double(), runs: reader.float() }
+  const times = { submittedAtS: reader.double(), runs: reader.float(), seen: reader.double() }
   const fixed = Object.fromEntries(FIXED.map((name) => [name, reader.fixed()])) as Record<
     (typeof FIXED)[number],
     number

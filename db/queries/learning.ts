@@ -124,9 +124,9 @@ export type TypeRow = EstimateColumns & { type: string; median_log: number }
 export const recallTypes = (): Query<TypeRow> => ({
   name: 'recall-types',
   text: `
-    select type, runs::double precision as runs, mean_log, deviation_log, drift_log, median_log
-    from type_estimates
-    where median_log is not null`,
+    select
+      type, runs::double precision as runs, mean_log, deviation_log, drift_log, coalesce(median_log, mean_log) as median_log
+    from type_estimates`,
   values: [],
 })
 
@@ -195,6 +195,7 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         $17::double precision[]
       ) as t (type, runs, mean_log, deviation_log, drift_log, median_log)
       where exists (select from advanced)
+      order by type
       on conflict (type) do update
       set
         runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log,
@@ -208,6 +209,8 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         $24::text[]
       ) as o (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
       where exists (select from advanced)
+        and exists (select from orgs where orgs.id = o.org_id)
+      order by org_id, type
       on conflict (org_id, type) do update
       set
         runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log,

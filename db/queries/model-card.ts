@@ -49,9 +49,14 @@ export const getModelCard = (): Query<ModelCardRow> => ({
       s.learned::double precision as learned, s.by_source, s.accuracy, s.updated_at,
       ${listOf(`
           select version, parent, status, created_at, decided_at, trained_on, evaluation
-          from models
-          order by version desc
-          limit ${VERSIONS}`)} as versions,
+          from (
+            select *
+            from models
+            -- The champion may be older than the newest rejected ones.
+            order by status = 'champion' desc, version desc
+            limit ${VERSIONS}
+          ) listed
+          order by version desc`)} as versions,
       ${listOf(`
           select at, model_version, executions, errors, coverage, mape
           from accuracy_points

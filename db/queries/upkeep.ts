@@ -171,6 +171,7 @@ export const estimateTypes = (term: string): Query<never> => ({
     where ${IN_TERM}
     group by grouping sets ((type), ())
     having count(*) > 0
+    order by 1
     on conflict (type) do update
     set runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log
     where t.median_log is null

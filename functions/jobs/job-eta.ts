@@ -8,6 +8,7 @@ import { isFinished } from '../../db/rules/job-states.ts'
 import { FIRST_PARKED_LANE, laneOf } from '../../db/rules/lanes.ts'
 import { type Ahead, etaBehind, etaInQueue, etaOfRunning, sumAhead } from '../../db/rules/place.ts'
 import type { LaneSum, QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
+import { logFailure } from '../http/background.ts'
 import type { eta } from './schemas.ts'
 import type { SubmittedRow } from './submission.ts'
 
@@ -28,7 +29,11 @@ export const viewPromise = (row: SubmittedRow): EtaView => {
 export const findEta = async (run: Run, row: JobSummaryRow): Promise<EtaView> => {
   if (isFinished(row.status)) return null
   if (row.status === 'running') return viewRunning(row, Date.now())
-  const [facts] = await run(getJobFacts(row.org_id, row.id, COUNTED))
+  // The job is worth an answer without.
+  const [facts] = await run(getJobFacts(row.org_id, row.id, COUNTED)).catch((error: unknown) => {
+    logFailure(error)
+    return []
+  })
   return facts ? etaFromFacts(row, facts) : null
 }
 

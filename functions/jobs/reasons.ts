@@ -2,6 +2,7 @@ import type { JobFacts } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import { isRunnable, lanesOf } from '../../db/queries/queue-facts.ts'
 import { AGE_SHARE } from '../../db/rules/lanes.ts'
+import { LEAST_SLOW_MS } from '../../db/rules/slow.ts'
 import { inWords, seconds } from './durations.ts'
 import { aheadOf } from './job-eta.ts'
 
@@ -78,7 +79,7 @@ const running = (row: JobRow, facts: JobFacts): Reason => {
 const slow = (row: JobRow, facts: JobFacts): Reason[] => {
   const { predicted_p99_ms: p99 } = facts
   const ran = ranMs(row, facts)
-  if (p99 === null || ran <= p99) return []
+  if (p99 === null || ran <= Math.max(p99, LEAST_SLOW_MS)) return []
   const message = `It is slow: 99 of 100 such attempts take less than ${inWords(p99)}, and it has been running for ${inWords(ran)}.`
   return [{ code: 'slow', message, ran_seconds: seconds(ran), p99_seconds: seconds(p99) }]
 }

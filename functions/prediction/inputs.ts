@@ -52,7 +52,8 @@ const USABLE_MS = 5_000
 const PATIENCE_MS = 250
 /** Jobs of further streams of a request go without a prediction. */
 const MAX_STREAMS = 200
-const MAX_KEPT = 10_000
+/** Each takes some ten kilobytes, and an isolate has 128 MB. */
+const MAX_KEPT = 2_000
 
 type Kept = { inputs: StreamInputs; loadedAt: number; askedAt: number }
 
@@ -65,10 +66,16 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
   const load = async (run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): Promise<void> => {
     const [row] = await run(getPredictionInputs(orgId, streams))
     if (!row) return
-    if (kept.size + row.streams.length > MAX_KEPT) kept.clear()
     const loadedAt = now()
     for (const inputs of toStreams(row)) {
-      kept.set(keyOf(orgId, inputs), { inputs, loadedAt, askedAt: loadedAt })
+      const key = keyOf(orgId, inputs)
+      kept.delete(key)
+      kept.set(key, { inputs, loadedAt, askedAt: loadedAt })
+    }
+    // Those that were loaded longest ago come first.
+    for (const key of kept.keys()) {
+      if (kept.size <= MAX_KEPT) break
+      kept.delete(key)
     }
     shared = toShared(row)
     sharedAt = loadedAt

@@ -12,11 +12,12 @@ export const createMetrics = (run: Run, now: () => number = Date.now): Metrics =
   let readAt = Number.NEGATIVE_INFINITY
   return {
     read: async () => {
-      if (now() - readAt < FRESH_MS) return text
+      if (now() - readAt < FRESH_MS && text !== '') return text
+      // Before asking: who comes meanwhile, or after a failure, gets the text before.
+      readAt = now()
       const [[card], [slow]] = await Promise.all([run(getModelCard()), run(countSlowJobs())])
       if (!card || !slow) throw new Error('Nothing is known of the model')
       text = renderMetrics(card, slow.slow_jobs)
-      readAt = now()
       return text
     },
   }

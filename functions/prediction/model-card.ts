@@ -139,7 +139,9 @@ const KNOWN_LIMITS = [
   'A stream that has not run is predicted from other jobs of its type.',
   'What a handler does is not looked at: of a payload only its size is.',
   'Executions that failed or were cancelled teach nothing; one that timed out teaches that it takes at least as long.',
-  'Inputs are up to five seconds old, and the queue of a million jobs up to ten.',
+  'Inputs are up to five seconds old, and the sums of a queue of a million jobs up to a minute.',
+  'Of a batch with more than 200 streams the rest goes without predictions by the model, and without an ETA.',
+  'ETAs and ranks take the order to be the learned one, also where workers run with SMARTQUEUE_POLICY=fifo.',
   'A start is promised by the jobs that are queued and by what came in the last minute: a change of that, and workers that come or go, are not foreseen.',
   'Work ahead is summed up by medians, and stretched by how much longer the last hundred executions took: that lags behind.',
 ]

@@ -154,7 +154,7 @@ const learn = (view: StreamView, { sample }: RuntimePrediction, log: number, atS
   memory.seen++
   if (memory.errors.length === 0) Object.assign(memory, noErrors())
   const general = global.general[maturityOf(sample.runs)] ?? noErrors()
-  judgeExperts(memory, general, sample.advice, log, memory.seen - sample.runs)
+  judgeExperts(memory, general, sample.advice, log, memory.seen - sample.seen)
   calibrate(global.stretch, sample.spreadLog, log - sample.p50Log)
   const { sizeLog, timeoutLog, cpuLog, gapLog } = sample
   rememberRun(memory, { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(atS) }, atS + 10)

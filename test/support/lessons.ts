@@ -12,6 +12,7 @@ export const sampleWith = (overrides: Partial<Sample> = {}): Sample => {
     submittedAtS: 1_800_000_000,
     baseLog: log,
     runs: 0,
+    seen: 0,
     advice: Array.from({ length: EXPERTS.length + 1 }, () => log),
     p50Log: log,
     spreadLog: 1,

@@ -1,7 +1,7 @@
 import { DEFAULT_ESTIMATE } from '../../db/rules/estimate.ts'
+import { AGE_SHARE } from '../../db/rules/lanes.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
-import { AGE_SHARE } from '../claim-planner.ts'
 import type { PastJob } from './history.ts'
 import { createRunningMean, createRunningMeans } from './running-mean.ts'
 import { createWorld, type PredictedJob, type World } from './world.ts'

@@ -118,7 +118,7 @@ export const createLearner = (options: {
   }
 
   const judge = (own: StreamMemory, sample: Sample, log: number): void => {
-    const staleness = own.seen - sample.runs
+    const staleness = own.seen - sample.seen
     if (own.errors.length === 0) Object.assign(own, noErrors())
     judgeExperts(own, global.general[maturityOf(sample.runs)] ?? noErrors(), sample.advice, log, staleness)
     calibrate(global.stretch, sample.spreadLog, log - sample.p50Log)

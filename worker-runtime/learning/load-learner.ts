@@ -57,10 +57,11 @@ export const loadLearner = async (options: {
     recallOrgType: recall.orgType,
   })
   const accuracy = createAccuracyWindow()
-  const replayed = await readReplayed(run, { xid, id })
-  learner.replay(replayed)
+  const replayed = await recallAll(run, learner, { xid, id }).catch((error: unknown) => {
+    learner.dispose()
+    throw error
+  })
   for (const { sample, censored, log } of replayed) if (sample && !censored) accuracy.add(sample, log)
-  for (const row of await run(recallTypes())) learner.types.restore(row.type, toTypeEstimate(row))
   return {
     learner,
     recall,
@@ -75,6 +76,14 @@ export const loadLearner = async (options: {
 
 const toPoint = ({ point_age_s: ageS, point_executions: executions }: LearningStateRow) =>
   ageS === null || executions === null ? undefined : { atMs: performance.now() - 1000 * ageS, executions }
+
+/** What can be recalled of earlier terms, which is also answered. */
+const recallAll = async (run: Run, learner: Learner, upTo: Cursor): Promise<TaughtExecution[]> => {
+  const replayed = await readReplayed(run, upTo)
+  learner.replay(replayed)
+  for (const row of await run(recallTypes())) learner.types.restore(row.type, toTypeEstimate(row))
+  return replayed
+}
 
 /** The newest executions with a sample, oldest first. */
 const readReplayed = async (run: Run, upTo: Cursor): Promise<TaughtExecution[]> => {
