@@ -76,6 +76,18 @@ test('the card shows the versions, how good they were, and never the weights', a
   assert.doesNotMatch(JSON.stringify(body), /weights|SECRET/i)
 })
 
+test('the champion is on the card, however many have been rejected since', async () => {
+  await database.sql(
+    `insert into models (version, parent, status, trained_on)
+    select n, 2, 'rejected', 2100 from generate_series(100, 160) n`,
+  )
+  const body = await card()
+  assert.equal(body.version, 2)
+  assert.equal(body.versions.length, 50)
+  assert.equal(body.versions.at(-1).version, 2)
+  await database.sql('delete from models where version >= 100')
+})
+
 test('the card says how well starts were kept, of jobs of the own organisation', async () => {
   const prediction = {
     p50Log: Math.log(1000),

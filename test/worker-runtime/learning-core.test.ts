@@ -268,6 +268,15 @@ const execution = (log: number, more: { censored?: boolean; stream?: string } = 
   ...more,
 })
 
+test('of executions that were predicted from one state the later ones count less, whatever the stream had run before', () => {
+  const learner = createLearner({ seed: 1 })
+  const ofOldStream = { ...execution(9), sample: sampleWith({ runs: 50_000, seen: 0 }) }
+  for (let n = 0; n < 100; n++) learner.learn(ofOldStream)
+  const { weight } = learner.memory('a')
+  assert.ok(weight > 1 && weight < 2.7, `a hundred count as ${weight}`)
+  learner.dispose()
+})
+
 test('a timeout judges nobody and is no past run, but the network has seen it', () => {
   const learner = createLearner({ seed: 1 })
   learner.learn(execution(9, { censored: true }))
