@@ -31,8 +31,9 @@ const MAX_ERROR_CHARACTERS = 4_000
 /** What a thrown value says. An abort speaks louder than whatever the handler threw because of it. */
 export const outcomeOfThrow = (thrown: unknown, aborted: ExecutionAborted | undefined): Outcome => {
   if (aborted) return outcomeOfAbort(aborted)
-  const code = thrown instanceof JobError ? thrown.code : 'handler_error'
-  const error = { code: storable(textOf(code)), message: storable(messageOf(thrown)) }
+  const code = thrown instanceof JobError ? storable(textOf(thrown.code)) : 'handler_error'
+  // What ran into its timeout teaches that it takes at least as long; what a handler calls so does not.
+  const error = { code: code === TIMEOUT ? 'handler_timeout' : code, message: storable(messageOf(thrown)) }
   return { kind: 'failed', error, permanent: thrown instanceof JobError && thrown.permanent }
 }
 

@@ -62,6 +62,12 @@ const faults: [string, JobHandler, string, boolean][] = [
     'gone',
     true,
   ],
+  [
+    'a timeout of its own',
+    handler(() => Promise.reject(new JobError('timeout', 'x'))),
+    'handler_timeout',
+    false,
+  ],
   ['a text', handler(() => Promise.reject('x')), 'handler_error', false],
   ['nothing at all', handler(() => Promise.reject()), 'handler_error', false],
   ['what has no text form', handler(() => Promise.reject(Object.create(null))), 'handler_error', false],
