@@ -17,7 +17,7 @@ const CREDIT = 2
 /**
  * Beyond this much dispatched work the past counts half: a share of last week must not be paid today. Thirty hours: with one,
  * a job of ten hours was forgotten after a few short ones, and the oldest got far more than their share. On the Google trace
- * that cost ten points of the gain over FIFO, thirty hours cost three, and the longest wait is 2.3 times FIFO's.
+ * that cost ten points of the gain over FIFO; with thirty hours it costs four, and the longest wait is 2.1 times FIFO's.
  */
 const MEMORY_MS = 30 * 3_600_000
 
