@@ -1,5 +1,6 @@
-/** Half as long again, or two thirds: then the queued jobs of a stream are scored again. */
-const MOVED = Math.log(1.5).toFixed(3)
+import { MOVED_LOG } from '../rules/estimate.ts'
+
+const MOVED = MOVED_LOG.toFixed(3)
 
 const STREAM = 'select s.runs, s.mean_log, s.deviation_log, s.drift_log'
 

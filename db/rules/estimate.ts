@@ -43,6 +43,9 @@ export const logOf = (ms: number): number => Math.log(Math.max(ms, SHORTEST_MS))
 
 type Ended = { stream_id: string; state: string; ranMs: number; error?: { code: string } }
 
+/** Half as long again, or two thirds: then the queued jobs of a stream are scored again. */
+export const MOVED_LOG = Math.log(1.5)
+
 /** The code of the error of an attempt that ran into its timeout. */
 export const TIMEOUT = 'timeout'
 

@@ -1,4 +1,4 @@
-import { DEFAULT_ESTIMATE } from '../../db/rules/estimate.ts'
+import { DEFAULT_ESTIMATE, MOVED_LOG } from '../../db/rules/estimate.ts'
 import { AGE_SHARE } from '../../db/rules/lanes.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
@@ -77,9 +77,6 @@ const byTypeMean = (floorMs: number): Policy => {
   }
 }
 
-/** As the leader: half as long again, or two thirds. */
-const MOVED = Math.log(1.5)
-
 /** The product: ranks follow the streams' newest estimates while jobs wait. */
 const learned = (options: {
   seed: number
@@ -113,7 +110,7 @@ const learned = (options: {
     world.learn(predicted.get(ticket) as PredictedJob, nowS)
     const meanLog = world.meanLog(ticket.stream) ?? 0
     const before = scored.get(ticket.stream)
-    if (before !== undefined && Math.abs(meanLog - before) <= MOVED) return undefined
+    if (before !== undefined && Math.abs(meanLog - before) <= MOVED_LOG) return undefined
     scored.set(ticket.stream, meanLog)
     return ticket.stream
   }
