@@ -4,6 +4,7 @@ import type { LogLevel } from '../db/rules/log-levels.ts'
 /** What a handler may use. Everything it needs from the worker reaches it through `ctx`. */
 export type JobContext = {
   readonly jobId: string
+  readonly orgId: string
   /** 1 on the first try. */
   readonly attempt: number
   /** Grows with each lease of a job: a store that keeps the highest one seen can refuse a holder of the past. */
@@ -20,6 +21,16 @@ export type JobContext = {
   readonly lastCheckpoint: unknown
   /** `fetch` that refuses private, loopback, link-local and metadata addresses on every redirect hop. */
   readonly fetch: GuardedFetch
+  /** Connects to a database that the operator has named (`SMARTQUEUE_CONNECTIONS`). Closed when the attempt ends. */
+  postgres(name: string): Promise<PostgresConnection>
+}
+
+/** One session. Values never stand in the text. A statement that runs when the attempt is aborted is ended with it. */
+export type PostgresConnection = {
+  query<Row = Record<string, unknown>>(
+    text: string,
+    values?: readonly unknown[],
+  ): Promise<{ rows: Row[]; rowCount: number }>
 }
 
 export type JobLog = Readonly<Record<LogLevel, (message: string) => void>>
@@ -45,16 +56,38 @@ export type JobHandler<Schema extends z.ZodType = z.ZodType> = {
 export const defineJob = <Schema extends z.ZodType>(handler: JobHandler<Schema>): JobHandler<Schema> =>
   handler
 
+/**
+ * A handler that computes: each of its attempts runs in a thread of its own, so that it delays no heartbeat and no other
+ * job, and one that does not heed its signal is ended with its thread.
+ */
+export type ThreadedJobHandler<Schema extends z.ZodType = z.ZodType> = {
+  readonly type: string
+  readonly schema: Schema
+  /** A module that exports `run(payload, ctx)`, as in a handler: `new URL('./my-job-run.ts', import.meta.url)`. */
+  readonly module: URL
+}
+
+export const defineThreadedJob = <Schema extends z.ZodType>(
+  handler: ThreadedJobHandler<Schema>,
+): ThreadedJobHandler<Schema> => handler
+
 /** An attempt that failed, with a code that clients can branch on. Retried while attempts are left. */
 export class JobError extends Error {
   readonly code: string
   readonly permanent: boolean
+  /** The next attempt begins no sooner. */
+  readonly retryAfterSeconds: number | undefined
 
-  constructor(code: string, message: string, options: { permanent?: boolean; cause?: unknown } = {}) {
+  constructor(
+    code: string,
+    message: string,
+    options: { permanent?: boolean; retryAfterSeconds?: number | undefined; cause?: unknown } = {},
+  ) {
     super(message, { cause: options.cause })
     this.name = 'JobError'
     this.code = code
     this.permanent = options.permanent ?? false
+    this.retryAfterSeconds = options.retryAfterSeconds
   }
 }
 
