@@ -27,7 +27,12 @@ export type Database = {
   readonly run: Run
   /** Runs each statement in a transaction that begins with these; one round trip all the same. */
   after(...entries: Entry[]): Run
+  /** Runs them in one transaction and one round trip, and answers the rows of each. */
+  transaction<Rows extends unknown[]>(queries: Queries<Rows>): Promise<{ [N in keyof Rows]: Rows[N][] }>
 }
+
+/** A statement for each kind of row. */
+export type Queries<Rows extends unknown[]> = { [N in keyof Rows]: Query<Rows[N]> }
 
 const TRIES = 3
 /** Longer than any statement of ours should take, shorter than a client waits. */
@@ -43,11 +48,13 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
   const runOnce = async <Row>(query: Query<Row>): Promise<Row[]> =>
     (await sql.query(query.text, [...query.values], fetchOptions())) as Row[]
 
-  const runAfter = async <Row>(entries: readonly Entry[], query: Query<Row>): Promise<Row[]> => {
-    const statements = [...entries, query].map(({ text, values }) => sql.query(text, [...values]))
-    const results = (await sql.transaction(statements, fetchOptions())) as unknown[][]
-    return (results.at(-1) ?? []) as Row[]
+  const runTogether = async (queries: readonly Query<unknown>[]): Promise<unknown[][]> => {
+    const statements = queries.map(({ text, values }) => sql.query(text, [...values]))
+    return (await sql.transaction(statements, fetchOptions())) as unknown[][]
   }
+
+  const runAfter = async <Row>(entries: readonly Entry[], query: Query<Row>): Promise<Row[]> =>
+    ((await runTogether([...entries, query])).at(-1) ?? []) as Row[]
 
   return {
     run: (query) => persist(() => runOnce(query)),
@@ -55,6 +62,8 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
       (...entries) =>
       (query) =>
         persist(() => runAfter(entries, query)),
+    transaction: <Rows extends unknown[]>(queries: Queries<Rows>) =>
+      persist(() => runTogether(queries)) as Promise<{ [N in keyof Rows]: Rows[N][] }>,
   }
 }
 

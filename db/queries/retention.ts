@@ -179,7 +179,7 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
     ),
     key as (
       delete from idempotency_keys
-      where created_at < now() - interval '25 hours'
+      where expires_at < now() - interval '1 hour'
         and ${IN_TERM}
       returning 1
     ),
