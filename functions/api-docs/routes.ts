@@ -28,7 +28,7 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
         openapi: '3.1.0',
         info: {
           title: 'SmartQueue',
-          version: '0.4.0',
+          version: '0.5.0',
           description: 'A multi-tenant job scheduling platform on Postgres.',
           license: { name: 'MIT' },
         },
