@@ -37,6 +37,7 @@ const tools: ExecutionTools = {
   reportProgress: ({ job_id }, fraction, note) => reported.push([job_id, fraction, note]),
   saveCheckpoint: async ({ job_id }, state) => void saved.push([job_id, state]),
   fetch: () => Promise.reject(),
+  sessionsFor: () => assert.fail('no database'),
   autoTimeout: 10,
 }
 const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) => {

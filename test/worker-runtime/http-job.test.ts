@@ -38,6 +38,7 @@ async function start(t: TestContext, listener: RequestListener) {
   const run = async ({ path = '/', ...payload }: Payload = {}, context: Partial<JobContext> = {}) => {
     const ctx: JobContext = {
       jobId: 'job',
+      orgId: 'org',
       attempt: 1,
       fencingToken: '1',
       lastCheckpoint: null,
@@ -46,6 +47,7 @@ async function start(t: TestContext, listener: RequestListener) {
       signal: new AbortController().signal,
       log: { debug: log, info: log, warn: log, error: log },
       fetch: guard.fetch,
+      postgres: () => assert.fail('an http job needs no database'),
       ...context,
     }
     return (await httpJob.run(httpJob.schema.parse({ url: origin + path, ...payload }), ctx)) as Result
