@@ -197,6 +197,24 @@ test('a failed attempt is retried with full jitter until its attempts are used u
   assert.equal(ended.state === 'retrying' && ended.delayMs, 3_600_000, 'at most an hour')
 })
 
+test('what a handler asks to wait is waited at least, besides the backoff, and a day at most', async () => {
+  const delayAfter = async (retryAfterSeconds: number, random: number) => {
+    const outcome = await execute(
+      handler(() => Promise.reject(new JobError('busy', 'x', { retryAfterSeconds }))),
+    ).outcome
+    assert.ok(outcome.kind === 'failed')
+    const ended = endAttempt(job, outcome, { ranMs: 7, announced: true, policy, random: () => random })
+    return ended.state === 'retrying' && ended.delayMs
+  }
+  assert.deepEqual([await delayAfter(120, 0), await delayAfter(120, 1)], [120_000, 130_000])
+  assert.equal(await delayAfter(1e9, 0), 86_400_000)
+  assert.deepEqual([await delayAfter(-5, 0), await delayAfter(Number.NaN, 0)], [0, 0])
+  assert.equal(await delayAfter(Number.POSITIVE_INFINITY, 0), 86_400_000)
+  const permanent = new JobError('gone', 'x', { permanent: true, retryAfterSeconds: 5 })
+  const outcome = await execute(handler(() => Promise.reject(permanent))).outcome
+  assert.equal(outcome.kind === 'failed' && outcome.permanent, true)
+})
+
 test('a finished or snoozed attempt ends as what it is, with its lease and its runtime', () => {
   const options = { ranMs: 7, announced: true, policy, random: () => 1 }
   const lease = { job_id: 'j', token: 't', org_id: 'o', stream_id: '1', ranMs: 7, announced: true }

@@ -56,10 +56,11 @@ export const runInThread = (
   }
 
   const conclude = ({ kind, outcome, closed }: AttemptEnded): void => {
-    if (kind === 'returned') result.resolve(alreadyJudged(outcome))
-    else result.reject(new ThrownInThread(outcome))
+    // Before whoever waits for the result asks for the next thread.
     if (closed) finish(!ctx.signal.aborted)
     else limit(CLOSE_MS)
+    if (kind === 'returned') result.resolve(alreadyJudged(outcome))
+    else result.reject(new ThrownInThread(outcome))
   }
 
   const store = (id: number, json: string): Promise<void> =>
