@@ -40,7 +40,7 @@ export const environment = z
       refinement.addIssue({
         code: 'custom',
         path: [name],
-        message: `${name} could change what is executed and cannot be set`,
+        message: 'could change what is executed and cannot be set',
       })
     }
   })

@@ -34,7 +34,9 @@ export const runProcess = async (options: Command): Promise<Ended> => {
   const startedAt = performance.now()
   const { child, pid } = await start(options)
   groups.add(pid, options.folder)
-  ctx.log.info(`${command} runs as process ${pid} with ${args.length} arguments`)
+  ctx.log.info(
+    `${command} runs as process ${pid} with ${args.length} argument${args.length === 1 ? '' : 's'}`,
+  )
   const output = followOutput(child, ctx.log)
   const closed = new Promise((resolve) => child.once('close', resolve))
   const exited = untilExit(child)
