@@ -28,6 +28,9 @@ export const PINNED_PLAN = {
 /** What commits need not wait for: a crash of the server undoes the last of them. */
 export const RELAXED_COMMIT = { synchronous_commit: 'off' } as const
 
+/** A process that stands still in the middle of a transaction must not hold up whoever takes over from it. */
+export const SHORT_TRANSACTIONS = { idle_in_transaction_session_timeout: '2000' } as const
+
 export const createDatabase = (options: {
   url: string
   applicationName: string
