@@ -60,6 +60,9 @@ export const createDatabase = (options: {
     run: runOn(pool),
     transaction: async (work) => {
       const client = await pool.connect()
+      // One that breaks between two statements says so, and unheard that ends the process; the next statement fails.
+      const hear = (): void => {}
+      client.on('error', hear)
       try {
         await client.query('begin')
         const result = await work(runOn(client))
@@ -70,6 +73,8 @@ export const createDatabase = (options: {
         // What is wrong with the session goes with it, and so does what it has not committed.
         client.release(true)
         throw error
+      } finally {
+        client.off('error', hear)
       }
     },
     close: () => pool.end(),
