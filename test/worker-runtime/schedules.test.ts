@@ -287,7 +287,7 @@ test('a year of minutes is caught up with in a moment, and counted as far as it 
   await duty().step(await lead(database.run))
   const row = await look(id)
   assert.ok(row.skipped_ticks > 990 && row.skipped_ticks < 1_000, String(row.skipped_ticks))
-  assert.ok(row.next_at && row.next_at > new Date())
+  assert.ok(row.next_at && row.fired_at && row.next_at > row.fired_at)
 })
 
 test('a tick that a quota refuses says why; the others of the schedule are fired', async () => {
