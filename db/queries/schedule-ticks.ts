@@ -26,15 +26,20 @@ export type DueSchedule = {
   now: Date
 }
 
+/** One whose tick is near has no job yet: that may be large. */
+export type NearSchedule = Omit<DueSchedule, 'job'> & { job: ScheduledJob | null }
+
 /** Those whose tick has come, and those whose tick is near: the first to come first. */
 export const findDueSchedules = (search: {
   term: string
   withinMs: number
   limit: number
-}): Query<DueSchedule> => ({
+}): Query<NearSchedule> => ({
   name: 'find-due-schedules',
   text: `
-    select org_id, id, cron, timezone, catch_up, job, next_at, version::text as version, now()
+    select
+      org_id, id, cron, timezone, catch_up, case when next_at <= now() then job end as job, next_at,
+      version::text as version, now()
     from schedules
     where next_at <= now() + $2::double precision * interval '1 millisecond'
       and ${IN_TERM}

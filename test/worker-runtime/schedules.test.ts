@@ -14,8 +14,9 @@ import {
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { claim, clearJobs, completed, end, lead, seedTenant, type Tenant } from '../support/jobs.ts'
 import { newScheduledJob, seedSchedule } from '../support/schedules.ts'
+import { startTarget } from '../support/target.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { handle, keepLog, type LogLine, prepareWorker } from '../support/worker.ts'
+import { handle, keepLog, type LogLine, prepareWorker, startWorker } from '../support/worker.ts'
 
 const DAY_MS = 86_400_000
 /** Ticks so rarely that only what was seeded is due. */
@@ -485,5 +486,35 @@ test('a worker that leads fires and runs it when its time has come', async () =>
     assert.deepEqual([row.outcome, row.job_id], ['fired', job?.id])
   } finally {
     await worker.stop()
+  }
+})
+
+test('ticks that come while one leader falls silent and another takes over are fired once', async () => {
+  const target = await startTarget()
+  const pods = await Promise.all([startWorker(database.url), startWorker(database.url)])
+  try {
+    const leader = await waitFor('a leader', async () => {
+      const [row] = await database.sql('select worker_id from scheduler_leader')
+      return pods.find(({ id }) => id === row?.worker_id)
+    })
+    const job = newScheduledJob({ type: 'http', payload: { url: `${target.url}/ok` } })
+    const dueAt = Math.ceil(Date.now() / 1_000) * 1_000 + 1_000
+    const nextAt = new Date(dueAt).toISOString()
+    const ids = await Promise.all(Array.from({ length: 20 }, () => seed({ nextAt, job, catchUp: 'skip' })))
+    // In the middle of them, more or less.
+    await waitFor('the moment', () => Date.now() >= dueAt + 20)
+    leader.freeze()
+    await waitFor('all of them', async () => {
+      const ticks = await database.sql(`select from schedule_ticks where outcome = 'fired'`)
+      return ticks.length === ids.length
+    })
+    leader.unfreeze()
+    await waitFor('the old leader to notice', () =>
+      leader.log.some(({ message }) => message === 'leads no more'),
+    )
+    for (const id of ids) await assertOnce(id, 1)
+  } finally {
+    await Promise.all(pods.map((pod) => pod.stop()))
+    await target.stop()
   }
 })

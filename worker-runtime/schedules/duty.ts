@@ -1,4 +1,4 @@
-import { type DueSchedule, findDueSchedules } from '../../db/queries/schedule-ticks.ts'
+import { type DueSchedule, findDueSchedules, type NearSchedule } from '../../db/queries/schedule-ticks.ts'
 import type { Duty } from '../duties.ts'
 import { type FiringOptions, fireSchedule } from './fire-schedule.ts'
 
@@ -7,8 +7,8 @@ const POLL_MS = 500
 /** Ticks that are so near are seen already: there is time to load the predictor. */
 const AHEAD_MS = 5_000
 const BATCH = 100
-/** Schedules that are fired side by side: many come at the full hour. */
-export const FIRING_LANES = 2
+/** Schedules that are fired side by side, each on a connection of its own: many come at the full hour. */
+export const FIRING_LANES = 4
 
 /** Fires schedules when their time has come. One that fails holds up no other, and is tried again with the next look. */
 export const createScheduleDuty = (options: FiringOptions & { onError: (error: Error) => void }): Duty => ({
@@ -16,7 +16,7 @@ export const createScheduleDuty = (options: FiringOptions & { onError: (error: E
   step: async (term) => {
     const found = await options.run(findDueSchedules({ term, withinMs: AHEAD_MS, limit: BATCH }))
     if (found.length > 0) options.predictions.prepare()
-    const due = found.filter((schedule) => waitMs(schedule) <= 0)
+    const due = found.filter(isDue)
     if (due.length === 0) return Math.min(POLL_MS, ...found.map(waitMs))
     const failures: Error[] = []
     const fire = (schedule: DueSchedule): Promise<void> =>
@@ -27,7 +27,9 @@ export const createScheduleDuty = (options: FiringOptions & { onError: (error: E
   },
 })
 
-const waitMs = ({ next_at, now }: DueSchedule): number => next_at.getTime() - now.getTime()
+const isDue = (schedule: NearSchedule): schedule is DueSchedule => schedule.job !== null
+
+const waitMs = ({ next_at, now }: NearSchedule): number => next_at.getTime() - now.getTime()
 
 const inLanes = async <Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> => {
   const queue = [...items]
