@@ -6,13 +6,13 @@ export const CATCH_UPS = ['skip', 'one', 'all'] as const
 export type CatchUp = (typeof CATCH_UPS)[number]
 
 /** A tick that is late by no more is on time: that is what a failover takes, and a restart. */
-export const ON_TIME_MS = 60_000
+const ON_TIME_MS = 60_000
 
 /** More would flood the queue with what is old; the newest of them run. */
 export const MAX_CAUGHT_UP = 100
 
 /** Ticks that are looked back at, at 60 µs each: those of an outage beyond that are not counted. */
-export const MAX_COUNTED = 1_000
+const MAX_COUNTED = 1_000
 
 export type TickPlan = {
   /** Oldest first. */
