@@ -11,6 +11,7 @@ import { jobRoutes } from './jobs/routes.ts'
 import { organisationRoutes } from './orgs/routes.ts'
 import { predictionRouter } from './prediction/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
+import { scheduleRoutes } from './schedules/routes.ts'
 import { servicesFor } from './services.ts'
 
 export const createApp = (): OpenAPIHono<AppEnv> => {
@@ -32,6 +33,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', jobRoutes())
   app.route('/', deadLetterRoutes())
   app.route('/', queueRoutes())
+  app.route('/', scheduleRoutes())
   app.route('/', predictionRouter())
   app.route('/', apiDocsRoutes(app))
   return app

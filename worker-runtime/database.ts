@@ -28,6 +28,9 @@ export const PINNED_PLAN = {
 /** What commits need not wait for: a crash of the server undoes the last of them. */
 export const RELAXED_COMMIT = { synchronous_commit: 'off' } as const
 
+/** A process that stands still in the middle of a transaction must not hold up whoever takes over from it. */
+export const SHORT_TRANSACTIONS = { idle_in_transaction_session_timeout: '2000' } as const
+
 export const createDatabase = (options: {
   url: string
   applicationName: string
@@ -57,6 +60,9 @@ export const createDatabase = (options: {
     run: runOn(pool),
     transaction: async (work) => {
       const client = await pool.connect()
+      // One that breaks between two statements says so, and unheard that ends the process; the next statement fails.
+      const hear = (): void => {}
+      client.on('error', hear)
       try {
         await client.query('begin')
         const result = await work(runOn(client))
@@ -67,6 +73,8 @@ export const createDatabase = (options: {
         // What is wrong with the session goes with it, and so does what it has not committed.
         client.release(true)
         throw error
+      } finally {
+        client.off('error', hear)
       }
     },
     close: () => pool.end(),

@@ -8,6 +8,7 @@ import {
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredTicks,
   deleteStale,
   forgetIdleStreams,
 } from '../db/queries/retention.ts'
@@ -216,13 +217,15 @@ const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
     const [executions] = await run(
       deleteExpiredExecutions({ term, days, keep: KEPT_EXECUTIONS, limit: SWEEP }),
     )
+    const [ticks] = await run(deleteExpiredTicks({ term, days, limit: SWEEP }))
     const deleted = {
       jobs: jobs?.deleted ?? 0,
       events: events?.deleted ?? 0,
       executions: executions?.deleted ?? 0,
+      ticks: ticks?.deleted ?? 0,
     }
     if (deleted.jobs > 0) logger.debug('expired jobs deleted', deleted)
-    const more = deleted.jobs === BATCH || deleted.events === SWEEP || deleted.executions === SWEEP
+    const more = deleted.jobs === BATCH || [deleted.events, deleted.executions, deleted.ticks].includes(SWEEP)
     return more ? 50 : 60 * SECOND
   },
 })

@@ -256,7 +256,7 @@ create table schedules (
   cron text not null,
   timezone text not null,
   catch_up text not null,
-  -- The job of each tick, as it was sent.
+  -- The job of each tick, with all that was left out when it was sent.
   job jsonb not null,
   paused_at timestamptz,
   -- The next tick. Null: it is paused, or there is none.

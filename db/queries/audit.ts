@@ -21,6 +21,10 @@ export const AUDIT_ACTIONS = [
   'queue.resumed',
   'jobs.cancelled',
   'jobs.retried',
+  'schedule.created',
+  'schedule.changed',
+  'schedule.deleted',
+  'schedule.run',
   'admin.granted',
   'admin.revoked',
 ] as const

@@ -122,6 +122,35 @@ export const deleteExpiredExecutions = (expiry: {
   values: [expiry.term, expiry.days, expiry.keep, expiry.limit],
 })
 
+/** The oldest ticks of schedules, a bounded number at a time; of each schedule the newest stays, however old it is. */
+export const deleteExpiredTicks = (expiry: {
+  term: string
+  days: number
+  limit: number
+}): Query<{ deleted: number }> => ({
+  name: 'delete-expired-ticks',
+  text: `
+    with oldest as materialized (
+      select schedule_id, tick_at
+      from schedule_ticks t
+      where fired_at < now() - $2::double precision * interval '1 day'
+        and exists (select from schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
+        and ${IN_TERM}
+      order by fired_at
+      limit $3::int
+    ),
+    deleted as (
+      delete from schedule_ticks t
+      using oldest o
+      where t.schedule_id = o.schedule_id
+        and t.tick_at = o.tick_at
+      returning t.tick_at
+    )
+    select count(*)::int as deleted
+    from deleted`,
+  values: [expiry.term, expiry.days, expiry.limit],
+})
+
 /**
  * Looks at the next streams for some of which no job is left: as finished jobs are kept for the retention time, they
  * have not run for so long. Those are forgotten, unless submissions keep `forget_streams` from making sure;

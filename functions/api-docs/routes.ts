@@ -10,6 +10,7 @@ const TAGS = [
   { name: 'jobs', description: 'Submit jobs and watch them.' },
   { name: 'dead letters', description: 'Jobs that failed for good, by their error.' },
   { name: 'queue', description: 'Pause and resume.' },
+  { name: 'schedules', description: 'Jobs that are submitted again and again, by the clock.' },
   { name: 'prediction', description: 'How long jobs will take, and how well that is known.' },
   { name: 'operations', description: 'For probes and operators.' },
 ]

@@ -13,6 +13,9 @@ const JOB_LIMITS: BodyLimits = { maxBytes: 256 * KIB, maxDepth: 32 }
 /** A job of a batch stands two levels deeper than one that is sent alone. */
 export const BATCH_LIMITS: BodyLimits = { maxBytes: 5 * KIB * KIB, maxDepth: JOB_LIMITS.maxDepth + 2 }
 
+/** That of a schedule, one level. */
+export const SCHEDULE_LIMITS: BodyLimits = { ...JOB_LIMITS, maxDepth: JOB_LIMITS.maxDepth + 1 }
+
 /** What hono's validator takes for JSON, no more: it passes over a body of another type. */
 const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
 

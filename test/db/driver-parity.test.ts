@@ -60,10 +60,28 @@ import {
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredTicks,
   deleteStale,
   forgetIdleStreams,
 } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
+import {
+  advanceSchedule,
+  findDueSchedules,
+  holdSchedule,
+  listTicks,
+  refuseTicks,
+  storeTicks,
+  suspendSchedule,
+} from '../../db/queries/schedule-ticks.ts'
+import {
+  auditScheduleRun,
+  changeSchedule,
+  createSchedule,
+  deleteSchedule,
+  getSchedule,
+  listSchedules,
+} from '../../db/queries/schedules.ts'
 import { schemaVersion } from '../../db/queries/schema-version.ts'
 import {
   approach,
@@ -87,6 +105,7 @@ import type { Query, Run } from '../../db/query.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { exchange, held, newJob } from '../support/jobs.ts'
+import { newScheduledJob } from '../support/schedules.ts'
 
 /** They need a session of their own, and so have no meaning over HTTP, or a transaction that was entered before. */
 const TCP_ONLY = [
@@ -352,6 +371,7 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
   await play(deleteExpiredEvents({ term, days: 30, limit: 10 }))
   await play(deleteExpiredExecutions({ term, days: 30, keep: 10, limit: 10 }))
+  await play(deleteExpiredTicks({ term, days: 30, limit: 10 }))
   await play(forgetIdleStreams({ term, days: 30, afterId: '0', limit: 10 }))
   await play(deleteStale(term))
 }
@@ -466,6 +486,39 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(getLeader())
 }
 
+const playSchedules = async ({ play }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  const [begun] = await play(beginTerm('w'))
+  const term = begun?.term ?? ''
+  const job = newScheduledJob({ name: TEXT, payload: PAYLOAD, tags: ['a,b', TEXT] })
+  const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catchUp: 'one' as const, job }
+  const nextAt = '2020-01-01T00:00:00.000Z'
+  await play(createSchedule({ ...plan, id: id(91), orgId, userId, paused: false, nextAt }))
+  await play(createSchedule({ ...plan, id: id(92), orgId, userId, paused: true, nextAt: null }))
+  await play(listSchedules({ orgId, after: id(90), limit: 10 }))
+  const [found] = await play(findDueSchedules({ term, withinMs: 1e-7, limit: 10 }))
+  assert.ok(found)
+  await play(holdSchedule(term, found))
+  const ticks = [
+    { tickAt: new Date(nextAt), jobId: id(93), outcome: 'fired' as const, reason: null },
+    { tickAt: new Date('2020-01-02'), jobId: null, outcome: 'skipped' as const, reason: TEXT },
+  ]
+  await play(storeTicks(found, ticks))
+  await play(storeTicks(found, ticks))
+  await play(refuseTicks(found.id, [{ tickAt: new Date(nextAt), reason: TEXT }]))
+  const to = { nextAt: new Date('2020-01-03'), lastTickAt: new Date(nextAt), skipped: 2 ** 40 }
+  await play(advanceSchedule(found, to))
+  await play(suspendSchedule(term, { ...found, next_at: to.nextAt }, TEXT))
+  await play(listTicks({ orgId, scheduleId: id(91), before: null, limit: 2 }))
+  await play(listTicks({ orgId, scheduleId: id(91), before: nextAt, limit: 2 }))
+  const change = { ...plan, orgId, id: id(91), version: '2', paused: false, fields: ['paused', TEXT] }
+  await play(changeSchedule({ ...change, replan: { nextAt } }))
+  await play(changeSchedule({ ...change, replan: null }))
+  await play(getSchedule(orgId, id(91)))
+  await play(auditScheduleRun(orgId, id(91), id(93)))
+  await play(deleteSchedule(orgId, id(91)))
+}
+
 const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
   await sql(`update workers set last_seen = now(), status = 'online'`)
@@ -503,6 +556,7 @@ const SCENARIO = [
   playRegistry,
   playActions,
   playLists,
+  playSchedules,
   playPredictions,
 ]
 

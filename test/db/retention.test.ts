@@ -7,6 +7,7 @@ import {
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredTicks,
   forgetIdleStreams,
 } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
@@ -27,6 +28,7 @@ import {
   seedTenant,
   type Tenant,
 } from '../support/jobs.ts'
+import { seedSchedule } from '../support/schedules.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { keepLog } from '../support/worker.ts'
 
@@ -105,6 +107,34 @@ test('a parent stays as long as a child is blocked', async () => {
   assert.equal(await expire(), 0)
   await database.sql('delete from blocked_jobs')
   assert.equal(await expire(), 1)
+})
+
+test('old ticks of schedules go, but of each schedule the newest stays', async () => {
+  const [busy, idle] = await Promise.all([
+    seedSchedule(database.run, tenant, { nextAt: null }),
+    seedSchedule(database.run, tenant, { nextAt: null }),
+  ])
+  const seedTicks = (id: string, daysAgo: number[]) =>
+    database.sql(
+      `insert into schedule_ticks (schedule_id, org_id, tick_at, outcome, fired_at)
+      select $1, $2, at, 'fired', at
+      from unnest($3::int[]) as days, lateral (select now() - days * interval '1 day') as a (at)`,
+      [id, tenant.orgId, daysAgo],
+    )
+  await seedTicks(busy, [50, 40, 31, 29, 1])
+  await seedTicks(idle, [300, 200])
+  const expireTicks = async (limit: number, inTerm = term) =>
+    (await database.run(deleteExpiredTicks({ term: inTerm, days: 30, limit })))[0]?.deleted
+  assert.equal(await expireTicks(10, '0'), 0, 'not in another term')
+  assert.deepEqual([await expireTicks(3), await expireTicks(3), await expireTicks(3)], [3, 1, 0])
+  const kept = await database.sql(
+    `select schedule_id, round(extract(epoch from now() - fired_at) / 86400)::int as days from schedule_ticks order by days`,
+  )
+  assert.deepEqual(kept, [
+    { schedule_id: busy, days: 1 },
+    { schedule_id: busy, days: 29 },
+    { schedule_id: idle, days: 200 },
+  ])
 })
 
 test('each look deletes no more than it is told to, over all organisations', async () => {
