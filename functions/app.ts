@@ -12,6 +12,7 @@ import { organisationRoutes } from './orgs/routes.ts'
 import { predictionRouter } from './prediction/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
 import { servicesFor } from './services.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 export const createApp = (): OpenAPIHono<AppEnv> => {
   // Not strict: a trailing slash names the same resource.
@@ -30,6 +31,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', authRoutes())
   app.route('/', organisationRoutes())
   app.route('/', jobRoutes())
+  app.route('/', webhookRoutes())
   app.route('/', deadLetterRoutes())
   app.route('/', queueRoutes())
   app.route('/', predictionRouter())

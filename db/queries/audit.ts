@@ -21,6 +21,11 @@ export const AUDIT_ACTIONS = [
   'queue.resumed',
   'jobs.cancelled',
   'jobs.retried',
+  'webhook_source.created',
+  'webhook_source.changed',
+  'webhook_source.rotated',
+  'webhook_source.deleted',
+  'webhook_delivery.replayed',
   'admin.granted',
   'admin.revoked',
 ] as const

@@ -32,6 +32,12 @@ export const jsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
     })
 }
 
+/** The same for a route that may be called without a body. */
+export const optionalJsonBody = (): MiddlewareHandler<AppEnv> => {
+  const check = jsonBody()
+  return (c, next) => (c.req.raw.body === null && !c.req.header('content-type') ? next() : check(c, next))
+}
+
 const refuseSize = ({ maxBytes }: BodyLimits): never => {
   throw new ProblemError('body-too-large', `A body may have ${maxBytes / KIB} KiB.`)
 }
