@@ -14,7 +14,8 @@ const SECRET_NAME =
 
 /** The same with what stands before and after, in a text. Bounded: a long word is not looked through again and again. */
 const SECRET_FIELD = new RegExp(
-  `(["']?)([\\w.-]{0,40}(?:${SECRET_NAME.source})[\\w.-]{0,40})\\1(\\s{0,9}[:=]\\s{0,9})("(?:[^"\\\\]|\\\\.)*"?|[^\\s&,;"'}\\]]+)`,
+  `(["']?)([\\w.-]{0,40}(?:${SECRET_NAME.source})[\\w.-]{0,40})\\1(\\s{0,9}[:=]\\s{0,9})` +
+    `(?!\\[redacted\\])("(?:[^"\\\\]|\\\\.)*"?|'[^']*'?|[^\\s&,;"'}\\]]+)`,
   'gi',
 )
 
@@ -63,10 +64,8 @@ export const createRedactor = (
   }
 
   const unstructured = (given: string): string =>
-    text(
-      given.replace(SECRET_FIELD, (field, quote: string, name: string, sign: string) =>
-        isSecretName(name) ? `${quote}${name}${quote}${sign}${HIDDEN}` : field,
-      ),
+    text(given).replace(SECRET_FIELD, (field, quote: string, name: string, sign: string) =>
+      isSecretName(name) ? `${quote}${name}${quote}${sign}${HIDDEN}` : field,
     )
 
   return { text, unstructured, value: (value) => visit(value, 0) }

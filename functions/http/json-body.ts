@@ -35,7 +35,14 @@ export const jsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
 /** The same for a route that may be called without a body. */
 export const optionalJsonBody = (): MiddlewareHandler<AppEnv> => {
   const check = jsonBody()
-  return (c, next) => (c.req.raw.body === null && !c.req.header('content-type') ? next() : check(c, next))
+  return (c, next) => {
+    const says = (name: string, ...values: (string | undefined)[]) => values.includes(c.req.header(name))
+    const isNone =
+      says('content-type', undefined) &&
+      says('transfer-encoding', undefined) &&
+      says('content-length', undefined, '0')
+    return isNone ? next() : check(c, next)
+  }
 }
 
 const refuseSize = ({ maxBytes }: BodyLimits): never => {
