@@ -403,7 +403,13 @@ test('over a quota the sender is asked to come again, and is then accepted', asy
 })
 
 test('a job that it depends on, or a used idempotency key, puts it into quarantine', async () => {
-  const template = { ...ANY_JOB, depends_on: '$.parents ?? []', idempotency_key: '$.key ?? null' }
+  const template = {
+    ...ANY_JOB,
+    depends_on: '$.parents ?? []',
+    idempotency_key: '$.key ?? null',
+    // As it is meant: a moment later it is the same.
+    deadline_in_seconds: 3600,
+  }
   const source = await hooks.make({ template })
   const [unknown, failed] = [randomUUID(), await jobInState(database.run, ada, 'failed')]
   const orphan = await send(edge, source, { parents: [unknown] })

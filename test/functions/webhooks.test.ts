@@ -385,6 +385,21 @@ test('what was rejected is not replayed, not even to try', async () => {
   assertProblem(await hooks.replay(randomUUID()), 404, 'not-found')
 })
 
+test('a replay needs no body, whatever its headers say of one', async () => {
+  const source = await hooks.make()
+  const { delivery_id } = (await send(edge, source, {})).body
+  const path = `/webhooks/deliveries/${delivery_id}/replay`
+  const { token } = ada
+  const headers = { 'content-type': 'application/json' }
+  assert.equal((await edge.request('POST', path, { token, headers })).status, 202)
+  assert.equal((await edge.request('POST', path, { token, body: '' })).status, 202)
+  assertProblem(await edge.request('POST', path, { token, body: '{' }), 400, 'malformed-body')
+  const plain = { token, body: '{}', headers: { 'content-type': 'text/plain' } }
+  assertProblem(await edge.request('POST', path, plain), 415, 'unsupported-media-type')
+  const large = { token, body: ' '.repeat(300_000) }
+  assertProblem(await edge.request('POST', path, large), 413, 'body-too-large')
+})
+
 test('a body that was no JSON stays in quarantine when it is replayed', async () => {
   const source = await hooks.make()
   const { delivery_id, reason } = (await send(edge, source, 'not json')).body
