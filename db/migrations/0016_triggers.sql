@@ -370,10 +370,8 @@ end
 $$;
 
 create policy of_org on webhook_sources to smartqueue_functions
-  using (
-    (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or id = (select scope_source())
-  )
-  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+  using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+create policy of_address on webhook_sources for select to smartqueue_functions using (id = (select scope_source()));
 
 do $$
 declare

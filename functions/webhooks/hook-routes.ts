@@ -5,6 +5,7 @@ import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
+import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import { MAX_KIB, type Receipt, receive } from './receive.ts'
 import { receipt } from './schemas.ts'
@@ -46,8 +47,8 @@ const limitSize = bodyLimit({
   maxSize: MAX_KIB * 1024,
   onError: async (c) => {
     const id = sourceId.safeParse(c.req.param('source_id'))
-    await receiveRequest(c, id.data ?? crypto.randomUUID(), null)
-    throw new Error('A body that is too large was received')
+    if (id.success) await receiveRequest(c, id.data, null)
+    throw new ProblemError('not-found', 'Nothing has this id.')
   },
 })
 

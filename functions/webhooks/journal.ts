@@ -6,10 +6,10 @@ export type Kept = { headers: string; body: string | null }
 
 /** As deep as a body may be. */
 const DEEPEST = 32
-const MOST_HEADERS = 100
-const LONGEST_HEADER = 1_000
+const HEADERS = { most: 100, longest: 1_000 }
 
-/** Of a body that nobody has vouched for. */
+/** Of a delivery that nobody has vouched for. */
+const UNVERIFIED_HEADERS = { most: 50, longest: 200 }
 const UNVERIFIED_CHARACTERS = 4_096
 
 export const redactorOf = (secrets: readonly (string | null)[]): Redactor =>
@@ -20,24 +20,25 @@ export const redactorOf = (secrets: readonly (string | null)[]): Redactor =>
 
 export const keep = (redactor: Redactor, headers: Headers, body: Body): Kept => ({
   headers: keepHeaders(redactor, headers),
-  body: JSON.stringify(body.ok ? redactor.value(body.value) : storable(redactor.unstructured(body.text))),
+  body: JSON.stringify(keepBody(redactor, body)),
 })
 
 /** Of a delivery that was rejected: enough to see what it was. */
 export const keepBeginning = (redactor: Redactor, headers: Headers, body: Body | null): Kept => {
-  if (body === null) return { headers: keepHeaders(redactor, headers), body: null }
-  const { body: whole, headers: kept } = keep(redactor, headers, body)
-  if (whole === null || whole.length <= UNVERIFIED_CHARACTERS) return { headers: kept, body: whole }
-  const text = body.ok ? whole : storable(redactor.unstructured(body.text))
-  return { headers: kept, body: JSON.stringify(`${text.slice(0, UNVERIFIED_CHARACTERS).toWellFormed()}…`) }
+  const kept = keepHeaders(redactor, headers, UNVERIFIED_HEADERS)
+  if (body === null) return { headers: kept, body: null }
+  const whole = keepBody(redactor, body)
+  const text = typeof whole === 'string' ? whole : JSON.stringify(whole)
+  const beginning = `${text.slice(0, UNVERIFIED_CHARACTERS).toWellFormed()}…`
+  return { headers: kept, body: JSON.stringify(text.length > UNVERIFIED_CHARACTERS ? beginning : whole) }
 }
 
-const keepHeaders = (redactor: Redactor, headers: Headers): string => {
-  const entries = Object.entries(headers).slice(0, MOST_HEADERS)
-  const short = entries.map(([name, value]) => [
-    name.slice(0, LONGEST_HEADER),
-    value.slice(0, LONGEST_HEADER),
-  ])
+const keepBody = (redactor: Redactor, body: Body): unknown =>
+  body.ok ? redactor.value(body.value) : storable(redactor.unstructured(body.text))
+
+const keepHeaders = (redactor: Redactor, headers: Headers, { most, longest } = HEADERS): string => {
+  const entries = Object.entries(headers).slice(0, most)
+  const short = entries.map(([name, value]) => [name.slice(0, longest), value.slice(0, longest)])
   return JSON.stringify(redactor.value(Object.fromEntries(short)))
 }
 

@@ -1,5 +1,5 @@
 import { enterWithSource, type Origin } from '../../db/queries/scope.ts'
-import { type DeliveryRecord, journalRejection, lockRejections } from '../../db/queries/webhook-deliveries.ts'
+import { type DeliveryRecord, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { DatabaseUnavailable, NotEntered } from '../database.ts'
 import type { Hold } from '../http/background.ts'

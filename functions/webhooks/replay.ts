@@ -76,6 +76,7 @@ const planReplay = (
   deliveryId: string,
 ): Promise<Plan> => {
   if (delivery.status === 'rejected') throw neverVerified()
+  if (delivery.body === null) throw notKept()
   const body = keptBody(delivery)
   const documents = documentsOf({
     body: body.ok ? body.value : null,
@@ -95,6 +96,12 @@ const neverVerified = (): ProblemError =>
   new ProblemError(
     'not-replayable',
     'It was rejected: nobody has proved that it is from the sender. Mend the secret, and have it sent again.',
+  )
+
+const notKept = (): ProblemError =>
+  new ProblemError(
+    'not-replayable',
+    'Its body was not kept: the organisation had used up its bytes of payload of the day.',
   )
 
 /** A body that was no JSON is text. */

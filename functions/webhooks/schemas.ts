@@ -27,7 +27,7 @@ const checked = (check: (value: unknown) => Fault[]) =>
 const filter = checked((value) => checkCondition(value, ROOTS))
   .nullable()
   .openapi({
-    type: 'object',
+    type: ['object', 'null'],
     description:
       'Which events become jobs: comparisons over `$` (the body), `$headers` and `$event`, joined by `all`, `any` and ' +
       '`not`. Null: all of them. See docs/templates.md.',

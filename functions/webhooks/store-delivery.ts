@@ -16,7 +16,7 @@ import {
   type DeliveryRecord,
   type Journalled,
   journalDelivery,
-} from '../../db/queries/webhook-deliveries.ts'
+} from '../../db/queries/webhook-journal.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import type { Hold } from '../http/background.ts'
@@ -24,6 +24,7 @@ import type { ProblemError } from '../http/problem.ts'
 import { resolveParents } from '../jobs/dependencies.ts'
 import { keyReused } from '../jobs/idempotency.ts'
 import type { JobRequest } from '../jobs/new-job.ts'
+import { bytesUsedUp } from '../jobs/quota.ts'
 import { isSubmitted, isUsedKey, refusalOf } from '../jobs/refusals.ts'
 import { toNewJob } from '../jobs/stored-job.ts'
 import { createToPredict } from '../jobs/to-predict.ts'
@@ -79,13 +80,12 @@ const journalOnly = async (
   keys: DeliveryKeys,
   plan: Exclude<Plan, { kind: 'job' }>,
 ): Promise<Outcome> => {
-  const { kind: status, ...why } = { reason: null, ...plan }
-  const otherwise = { status, reason: why.reason }
+  const otherwise = { status: plan.kind, reason: plan.kind === 'quarantined' ? plan.reason : null }
   const [, [journalled]] = await database.transaction<[unknown, Journalled]>([
     entry,
     journalDelivery(record, { jobId: null, keys, otherwise }),
   ])
-  if (!journalled) throw new Error('A delivery was not journalled')
+  if (!journalled) throw bytesUsedUp()
   if (journalled.job_id !== null) return outcomeOf(journalled)
   if (plan.kind === 'filtered') return { status: 'filtered' }
   return { status: 'quarantined', reason: plan.reason, errors: plan.errors }

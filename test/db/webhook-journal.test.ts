@@ -6,7 +6,7 @@ import {
   journalRejection,
   lockRejections,
   REJECTIONS_PER_MINUTE,
-} from '../../db/queries/webhook-deliveries.ts'
+} from '../../db/queries/webhook-journal.ts'
 import type { Query } from '../../db/query.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
