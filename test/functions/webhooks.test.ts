@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
+import { promisify } from 'node:util'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -455,4 +458,29 @@ test('an API key with the scope manages sources', async () => {
     (await edge.request('DELETE', `${SOURCES}/${made.body.id}`, { token: key.body.key })).status,
     204,
   )
+})
+
+const isMissing = (command: string): boolean => spawnSync(command, ['--help']).error !== undefined
+const missing = ['curl', 'openssl', 'base64', 'od'].find(isMissing)
+
+test('what docs/webhooks.md says works when pasted into a shell', {
+  skip: missing && `${missing} is missing`,
+}, async () => {
+  await database.run(registerJobTypes([{ type: 'http', payload_schema: {} }]))
+  const text = await readFile(new URL('../../docs/webhooks.md', import.meta.url), 'utf8')
+  const commands = [...text.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block).join('\n')
+  const { stdout } = await promisify(execFile)('sh', [
+    '-euc',
+    commands.replace('http://127.0.0.1:8787', edge.url),
+  ])
+  const statuses = [...stdout.matchAll(/"status":("?\w+"?)/g)].map(([, status]) => status)
+  assert.deepEqual(statuses, [
+    // GitHub, Stripe, Standard Webhooks, hmac.
+    ...['"accepted"', '"accepted"', '"accepted"', '"accepted"'],
+    // A forged one, and the journal of it.
+    ...['401', '"rejected"'],
+    // One that does not fit, the journal of it, a draft for it, and its replay.
+    ...['"quarantined"', '"quarantined"', '"accepted"', '"accepted"'],
+  ])
+  assert.match(stdout, /[0-9a-f]{64}\s*$/, 'and the next secret')
 })
