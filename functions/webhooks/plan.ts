@@ -1,5 +1,4 @@
-import type { Condition } from '../../db/rules/conditions.ts'
-import { compileCondition } from '../../db/rules/conditions.ts'
+import { type Condition, compileCondition } from '../../db/rules/conditions.ts'
 import type { Documents } from '../../db/rules/paths.ts'
 import { compileTemplate, type Rendered } from '../../db/rules/templates.ts'
 import { ProblemError, type ProblemReason } from '../http/problem.ts'
