@@ -13,6 +13,7 @@ import { predictionRouter } from './prediction/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
 import { scheduleRoutes } from './schedules/routes.ts'
 import { servicesFor } from './services.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 export const createApp = (): OpenAPIHono<AppEnv> => {
   // Not strict: a trailing slash names the same resource.
@@ -31,6 +32,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', authRoutes())
   app.route('/', organisationRoutes())
   app.route('/', jobRoutes())
+  app.route('/', webhookRoutes())
   app.route('/', deadLetterRoutes())
   app.route('/', queueRoutes())
   app.route('/', scheduleRoutes())

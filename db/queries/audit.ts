@@ -25,6 +25,11 @@ export const AUDIT_ACTIONS = [
   'schedule.changed',
   'schedule.deleted',
   'schedule.run',
+  'webhook_source.created',
+  'webhook_source.changed',
+  'webhook_source.rotated',
+  'webhook_source.deleted',
+  'webhook_delivery.replayed',
   'admin.granted',
   'admin.revoked',
 ] as const

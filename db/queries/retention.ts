@@ -87,6 +87,34 @@ export const deleteExpiredEvents = (expiry: {
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
+/** The oldest deliveries of webhooks, a bounded number at a time. */
+export const deleteExpiredDeliveries = (expiry: {
+  term: string
+  days: number
+  limit: number
+}): Query<{ deleted: number }> => ({
+  name: 'delete-expired-deliveries',
+  text: `
+    with expired as materialized (
+      select org_id, id
+      from webhook_deliveries
+      where received_at < now() - $2::double precision * interval '1 day'
+        and ${IN_TERM}
+      order by received_at
+      limit $3::int
+    ),
+    deleted as (
+      delete from webhook_deliveries d
+      using expired e
+      where d.org_id = e.org_id
+        and d.id = e.id
+      returning d.id
+    )
+    select count(*)::int as deleted
+    from deleted`,
+  values: [expiry.term, expiry.days, expiry.limit],
+})
+
 /**
  * The oldest executions, by age and beyond a number of rows, a bounded number at a time. They stand at the left of the
  * primary key; the number of a row says how many came after it, so that nothing need be counted.

@@ -8,6 +8,7 @@ const TAGS = [
   { name: 'auth', description: 'Accounts and sign-in.' },
   { name: 'organisations', description: 'Members, invitations, quotas and the audit log.' },
   { name: 'jobs', description: 'Submit jobs and watch them.' },
+  { name: 'webhooks', description: 'Events of other systems that become jobs.' },
   { name: 'dead letters', description: 'Jobs that failed for good, by their error.' },
   { name: 'queue', description: 'Pause and resume.' },
   { name: 'schedules', description: 'Jobs that are submitted again and again, by the clock.' },

@@ -35,6 +35,24 @@ export const jsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
     })
 }
 
+/** The same for a route that may be called without a body, whatever the header says of one. */
+export const optionalJsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
+  const limitSize = bodyLimit({ maxSize: limits.maxBytes, onError: () => refuseSize(limits) })
+  const check = jsonBody(limits)
+  return (c, next) =>
+    limitSize(c, async () => {
+      if ((await c.req.arrayBuffer()).byteLength > 0) {
+        await check(c, next)
+        return
+      }
+      const { url, method, headers } = c.req.raw
+      const bare = new Headers(headers)
+      bare.delete('content-type')
+      c.req.raw = new Request(url, { method, headers: bare })
+      await next()
+    })
+}
+
 const refuseSize = ({ maxBytes }: BodyLimits): never => {
   throw new ProblemError('body-too-large', `A body may have ${maxBytes / KIB} KiB.`)
 }

@@ -13,6 +13,12 @@ export const queueFull = (): ProblemError =>
     headers: { 'retry-after': '10' },
   })
 
+/** What could not be kept beside jobs. An hour later a part of the day is over. */
+export const bytesUsedUp = (): ProblemError =>
+  new ProblemError('quota-exceeded', `The organisation has used up its ${WHAT.payload_bytes_per_day}.`, {
+    headers: { 'retry-after': '3600' },
+  })
+
 export const quotaExceeded = (detail: QuotaExceeded['detail']): ProblemError => {
   const { quota, limit, used, retry_after } = detail
   const window = WINDOW_SECONDS[quota]

@@ -4,6 +4,7 @@ import pg from 'pg'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import {
+  deleteExpiredDeliveries,
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
@@ -162,6 +163,26 @@ test('events go by age, a bounded number at a time', async () => {
     (await database.run(deleteExpiredEvents({ term, days: 30, limit })))[0]?.deleted
   assert.deepEqual([await deleted(1), await deleted(10), await deleted(10)], [1, 1, 0])
   assert.equal(await count('job_events'), 1)
+})
+
+test('deliveries of webhooks go by age, a bounded number at a time, and for the leader only', async () => {
+  const seed = (rows: number, days: number) =>
+    database.sql(
+      `insert into webhook_deliveries (org_id, id, source_id, received_at, status, headers)
+      select $1, gen_random_uuid(), gen_random_uuid(), now() - $2::int * interval '1 day', 'filtered', '{}'
+      from generate_series(1, $3)`,
+      [tenant.orgId, days, rows],
+    )
+  await seed(5, 31)
+  await seed(2, 29)
+  const deleted = async (limit: number, by = term) =>
+    (await database.run(deleteExpiredDeliveries({ term: by, days: 30, limit })))[0]?.deleted
+  assert.equal(await deleted(100, '0'), 0, 'a former leader')
+  assert.deepEqual([await deleted(3), await deleted(3), await deleted(3)], [3, 2, 0])
+  await seed(1, 31)
+  const duties = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 })
+  await duties.find(({ name }) => name === 'retention')?.step(term)
+  assert.equal(await count('webhook_deliveries'), 2)
 })
 
 test('a job that is being retried in that moment stays', async () => {

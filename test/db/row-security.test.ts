@@ -119,6 +119,42 @@ test('without having entered they see nothing at all', async () => {
   }
 })
 
+test('the address of a webhook source shows that source, and its organisation to whoever names its version', async () => {
+  const [mine] = await database.sql<{ id: string }>('select id from webhook_sources where org_id = $1', [
+    ada.orgId,
+  ])
+  const enter = async (client: pg.Client, version: number | null): Promise<string> => {
+    const { rows } = await client.query('select enter_with_source($1, $2, null, null) as entry', [
+      mine?.id,
+      version,
+    ])
+    return rows[0].entry
+  }
+  const seen = async (client: pg.Client, table: string) =>
+    (await client.query(`select org_id from ${table}`)).rows.map(({ org_id }) => org_id)
+  await inScope(undefined, async (client) => {
+    assert.equal(await enter(client, null), 'entered')
+    assert.deepEqual(await seen(client, 'webhook_sources'), [ada.orgId])
+    assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
+    for (const change of ['update webhook_sources set enabled = enabled', 'delete from webhook_sources']) {
+      assert.equal((await client.query(change)).rowCount, 0, change)
+    }
+  })
+  await inScope(undefined, async (client) => {
+    assert.equal(await enter(client, 1), 'entered')
+    assert.deepEqual([...new Set(await seen(client, 'webhook_deliveries'))], [ada.orgId])
+    assert.deepEqual([...new Set(await seen(client, 'jobs'))], [ada.orgId])
+  })
+  await inScope(undefined, async (client) => {
+    assert.equal(await enter(client, 2), 'closed')
+    assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
+  })
+  await inScope(bob, async (client) => {
+    assert.equal(await enter(client, null), 'entered', 'whoever asks, and wherever they have been')
+    assert.deepEqual(await seen(client, 'jobs'), [])
+  })
+})
+
 test('the setting of one transaction is gone in the next', async () => {
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')

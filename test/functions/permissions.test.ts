@@ -14,6 +14,8 @@ import { type Cast, makeCast } from '../support/tenants.ts'
 const PUBLIC = [
   ...['GET /healthz', 'GET /readyz', 'GET /metrics', 'GET /.well-known/jwks.json'],
   ...['POST /auth/register', 'POST /auth/login', 'POST /auth/refresh', 'POST /auth/logout'],
+  // Whoever sends there proves themselves by a signature.
+  'POST /hooks/{source_id}',
 ]
 
 type Operation = { method: string; path: string; permission: Permission | undefined }
@@ -65,6 +67,11 @@ const IDS: Record<string, () => Promise<string>> = {
   '/orgs/{id}/invite': async () => cast.owner.orgId,
   '/orgs/{id}/switch': async () => cast.owner.orgId,
   '/orgs/{id}/quotas': async () => cast.owner.orgId,
+  '/webhooks/sources/{id}': () => makeSource(),
+  '/webhooks/sources/{id}/rotate': () => makeSource(),
+  '/webhooks/sources/{id}/deliveries': () => makeSource(),
+  '/webhooks/deliveries/{id}': () => makeDelivery(),
+  '/webhooks/deliveries/{id}/replay': () => makeDelivery(),
 }
 
 const makeKey = (token: string): Promise<Answer> =>
@@ -79,6 +86,28 @@ const SCHEDULE = { name: 'n', cron: '0 0 * * *', job: { type: 'test', payload: {
 const makeSchedule = async (): Promise<string> =>
   (await edge.request('POST', '/schedules', { token: cast.owner.token, json: SCHEDULE })).body.id
 
+const SOURCE = { name: 'n', scheme: 'hmac', template: JOB }
+
+const makeSource = async (): Promise<string> => {
+  const [row] = await database.sql<{ id: string }>(
+    `insert into webhook_sources (org_id, id, name, scheme, secret, template)
+    values ($1, gen_random_uuid(), 'n', 'hmac', 'secret', $2)
+    returning id`,
+    [cast.owner.orgId, JOB],
+  )
+  return row?.id ?? ''
+}
+
+const makeDelivery = async (): Promise<string> => {
+  const [row] = await database.sql<{ id: string }>(
+    `insert into webhook_deliveries (org_id, id, source_id, status, headers, body)
+    values ($1, gen_random_uuid(), $2, 'filtered', '{}', '{}')
+    returning id`,
+    [cast.owner.orgId, await makeSource()],
+  )
+  return row?.id ?? ''
+}
+
 /** Bodies that a route takes. Those not named take an empty object, or none. */
 const BODIES: Record<string, unknown> = {
   'POST /jobs': JOB,
@@ -92,6 +121,8 @@ const BODIES: Record<string, unknown> = {
   'POST /auth/keys': { name: 'k', scopes: ['jobs:read'] },
   'POST /auth/password': { current_password: 'wrong', new_password: 'correct horse' },
   'POST /orgs': { name: 'Another' },
+  'POST /webhooks/sources': SOURCE,
+  'PATCH /webhooks/sources/{id}': { enabled: true },
   'PATCH /orgs/me/members/{id}': { role: 'user' },
   'PATCH /orgs/{id}/quotas': { running_jobs: null },
 }
@@ -210,13 +241,8 @@ test('to another organisation every id answers 404, as one that does not exist d
 
 test('to another organisation no list shows anything', async () => {
   const lists = [
-    '/jobs',
-    '/dlq',
-    '/schedules',
-    '/orgs/me/members',
-    '/orgs/me/invitations',
-    '/orgs/me/audit',
-    '/auth/keys',
+    ...['/jobs', '/dlq', '/schedules', '/webhooks/sources', '/auth/keys'],
+    ...['/orgs/me/members', '/orgs/me/invitations', '/orgs/me/audit'],
   ]
   for (const path of lists) {
     const { status, text } = await edge.request('GET', path, { token: cast.stranger.token })
