@@ -15,7 +15,7 @@ export const queueFull = (): ProblemError =>
 
 /** What could not be kept beside jobs. An hour later a part of the day is over. */
 export const bytesUsedUp = (): ProblemError =>
-  new ProblemError('quota-exceeded', `The organisation has used up its ${WHAT.payload_bytes_per_day}.`, {
+  new ProblemError('quota-exceeded', 'The organisation has used up its bytes of payload within a day.', {
     headers: { 'retry-after': '3600' },
   })
 

@@ -1,7 +1,7 @@
 import { enterWithSource, type Origin } from '../../db/queries/scope.ts'
 import { type DeliveryRecord, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import { DatabaseUnavailable, NotEntered } from '../database.ts'
+import { DatabaseUnavailable, NotEntered } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { ProblemError } from '../http/problem.ts'
 import type { Services } from '../services.ts'
