@@ -57,6 +57,7 @@ import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import {
+  deleteExpiredDeliveries,
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
@@ -85,10 +86,12 @@ import {
 import { schemaVersion } from '../../db/queries/schema-version.ts'
 import {
   approach,
+  approachSource,
   enter,
   enterTogether,
   enterWithApiKey,
   enterWithRefreshToken,
+  enterWithSource,
 } from '../../db/queries/scope.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
 import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
@@ -100,6 +103,17 @@ import {
   wakeDueJobs,
 } from '../../db/queries/upkeep.ts'
 import { FUNCTIONS_ROLE, inspectWalls } from '../../db/queries/walls.ts'
+import { getDelivery, listDeliveries } from '../../db/queries/webhook-deliveries.ts'
+import { journalDelivery, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
+import {
+  changeSource,
+  createSource,
+  deleteSource,
+  getReceivingSource,
+  getSource,
+  listSources,
+  rotateSecret,
+} from '../../db/queries/webhook-sources.ts'
 import { askForWork, reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -519,6 +533,36 @@ const playSchedules = async ({ play }: Stage): Promise<void> => {
   await play(deleteSchedule(orgId, id(91)))
 }
 
+const playWebhooks = async ({ play }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  const source = { id: id(94), orgId, userId, name: TEXT, scheme: 'hmac' as const, secret: TEXT }
+  const rules = { verification: { prefix: TEXT }, filter: { path: '$', eq: TEXT }, template: PAYLOAD }
+  await play(createSource({ ...source, ...rules, enabled: true }))
+  await play(listSources({ orgId, after: id(90), limit: 10 }))
+  await play(changeSource(orgId, id(94), { name: `${TEXT}!`, filter: null }))
+  await play(rotateSecret({ orgId, id: id(94), secret: `${TEXT}!`, keepPreviousSeconds: 60 }))
+  await play(getSource(orgId, id(94)))
+  await play(approachSource(id(94), ORIGIN))
+  await play(enterWithSource({ id: id(94), version: '3' }, ORIGIN))
+  await play(getReceivingSource(id(94)))
+  const event = { orgId, sourceId: id(94), eventId: TEXT, eventType: TEXT }
+  const kept = { headers: JSON.stringify({ x: TEXT }), body: JSON.stringify(PAYLOAD) }
+  const keys = { event: { key: TEXT, keepSeconds: 9 }, job: { key: 'other', bodyHash: hash('a') } }
+  const first = { ...event, ...kept, id: id(95), replayOf: null }
+  await play(journalDelivery(first, { jobId: id(11), keys, otherwise: null }))
+  const otherwise = { status: 'quarantined' as const, reason: TEXT }
+  const again = { ...first, id: id(96), replayOf: id(95) }
+  await play(journalDelivery(again, { jobId: null, keys: { event: null, job: null }, otherwise }))
+  await play(lockRejections(orgId, id(94)))
+  await play(journalRejection({ ...first, id: id(97), body: null }, TEXT))
+  await play(listDeliveries({ orgId, sourceId: id(94), status: null, before: null, limit: 2 }))
+  await play(listDeliveries({ orgId, sourceId: id(94), status: 'quarantined', before: null, limit: 2 }))
+  await play(getDelivery(orgId, id(95)))
+  const [begun] = await play(beginTerm('w'))
+  await play(deleteExpiredDeliveries({ term: begun?.term ?? '', days: 30, limit: 10 }))
+  await play(deleteSource(orgId, id(94)))
+}
+
 const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
   await sql(`update workers set last_seen = now(), status = 'online'`)
@@ -557,6 +601,7 @@ const SCENARIO = [
   playActions,
   playLists,
   playSchedules,
+  playWebhooks,
   playPredictions,
 ]
 

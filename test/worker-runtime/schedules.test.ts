@@ -224,7 +224,9 @@ test('a leader that stands still in the middle holds up the next one only for a 
   })
   const stuck = frozen.step(await lead(database.run, 'old'))
   await waitFor('the schedule to be held', async () => {
-    const [held] = await database.sql(`select from pg_stat_activity where state = 'idle in transaction'`)
+    const [held] = await database.sql(
+      `select from pg_stat_activity where state = 'idle in transaction' and datname = current_database()`,
+    )
     return held
   })
   await duty().step(await lead(database.run, 'new'))
