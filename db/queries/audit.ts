@@ -21,6 +21,10 @@ export const AUDIT_ACTIONS = [
   'queue.resumed',
   'jobs.cancelled',
   'jobs.retried',
+  'callback_endpoint.created',
+  'callback_endpoint.changed',
+  'callback_endpoint.deleted',
+  'callback_secret.rotated',
   'admin.granted',
   'admin.revoked',
 ] as const

@@ -1,0 +1,334 @@
+/**
+ * The events of `job_event_groups` are an outbox: whatever ends a job writes them, and the leader reads them in the order
+ * of their transactions and makes a job for each URL that wants to know. The rule that makes it exactly one: the cursor
+ * moves in the transaction that submits those jobs, and only from where it was when they were found.
+ */
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+import { CALLBACK_TYPE, type CallbackEvent } from '../rules/callbacks.ts'
+import { FINISHED_STATES } from '../rules/job-states.ts'
+import type { JobFailure } from './jobs.ts'
+import type { TriggeredBy } from './submission.ts'
+
+/** A place among the events: a row of theirs, and how many of its jobs come before. */
+export type EventPosition = { xid: string; id: string; position: number }
+
+export type EndedJob = EventPosition & {
+  org_id: string
+  job_id: string
+  event: CallbackEvent
+  attempts: number
+  reason: string | null
+  /** To the microsecond, as Postgres writes it. */
+  at: string
+  urls: string[]
+}
+
+export type OutboxPage = {
+  events: EndedJob[]
+  /** Everything before it has been looked at. */
+  next: EventPosition
+  /** There is more to look at. */
+  more: boolean
+}
+
+/** How many rows, how many of their jobs, and how many jobs that somebody wants to know of a page has at most. */
+export type OutboxLimits = { groups: number; jobs: number; events: number }
+
+const FINISHED = `'{${FINISHED_STATES.join(',')}}'::job_state[]`
+
+/**
+ * The next events that somebody wants to know of. Only up to the oldest transaction that still runs: beyond it, one that
+ * commits later could come before one that was read.
+ *
+ * Most organisations want to know nothing, and of those nothing is looked at but the row. Whether anybody asks is looked
+ * up in the order of an index, by a subquery with a limit: where callbacks are common, the planner would rather read the
+ * table until it finds one, and there may be none. Each job by its key, for the same reason. An endpoint is not told of
+ * what was before it.
+ */
+export const findCallbacks = (
+  from: EventPosition,
+  foreignId: string,
+  limits: OutboxLimits,
+): Query<OutboxPage> => ({
+  name: 'find-callbacks',
+  text: `
+    with horizon as materialized (
+      select pg_snapshot_xmin(pg_current_snapshot()) as xid
+    ),
+    span as materialized (
+      select
+        xid, id, org_id, at, job_ids, states, attempts, reasons, ats,
+        case when xid = $1::xid8 and id = $2::bigint then $3::int else 0 end as skipped
+      from job_event_groups
+      where (xid, id) >= ($1::xid8, $2::bigint)
+        and xid < (select xid from horizon)
+        and id > $4::bigint
+        and (
+          (select true from callback_endpoints where disabled_at is null and events <> '{}' limit 1)
+          or (select true from jobs where callback_url is not null order by org_id, id limit 1)
+        )
+      order by xid, id
+      limit $5::int
+    ),
+    org as materialized (
+      select
+        org_id,
+        (
+          select true
+          from callback_endpoints e
+          where e.org_id = s.org_id
+            and disabled_at is null
+            and events <> '{}'
+          limit 1
+        ) as of_all,
+        (
+          select true
+          from jobs j
+          where j.org_id = s.org_id
+            and callback_url is not null
+          order by id
+          limit 1
+        ) as of_some
+      from (select distinct org_id from span) s
+    ),
+    asked as materialized (
+      select
+        s.*, o.of_all,
+        sum(cardinality(job_ids) - skipped) over (order by xid, id) - cardinality(job_ids) as before
+      from span s
+      join org o using (org_id)
+      where states && ${FINISHED}
+        and (o.of_all or o.of_some)
+    ),
+    looked_at as materialized (
+      select
+        a.xid, a.id, e.position::int, a.org_id, a.of_all, e.job_id,
+        coalesce(e.state, a.states[1]) as state,
+        coalesce(e.attempt, a.attempts[1]) as attempt,
+        case when cardinality(a.reasons) = 1 then a.reasons[1] else e.reason end as reason,
+        coalesce(case when cardinality(a.ats) = 1 then a.ats[1] else e.at end, a.at) as at
+      from asked a
+      cross join lateral unnest(a.job_ids, a.states, a.attempts, a.reasons, a.ats) with ordinality
+        as e (job_id, state, attempt, reason, at, position)
+      where a.before + a.skipped < $6::int
+        and e.position > a.skipped
+        and a.before + e.position <= $6::int
+      -- In this order, so that those below need not look at all of them to find the first.
+      order by a.xid, a.id, e.position
+    ),
+    told as materialized (
+      select
+        l.xid, l.id, l.position, l.org_id, l.job_id, 'job.' || l.state as event, l.attempt as attempts, l.reason, l.at,
+        u.urls
+      from looked_at l
+      cross join lateral (
+        select callback_url
+        from jobs
+        where org_id = l.org_id
+          and id = l.job_id
+          and type <> '${CALLBACK_TYPE}'
+          and (l.of_all or callback_url is not null)
+        offset 0
+      ) j
+      cross join lateral (
+        select array_agg(url order by url) as urls
+        from (
+          select url
+          from callback_endpoints
+          where l.of_all
+            and org_id = l.org_id
+            and disabled_at is null
+            and 'job.' || l.state = any (events)
+            and created_at <= l.at
+          union
+          select j.callback_url
+          where j.callback_url is not null
+            and not exists (
+              select
+              from callback_endpoints
+              where org_id = l.org_id
+                and url = j.callback_url
+                and disabled_at is not null
+            )
+        ) wanted
+      ) u
+      where l.state = any (${FINISHED})
+        and u.urls is not null
+      order by l.xid, l.id, l.position
+      limit $7::int
+    ),
+    -- As far as the page has come: to a limit of its own, or to everything that has committed.
+    stop as materialized (
+      (
+        select 1 as place, xid, id, position, true as more
+        from told
+        where (select count(*) from told) = $7::int
+        order by xid desc, id desc, position desc
+        limit 1
+      )
+      union all
+      (
+        select 2, xid, id, position, true
+        from looked_at
+        where (select count(*) from looked_at) = $6::int
+        order by xid desc, id desc, position desc
+        limit 1
+      )
+      union all
+      (
+        select 3, xid, id, cardinality(job_ids), true
+        from span
+        where (select count(*) from span) = $5::int
+        order by xid desc, id desc
+        limit 1
+      )
+      union all
+      select 4, xid, 0, 0, false
+      from horizon
+      order by place
+      limit 1
+    )
+    select
+      jsonb_build_object('xid', xid::text, 'id', id::text, 'position', position) as next, more,
+      coalesce(
+        (
+          select jsonb_agg(
+            jsonb_build_object(
+              'xid', xid::text, 'id', id::text, 'position', position, 'org_id', org_id, 'job_id', job_id, 'event', event,
+              'attempts', attempts, 'reason', reason, 'at', at, 'urls', urls
+            )
+            order by xid, id, position
+          )
+          from told
+        ),
+        '[]'
+      ) as events
+    from stop`,
+  values: [from.xid, from.id, from.position, foreignId, limits.groups, limits.jobs, limits.events],
+})
+
+export type CallbackCursor = EventPosition & {
+  foreign_id: string
+  /** It is beyond all transactions that there have been: the database is the dump of another server's. */
+  is_foreign: boolean
+}
+
+export const getCallbackCursor = (): Query<CallbackCursor> => ({
+  name: 'get-callback-cursor',
+  text: `
+    select
+      xid::text, id::text, position, foreign_id::text, xid > pg_snapshot_xmax(pg_current_snapshot()) as is_foreign
+    from callback_cursor`,
+  values: [],
+})
+
+/** Moves the cursor. No row: it is not where it was, or somebody else leads. */
+export const moveCallbackCursor = (
+  term: string,
+  from: EventPosition,
+  to: EventPosition,
+): Query<{ moved: true }> => ({
+  name: 'move-callback-cursor',
+  text: `
+    update callback_cursor
+    set xid = $5::xid8, id = $6::bigint, position = $7::int
+    where xid = $2::xid8
+      and id = $3::bigint
+      and position = $4::int
+      and ${IN_TERM}
+    returning true as moved`,
+  values: [term, from.xid, from.id, from.position, to.xid, to.id, to.position],
+})
+
+/**
+ * Begins anew at the present. The rows that came with the dump are passed over for good: one day transactions of this
+ * server will have their numbers.
+ */
+export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
+  name: 'restart-callback-cursor',
+  text: `
+    update callback_cursor
+    set
+      xid = pg_snapshot_xmin(pg_current_snapshot()),
+      id = 0,
+      position = 0,
+      foreign_id = coalesce(
+        (
+          select id
+          from job_event_groups
+          where xid >= pg_snapshot_xmax(pg_current_snapshot())
+          order by id desc
+          limit 1
+        ),
+        foreign_id
+      )
+    where xid > pg_snapshot_xmax(pg_current_snapshot())
+      and ${IN_TERM}
+    returning true as restarted`,
+  values: [term],
+})
+
+/** What a body tells of a job, beside its end. */
+export type ToldJob = {
+  /** Position of its event among those that were asked for, from 1. */
+  n: number
+  name: string
+  type: string
+  tags: string[]
+  triggered_by: TriggeredBy | null
+  created_at: Date
+  started_at: Date | null
+  result: unknown
+  result_omitted: boolean
+  error: JobFailure | null
+}
+
+/** A larger result is not sent along: the receiver may fetch it. */
+const MAX_RESULT_BYTES = 64 * 1024
+
+/**
+ * The jobs of events. Without a row: the job is gone. A job may have been retried since; then what is known of this end of
+ * it stands among its attempts.
+ */
+export const describeEndedJobs = (
+  events: readonly Pick<EndedJob, 'org_id' | 'job_id' | 'at'>[],
+): Query<ToldJob> => ({
+  name: 'describe-ended-jobs',
+  text: `
+    select
+      e.n::int, j.name, j.type, j.tags, j.triggered_by, j.created_at, coalesce(f.started_at, a.started_at) as started_at,
+      case when f.bytes <= ${MAX_RESULT_BYTES} then f.result end as result,
+      coalesce(f.bytes > ${MAX_RESULT_BYTES}, false) as result_omitted,
+      coalesce(f.error, a.error) as error
+    from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) with ordinality as e (org_id, job_id, at, n)
+    cross join lateral (
+      select name, type, tags, triggered_by, created_at
+      from jobs
+      where org_id = e.org_id
+        and id = e.job_id
+      offset 0
+    ) j
+    left join lateral (
+      select started_at, result, octet_length(result::text) as bytes, error
+      from finished_jobs
+      where org_id = e.org_id
+        and job_id = e.job_id
+        and finished_at = e.at
+      offset 0
+    ) f on true
+    left join lateral (
+      select started_at, error
+      from attempts
+      where org_id = e.org_id
+        and job_id = e.job_id
+        and finished_at = e.at
+      order by id desc
+      limit 1
+    ) a on true`,
+  values: [
+    events.map(({ org_id }) => org_id),
+    events.map(({ job_id }) => job_id),
+    events.map(({ at }) => at),
+  ],
+})

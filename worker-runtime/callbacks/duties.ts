@@ -1,0 +1,156 @@
+/**
+ * Callbacks, as duties of the leader: it reads which jobs have ended, and makes a job for each URL that wants to know.
+ * Nothing is added to the statements that end jobs.
+ *
+ * Most of the time nobody is to be told, and then nothing is written: how far the events have been read is remembered here,
+ * and stored only now and then. Another leader reads the last seconds again, which does no harm, because the jobs are
+ * submitted in the transaction that moves the stored cursor, from where it was known to be: of two that tell the same
+ * event one moves it first, and the other submits nothing.
+ */
+import { JOBS_READY } from '../../db/channels.ts'
+import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
+import { newCallback } from '../../db/queries/callback-job.ts'
+import {
+  describeEndedJobs,
+  type EndedJob,
+  type EventPosition,
+  findCallbacks,
+  getCallbackCursor,
+  moveCallbackCursor,
+  type OutboxPage,
+  restartCallbackCursor,
+} from '../../db/queries/callback-outbox.ts'
+import { notify } from '../../db/queries/notifications.ts'
+import { type Submission, submitJobs } from '../../db/queries/submission.ts'
+import type { Run } from '../../db/query.ts'
+import { CALLBACK_TYPE } from '../../db/rules/callbacks.ts'
+import type { Database } from '../database.ts'
+import type { Duty } from '../duties.ts'
+import type { Logger } from '../logger.ts'
+import { toBody } from './body.ts'
+
+export type CallbackDutyOptions = {
+  run: Run
+  /** Its commits wait for the disk: what was told must not be told again, under another id, after a crash. */
+  transaction: Database['transaction']
+  logger: Logger
+  retentionDays: number
+}
+
+const POLL_MS = 300
+/** While nobody is told anything, so much is read again after a change of leaders. */
+const STORE_MS = 5_000
+const HOUR_MS = 3_600_000
+
+/** A body may have 70 KB, and goes to up to 21 URLs: no page is larger than some 20 MB. */
+const MAX_CALLBACKS = 250
+const LIMITS = { groups: 1_000, jobs: 2_000, events: MAX_CALLBACKS }
+
+export const createCallbackDuties = (options: CallbackDutyOptions): Duty[] => [
+  tellOfEnds(options),
+  forgetUrls(options),
+]
+
+/** `stored`: where the cursor is; `read`: how far this leader has looked. */
+type Place = {
+  term: string
+  stored: EventPosition
+  read: EventPosition
+  foreignId: string
+  storedAtMs: number
+}
+
+const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => {
+  let place: Place | undefined
+
+  const begin = async (term: string): Promise<Place> => {
+    const [restarted] = (await getCursor()).is_foreign ? await run(restartCallbackCursor(term)) : []
+    if (restarted) logger.warn('callbacks begin at the present: the database came from another server')
+    const { foreign_id: foreignId, is_foreign: _, ...cursor } = await getCursor()
+    return { term, stored: cursor, read: cursor, foreignId, storedAtMs: performance.now() }
+  }
+
+  const getCursor = async () => {
+    const [cursor] = await run(getCallbackCursor())
+    if (!cursor) throw new Error('The cursor of callbacks is one row')
+    return cursor
+  }
+
+  const pass = async (from: Place, next: EventPosition): Promise<Place | undefined> => {
+    const passed = { ...from, read: next }
+    if (performance.now() - from.storedAtMs < STORE_MS || isSame(from.stored, next)) return passed
+    const [moved] = await run(moveCallbackCursor(from.term, from.stored, next))
+    return moved && { ...passed, stored: next, storedAtMs: performance.now() }
+  }
+
+  const tell = async (from: Place, events: readonly EndedJob[]): Promise<Place | undefined> => {
+    const last = events.at(-1)
+    if (!last) return from
+    const { xid, id, position } = last
+    const next = { xid, id, position }
+    const submissions = await toSubmissions(events)
+    const rows = await transaction(async (runInside) => {
+      const [moved] = await runInside(moveCallbackCursor(from.term, from.stored, next))
+      if (!moved) return undefined
+      return submissions.length > 0 ? runInside(submitJobs(submissions, 'free')) : []
+    })
+    if (!rows) return undefined
+    if (rows.some((row) => row.kind !== null && !row.announced))
+      await run(notify(JOBS_READY, [CALLBACK_TYPE]))
+    return { ...from, stored: next, read: next, storedAtMs: performance.now() }
+  }
+
+  const toSubmissions = async (events: readonly EndedJob[]): Promise<Submission[]> => {
+    const told = new Map((await run(describeEndedJobs(events))).map((job) => [job.n, job]))
+    const callbacks = events.flatMap((ended, i) => {
+      const job = told.get(i + 1)
+      if (!job) return []
+      const body = toBody(ended, job)
+      const triggeredBy = { kind: 'callback' as const, job_id: ended.job_id, event: ended.event }
+      return ended.urls.map((url) => ({ orgId: ended.org_id, job: newCallback({ url, body, triggeredBy }) }))
+    })
+    return [...Map.groupBy(callbacks, ({ orgId }) => orgId)].map(([orgId, members]) => ({
+      orgId,
+      userId: null,
+      jobs: members.map(({ job }) => job),
+    }))
+  }
+
+  return {
+    name: 'callbacks',
+    step: async (term) => {
+      const from = place?.term === term ? place : await begin(term)
+      // What goes wrong from here on may have happened all the same: the next step looks where the cursor is.
+      place = undefined
+      const [page] = await run(findCallbacks(from.read, from.foreignId, LIMITS))
+      if (!page) throw new Error('A page of events is one row')
+      const events = firstOf(page)
+      place = events.length > 0 ? await tell(from, events) : await pass(from, page.next)
+      return place && (page.more || events.length > 0) ? 0 : POLL_MS
+    },
+    rest: async () => {
+      place = undefined
+    },
+  }
+}
+
+/** As many events as a page may have callbacks; one at least. */
+const firstOf = ({ events }: OutboxPage): EndedJob[] => {
+  let callbacks = 0
+  return events.filter(({ urls }) => {
+    const fits = callbacks < MAX_CALLBACKS
+    callbacks += urls.length
+    return fits
+  })
+}
+
+const isSame = (a: EventPosition, b: EventPosition): boolean =>
+  a.xid === b.xid && a.id === b.id && a.position === b.position
+
+const forgetUrls = ({ run, retentionDays }: CallbackDutyOptions): Duty => ({
+  name: 'deletion of disabled callback URLs',
+  step: async (term) => {
+    await run(forgetDisabledUrls(term, retentionDays))
+    return HOUR_MS
+  },
+})
