@@ -95,7 +95,8 @@ export const findCallbacks = (
     asked as materialized (
       select
         s.*, o.of_all,
-        sum(cardinality(job_ids) - skipped) over (order by xid, id) - cardinality(job_ids) as before
+        -- The last of its jobs that the page has room for.
+        ($6::int + cardinality(job_ids) - sum(cardinality(job_ids) - skipped) over (order by xid, id))::int as last
       from span s
       join org o using (org_id)
       where states && ${FINISHED}
@@ -103,19 +104,19 @@ export const findCallbacks = (
     ),
     looked_at as materialized (
       select
-        a.xid, a.id, e.position::int, a.org_id, a.of_all, e.job_id,
+        a.xid, a.id, (a.skipped + e.n)::int as position, a.org_id, a.of_all, e.job_id,
         coalesce(e.state, a.states[1]) as state,
         coalesce(e.attempt, a.attempts[1]) as attempt,
         case when cardinality(a.reasons) = 1 then a.reasons[1] else e.reason end as reason,
         coalesce(case when cardinality(a.ats) = 1 then a.ats[1] else e.at end, a.at) as at
       from asked a
-      cross join lateral unnest(a.job_ids, a.states, a.attempts, a.reasons, a.ats) with ordinality
-        as e (job_id, state, attempt, reason, at, position)
-      where a.before + a.skipped < $6::int
-        and e.position > a.skipped
-        and a.before + e.position <= $6::int
+      cross join lateral unnest(
+        a.job_ids[a.skipped + 1:a.last], a.states[a.skipped + 1:a.last], a.attempts[a.skipped + 1:a.last],
+        a.reasons[a.skipped + 1:a.last], a.ats[a.skipped + 1:a.last]
+      ) with ordinality as e (job_id, state, attempt, reason, at, n)
+      where a.last > a.skipped
       -- In this order, so that those below need not look at all of them to find the first.
-      order by a.xid, a.id, e.position
+      order by a.xid, a.id, e.n
     ),
     told as materialized (
       select

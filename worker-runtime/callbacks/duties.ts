@@ -44,7 +44,7 @@ const HOUR_MS = 3_600_000
 
 /** A body may have 70 KB, and goes to up to 21 URLs: no page is larger than some 20 MB. */
 const MAX_CALLBACKS = 250
-const LIMITS = { groups: 1_000, jobs: 2_000, events: MAX_CALLBACKS }
+const LIMITS = { groups: 1_000, jobs: 1_000, events: MAX_CALLBACKS }
 
 export const createCallbackDuties = (options: CallbackDutyOptions): Duty[] => [
   tellOfEnds(options),
