@@ -87,51 +87,38 @@ export const getEndpoint = (orgId: string, id: string): Query<EndpointRow> => ({
   values: [orgId, id],
 })
 
-/** What is null stays. No row: there is no such endpoint. Without an id: another one has the URL. */
+/** The SQLSTATE of a URL that another endpoint has. */
+export const URL_TAKEN = '23505'
+
+/** What is null stays. No row: there is no such endpoint. */
 export const changeEndpoint = (change: {
   id: string
   orgId: string
   url: string | null
   events: readonly CallbackEvent[] | null
   disabled: boolean | null
-}): Query<EndpointRow | { id: null }> => ({
+}): Query<EndpointRow> => ({
   name: 'change-callback-endpoint',
   text: `
-    with found as materialized (
-      select id
-      from callback_endpoints
-      where org_id = $1::uuid
-        and id = $2::uuid
-      for update
-    ),
-    changed as (
-      update callback_endpoints e
+    with changed as (
+      update callback_endpoints
       set
-        url = coalesce($3::text, e.url),
-        events = coalesce($4::text[], e.events),
-        disabled_at = case when $5::boolean is null then e.disabled_at when $5::boolean then coalesce(e.disabled_at, now()) end,
+        url = coalesce($3::text, url),
+        events = coalesce($4::text[], events),
+        disabled_at = case when $5::boolean is null then disabled_at when $5::boolean then coalesce(disabled_at, now()) end,
         disabled_reason = case
-          when $5::boolean is null then e.disabled_reason
-          when $5::boolean then coalesce(e.disabled_reason, 'by hand')
+          when $5::boolean is null then disabled_reason
+          when $5::boolean then coalesce(disabled_reason, 'by hand')
         end,
         updated_at = now()
-      from found
-      where e.org_id = $1::uuid
-        and e.id = found.id
-        and not exists (
-          select
-          from callback_endpoints o
-          where o.org_id = $1::uuid
-            and o.url = $3::text
-            and o.id <> found.id
-        )
-      returning e.org_id, ${COLUMNS.replaceAll(/\w+/g, 'e.$&')}
+      where org_id = $1::uuid
+        and id = $2::uuid
+      returning org_id, ${COLUMNS}
     ),
     audit as (${audit('callback_endpoint.changed', `${TARGET} || jsonb_build_object('disabled', disabled_at is not null)`, 'changed')}
     )
-    select ${COLUMNS.replaceAll(/\w+/g, 'changed.$&')}
-    from found
-    left join changed on true`,
+    select ${COLUMNS}
+    from changed`,
   values: [change.orgId, change.id, change.url, change.events, change.disabled],
 })
 

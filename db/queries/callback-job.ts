@@ -1,12 +1,16 @@
+import type { Query } from '../query.ts'
 import {
   CALLBACK_RETRY,
   CALLBACK_TIMEOUT_SECONDS,
   CALLBACK_TYPE,
   type CallbackBody,
+  type CallbackEvent,
 } from '../rules/callbacks.ts'
+import type { JobState } from '../rules/job-states.ts'
 import { rankTerms } from '../rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { uuidV7 } from '../rules/uuid-v7.ts'
+import type { JobFailure } from './jobs.ts'
 import type { NewJob, TriggeredBy } from './submission.ts'
 
 /** Who is to be told what; `triggeredBy` null: somebody tries an endpoint out. */
@@ -37,4 +41,48 @@ export const newCallback = ({ url, body, triggeredBy }: Callback): NewJob => ({
   callback_url: null,
   triggered_by: triggeredBy,
   prediction: null,
+})
+
+/** The columns are null in the one row that a job of which nobody was told answers; no row means no such job. */
+export type JobCallbackRow = {
+  id: string | null
+  event: CallbackEvent
+  url: string
+  status: JobState
+  attempts: number
+  error: JobFailure | null
+  created_at: Date
+  finished_at: Date | null
+}
+
+/** Those that told of a job, oldest first. */
+export const listJobCallbacks = (page: {
+  orgId: string
+  jobId: string
+  after: string | null
+  limit: number
+}): Query<JobCallbackRow> => ({
+  name: 'list-job-callbacks',
+  text: `
+    select c.id, c.event, c.url, c.status, c.attempts, c.error, c.created_at, c.finished_at
+    from jobs j
+    left join lateral (
+      select o.*
+      from callbacks_of_job(j.org_id, j.id) as told (id)
+      cross join lateral (
+        select
+          id, triggered_by ->> 'event' as event, payload ->> 'url' as url, status, attempts, error, created_at, finished_at
+        from job_overview
+        where org_id = j.org_id
+          and id = told.id
+        offset 0
+      ) o
+      where $3::uuid is null or told.id > $3::uuid
+      order by o.id
+      limit $4::int
+    ) c on true
+    where j.org_id = $1::uuid
+      and j.id = $2::uuid
+    order by c.id`,
+  values: [page.orgId, page.jobId, page.after, page.limit],
 })

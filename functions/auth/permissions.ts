@@ -14,6 +14,12 @@ export const PERMISSIONS = {
   'jobs:submit': { role: 'user', key: true, about: 'submit jobs' },
   'jobs:manage': { role: 'user', key: true, about: 'cancel and retry jobs' },
   'queue:manage': { role: 'org_admin', key: true, about: 'pause and resume the queue' },
+  'webhooks:read': { role: 'user', key: true, about: 'see webhook sources and deliveries, and callbacks' },
+  'webhooks:manage': {
+    role: 'org_admin',
+    key: true,
+    about: 'manage webhook sources, callback endpoints and the secret that signs callbacks',
+  },
   'org:read': { role: 'user', key: true, about: 'see the organisation, its members and quotas' },
   'org:manage': { role: 'org_admin', key: false, about: 'invite members, change their roles, remove them' },
   'org:leave': { role: 'user', key: false, about: 'leave the organisation' },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { importJWK, SignJWT } from 'jose'
+import { createCallbackSecret } from '../../db/queries/callback-delivery.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { isAtLeast, type Role } from '../../db/rules/roles.ts'
 import { PERMISSIONS, type Permission } from '../../functions/auth/permissions.ts'
@@ -28,6 +29,7 @@ before(async () => {
   await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
   await lead(database.run)
   cast = await makeCast(edge, database)
+  await database.run(createCallbackSecret(cast.owner.orgId))
   const { body } = await edge.request('GET', '/openapi.json')
   operations = Object.entries<Record<string, { 'x-permission'?: Permission }>>(body.paths).flatMap(
     ([path, item]) =>
@@ -53,6 +55,9 @@ const IDS: Record<string, () => Promise<string>> = {
   '/jobs/{id}/explain': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/cancel': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/retry': () => jobInState(database.run, cast.owner, 'failed'),
+  '/jobs/{id}/callbacks': () => jobInState(database.run, cast.owner, 'completed'),
+  '/callbacks/endpoints/{id}': async () => (await makeEndpoint()).body.id,
+  '/callbacks/endpoints/{id}/test': async () => (await makeEndpoint()).body.id,
   '/auth/keys/{id}': async () => (await makeKey(cast.owner.token)).body.id,
   '/orgs/me/members/{id}': async () => cast.member.userId,
   '/orgs/me/invitations/{id}': async () => (await invite()).body.id,
@@ -64,6 +69,13 @@ const IDS: Record<string, () => Promise<string>> = {
 
 const makeKey = (token: string): Promise<Answer> =>
   edge.request('POST', '/auth/keys', { token, json: { name: 'k', scopes: ['jobs:read'] } })
+
+const makeEndpoint = async (): Promise<Answer> => {
+  // There may be only so many.
+  await database.sql('delete from callback_endpoints')
+  const json = { url: 'https://example.com/' }
+  return edge.request('POST', '/callbacks/endpoints', { token: cast.owner.token, json })
+}
 
 const invite = (): Promise<Answer> =>
   edge.request('POST', `/orgs/${cast.owner.orgId}/invite`, { token: cast.owner.token, json: {} })
@@ -83,6 +95,8 @@ const BODIES: Record<string, unknown> = {
   'POST /orgs': { name: 'Another' },
   'PATCH /orgs/me/members/{id}': { role: 'user' },
   'PATCH /orgs/{id}/quotas': { running_jobs: null },
+  'POST /callbacks/endpoints': { url: 'https://example.com/walk' },
+  'PATCH /callbacks/endpoints/{id}': { disabled: true },
 }
 
 const send = async (operation: Operation, token: string | undefined, id?: string): Promise<Answer> => {
@@ -168,7 +182,7 @@ test('an admin may everything, in all organisations', async () => {
     })
     const name = nameOf(operation)
     // An admin looks after the jobs of others, but submits only where they are a member. The key is somebody else's.
-    if (['POST /jobs', 'POST /jobs/batch'].includes(name)) {
+    if (['POST /jobs', 'POST /jobs/batch', 'POST /callbacks/endpoints/{id}/test'].includes(name)) {
       assert.equal(answer.status, 403, `${name}: ${answer.text}`)
     } else if (name === 'DELETE /auth/keys/{id}') assert.equal(answer.status, 404, answer.text)
     else assertRole(operation, 'admin', answer)
@@ -198,7 +212,15 @@ test('to another organisation every id answers 404, as one that does not exist d
 })
 
 test('to another organisation no list shows anything', async () => {
-  const lists = ['/jobs', '/dlq', '/orgs/me/members', '/orgs/me/invitations', '/orgs/me/audit', '/auth/keys']
+  const lists = [
+    '/jobs',
+    '/dlq',
+    '/orgs/me/members',
+    '/orgs/me/invitations',
+    '/orgs/me/audit',
+    '/auth/keys',
+    '/callbacks/endpoints',
+  ]
   for (const path of lists) {
     const { status, text } = await edge.request('GET', path, { token: cast.stranger.token })
     assert.equal(status, 200, text)
