@@ -37,6 +37,7 @@ import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
   readonly id: string
+  /** That can be submitted. */
   readonly types: string[]
   start(): Promise<void>
   /** Stops claiming, lets running jobs finish for the drain time, gives the rest back. Twice is safe. */
@@ -256,7 +257,7 @@ export const createWorker = (options: {
 
   return {
     id,
-    types,
+    types: options.handlers.map(({ type }) => type),
     start,
     stop: () => {
       stopping ??= stop()

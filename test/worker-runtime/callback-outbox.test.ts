@@ -153,6 +153,25 @@ test('what goes wrong in the middle is told afterwards, and once', async () => {
   assert.equal((await told()).length, 2)
 })
 
+test('an event that the database refuses keeps no other from being told', async () => {
+  const urls = ['https://a.example/', 'https://refused.example/', 'https://b.example/', 'https://c.example/']
+  const made = urls.map((url) => newJob({ callback_url: url, run_at: LATER }))
+  const ids = await seedJobs(database.run, tenant, made)
+  await database.sql(
+    `alter table jobs add constraint refused check (type <> 'callback' or payload ->> 'url' <> '${urls[1]}')`,
+  )
+  await database.run(cancelJobs(tenant.orgId, ids))
+  const duty = createDuty()
+  const [, refused] = ids
+  const others = ids.filter((id) => id !== refused)
+  assert.deepEqual((await untilTold(duty, 3)).toSorted(), others.toSorted())
+  await work(duty)
+  await database.sql('alter table jobs drop constraint refused')
+  assert.equal((await told()).length, 3)
+  const [line] = duty.log.filter(({ level }) => level === 'error')
+  assert.deepEqual([line?.message, line?.job_id], ['callback refused', refused])
+})
+
 /** A transaction that stays open. */
 const openTransaction = async (): Promise<{ run: Run; commit(): Promise<void> }> => {
   const client = new pg.Client({ connectionString: asLogin(database.url, 'both') })
@@ -229,4 +248,21 @@ test('while nobody wants to know, the cursor moves on without a look at the even
   )
   const [id] = await endSome(1)
   assert.deepEqual(await untilTold(duty, 1), [id])
+})
+
+test('URLs that were only kept because they are disabled are forgotten in time', async () => {
+  await database.sql(
+    `insert into callback_endpoints (org_id, id, url, events, disabled_at) values
+      ($1, gen_random_uuid(), 'https://old.example/', '{}', now() - interval '31 days'),
+      ($1, gen_random_uuid(), 'https://new.example/', '{}', now() - interval '29 days'),
+      ($1, gen_random_uuid(), 'https://endpoint.example/', '{job.failed}', now() - interval '31 days')`,
+    [tenant.orgId],
+  )
+  const forget = createCallbackDuties({ ...connections, logger: keepLog().logger, retentionDays: 30 })[1]
+  await forget?.step('0')
+  const urls = async () =>
+    (await database.sql('select url from callback_endpoints')).map(({ url }) => url).sort()
+  assert.equal((await urls()).length, 3, 'not in a term that is over')
+  await forget?.step(term)
+  assert.deepEqual(await urls(), ['https://endpoint.example/', 'https://new.example/'])
 })

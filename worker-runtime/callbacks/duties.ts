@@ -9,9 +9,7 @@
  */
 import { JOBS_READY } from '../../db/channels.ts'
 import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
-import { newCallback } from '../../db/queries/callback-job.ts'
 import {
-  describeEndedJobs,
   type EndedJob,
   type EventPosition,
   findCallbacks,
@@ -24,10 +22,11 @@ import { notify } from '../../db/queries/notifications.ts'
 import { type Submission, submitJobs } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { CALLBACK_TYPE } from '../../db/rules/callbacks.ts'
-import type { Database } from '../database.ts'
+import { type Database, isRefused } from '../database.ts'
+import { describeError } from '../describe-error.ts'
 import type { Duty } from '../duties.ts'
 import type { Logger } from '../logger.ts'
-import { toBody } from './body.ts'
+import { toSubmissions } from './submissions.ts'
 
 export type CallbackDutyOptions = {
   run: Run
@@ -83,37 +82,36 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
     return moved && { ...passed, stored: next, storedAtMs: performance.now() }
   }
 
-  const tell = async (from: Place, events: readonly EndedJob[]): Promise<Place | undefined> => {
-    const last = events.at(-1)
-    if (!last) return from
-    const { xid, id, position } = last
-    const next = { xid, id, position }
-    const submissions = await toSubmissions(events)
+  const submit = async (
+    from: Place,
+    next: EventPosition,
+    submissions: readonly Submission[],
+  ): Promise<Place | undefined> => {
     const rows = await transaction(async (runInside) => {
       const [moved] = await runInside(moveCallbackCursor(from.term, from.stored, next))
       if (!moved) return undefined
       return submissions.length > 0 ? runInside(submitJobs(submissions, 'free')) : []
     })
     if (!rows) return undefined
-    if (rows.some((row) => row.kind !== null && !row.announced))
-      await run(notify(JOBS_READY, [CALLBACK_TYPE]))
+    const unheard = rows.some((row) => row.kind !== null && !row.announced)
+    if (unheard) await run(notify(JOBS_READY, [CALLBACK_TYPE]))
     return { ...from, stored: next, read: next, storedAtMs: performance.now() }
   }
 
-  const toSubmissions = async (events: readonly EndedJob[]): Promise<Submission[]> => {
-    const told = new Map((await run(describeEndedJobs(events))).map((job) => [job.n, job]))
-    const callbacks = events.flatMap((ended, i) => {
-      const job = told.get(i + 1)
-      if (!job) return []
-      const body = toBody(ended, job)
-      const triggeredBy = { kind: 'callback' as const, job_id: ended.job_id, event: ended.event }
-      return ended.urls.map((url) => ({ orgId: ended.org_id, job: newCallback({ url, body, triggeredBy }) }))
-    })
-    return [...Map.groupBy(callbacks, ({ orgId }) => orgId)].map(([orgId, members]) => ({
-      orgId,
-      userId: null,
-      jobs: members.map(({ job }) => job),
-    }))
+  /** What Postgres refuses is halved until the one that it refuses stands alone, and is passed over: others are not held up. */
+  const tell = async (from: Place, events: readonly EndedJob[]): Promise<Place | undefined> => {
+    const last = events.at(-1)
+    if (!last) return from
+    const { xid, id, position, job_id } = last
+    const next = { xid, id, position }
+    try {
+      return await submit(from, next, await toSubmissions(run, events))
+    } catch (error) {
+      if (!isRefused(error)) throw error
+      if (events.length > 1) return tell(from, events.slice(0, Math.ceil(events.length / 2)))
+      logger.error('callback refused', { job_id, reason: describeError(error) })
+      return submit(from, next, [])
+    }
   }
 
   return {

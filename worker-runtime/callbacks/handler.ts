@@ -86,7 +86,7 @@ const disable = (run: Run, orgId: string, url: string): Promise<unknown> =>
 const refused = (host: string, { status, headers }: Response, excerpt: string): JobError => {
   const said = excerpt && `: ${excerpt}`
   if (status === GONE) {
-    const message = `${host} answered 410 Gone. It is told no more, until it is enabled again.`
+    const message = `${host} answered 410 Gone, and is told no more. PATCH /callbacks/endpoints/{id} enables it again.`
     return new JobError('gone', message, { permanent: true })
   }
   if (status >= 300 && status < 400) {
