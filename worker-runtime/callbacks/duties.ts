@@ -99,17 +99,13 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
   }
 
   /** What Postgres refuses is halved until the one that it refuses stands alone, and is passed over: others are not held up. */
-  const tell = async (from: Place, events: readonly EndedJob[]): Promise<Place | undefined> => {
-    const last = events.at(-1)
-    if (!last) return from
-    const { xid, id, position, job_id } = last
-    const next = { xid, id, position }
+  const tell = async (from: Place, { events, next }: OutboxPage): Promise<Place | undefined> => {
     try {
       return await submit(from, next, await toSubmissions(run, events))
     } catch (error) {
       if (!isRefused(error)) throw error
-      if (events.length > 1) return tell(from, events.slice(0, Math.ceil(events.length / 2)))
-      logger.error('callback refused', { job_id, reason: describeError(error) })
+      if (events.length > 1) return tell(from, startOf(events, Math.ceil(events.length / 2)))
+      logger.error('callback refused', { job_id: events[0]?.job_id, reason: describeError(error) })
       return submit(from, next, [])
     }
   }
@@ -122,9 +118,11 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
       place = undefined
       const [page] = await run(findCallbacks(from.read, from.foreignId, LIMITS))
       if (!page) throw new Error('A page of events is one row')
-      const events = firstOf(page)
-      place = events.length > 0 ? await tell(from, events) : await pass(from, page.next)
-      return place && (page.more || events.length > 0) ? 0 : POLL_MS
+      const part = boundedPart(page)
+      place = part.events.length > 0 ? await tell(from, part) : await pass(from, part.next)
+      // Less may have been told than there was.
+      const isThrough = place?.read === page.next && !page.more
+      return isThrough || !place ? POLL_MS : 0
     },
     rest: async () => {
       place = undefined
@@ -132,14 +130,23 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
   }
 }
 
-/** As many events as a page may have callbacks; one at least. */
-const firstOf = ({ events }: OutboxPage): EndedJob[] => {
+/** As many events as have no more callbacks than may be made at once; one at least. */
+const boundedPart = (page: OutboxPage): OutboxPage => {
   let callbacks = 0
-  return events.filter(({ urls }) => {
-    const fits = callbacks < MAX_CALLBACKS
+  const beyond = page.events.findIndex(({ urls }) => {
+    const isFull = callbacks >= MAX_CALLBACKS
     callbacks += urls.length
-    return fits
+    return isFull
   })
+  return beyond === -1 ? page : startOf(page.events, beyond)
+}
+
+const startOf = (events: readonly EndedJob[], count: number): OutboxPage => {
+  const start = events.slice(0, count)
+  const last = start.at(-1)
+  if (!last) throw new Error('A page of callbacks has at least one event')
+  const { xid, id, position } = last
+  return { events: start, next: { xid, id, position }, more: true }
 }
 
 const isSame = (a: EventPosition, b: EventPosition): boolean =>
