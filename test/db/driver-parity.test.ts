@@ -116,8 +116,8 @@ const TCP_ONLY = [
   'try-to-lead',
   'confirm-term',
   'end-silent-leader',
-  'open-invitation',
   'end-job-session',
+  'open-invitation',
 ]
 
 /** What only an operator may: `npm run admin`, as the owner of the database. */
