@@ -3,15 +3,10 @@
  * of their transactions and makes a job for each URL that wants to know. The rule that makes it exactly one: the cursor
  * moves in the transaction that submits those jobs, and only from where it was when they were found.
  */
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { CALLBACK_TYPE, type CallbackEvent } from '../rules/callbacks.ts'
 import { FINISHED_STATES } from '../rules/job-states.ts'
-import type { JobFailure } from './jobs.ts'
-import type { TriggeredBy } from './submission.ts'
-
-/** A place among the events: a row of theirs, and how many of its jobs come before. */
-export type EventPosition = { xid: string; id: string; position: number }
+import type { EventPosition } from './callback-cursor.ts'
 
 export type EndedJob = EventPosition & {
   org_id: string
@@ -45,6 +40,9 @@ const FINISHED = `'{${FINISHED_STATES.join(',')}}'::job_state[]`
  * up in the order of an index, by a subquery with a limit: where callbacks are common, the planner would rather read the
  * table until it finds one, and there may be none. Each job by its key, for the same reason. An endpoint is not told of
  * what was before it.
+ *
+ * With a million jobs and 200,000 rows of events: 0.2 ms if nothing is new, 2 ms for a thousand rows of which nobody asks,
+ * 7 ms for a thousand jobs of which one does, 10 ms for 250 jobs and three URLs for each.
  */
 export const findCallbacks = (
   from: EventPosition,
@@ -207,129 +205,4 @@ export const findCallbacks = (
       ) as events
     from stop`,
   values: [from.xid, from.id, from.position, foreignId, limits.groups, limits.jobs, limits.events],
-})
-
-export type CallbackCursor = EventPosition & {
-  foreign_id: string
-  /** It is beyond all transactions that there have been: the database is the dump of another server's. */
-  is_foreign: boolean
-}
-
-export const getCallbackCursor = (): Query<CallbackCursor> => ({
-  name: 'get-callback-cursor',
-  text: `
-    select
-      xid::text, id::text, position, foreign_id::text, xid > pg_snapshot_xmax(pg_current_snapshot()) as is_foreign
-    from callback_cursor`,
-  values: [],
-})
-
-/** Moves the cursor. No row: it is not where it was, or somebody else leads. */
-export const moveCallbackCursor = (
-  term: string,
-  from: EventPosition,
-  to: EventPosition,
-): Query<{ moved: true }> => ({
-  name: 'move-callback-cursor',
-  text: `
-    update callback_cursor
-    set xid = $5::xid8, id = $6::bigint, position = $7::int
-    where xid = $2::xid8
-      and id = $3::bigint
-      and position = $4::int
-      and ${IN_TERM}
-    returning true as moved`,
-  values: [term, from.xid, from.id, from.position, to.xid, to.id, to.position],
-})
-
-/**
- * Begins anew at the present. The rows that came with the dump are passed over for good: one day transactions of this
- * server will have their numbers.
- */
-export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
-  name: 'restart-callback-cursor',
-  text: `
-    update callback_cursor
-    set
-      xid = pg_snapshot_xmin(pg_current_snapshot()),
-      id = 0,
-      position = 0,
-      foreign_id = coalesce(
-        (
-          select id
-          from job_event_groups
-          where xid >= pg_snapshot_xmax(pg_current_snapshot())
-          order by id desc
-          limit 1
-        ),
-        foreign_id
-      )
-    where xid > pg_snapshot_xmax(pg_current_snapshot())
-      and ${IN_TERM}
-    returning true as restarted`,
-  values: [term],
-})
-
-/** What a body tells of a job, beside its end. */
-export type ToldJob = {
-  /** Position of its event among those that were asked for, from 1. */
-  n: number
-  name: string
-  type: string
-  tags: string[]
-  triggered_by: TriggeredBy | null
-  created_at: Date
-  started_at: Date | null
-  result: unknown
-  result_omitted: boolean
-  error: JobFailure | null
-}
-
-/** A larger result is not sent along: the receiver may fetch it. */
-const MAX_RESULT_BYTES = 64 * 1024
-
-/**
- * The jobs of events. Without a row: the job is gone. A job may have been retried since; then what is known of this end of
- * it stands among its attempts.
- */
-export const describeEndedJobs = (
-  events: readonly Pick<EndedJob, 'org_id' | 'job_id' | 'at'>[],
-): Query<ToldJob> => ({
-  name: 'describe-ended-jobs',
-  text: `
-    select
-      e.n::int, j.name, j.type, j.tags, j.triggered_by, j.created_at, coalesce(f.started_at, a.started_at) as started_at,
-      case when f.bytes <= ${MAX_RESULT_BYTES} then f.result end as result,
-      coalesce(f.bytes > ${MAX_RESULT_BYTES}, false) as result_omitted,
-      coalesce(f.error, a.error) as error
-    from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) with ordinality as e (org_id, job_id, at, n)
-    cross join lateral (
-      select name, type, tags, triggered_by, created_at
-      from jobs
-      where org_id = e.org_id
-        and id = e.job_id
-      offset 0
-    ) j
-    left join lateral (
-      select started_at, result, octet_length(result::text) as bytes, error
-      from finished_jobs
-      where org_id = e.org_id
-        and job_id = e.job_id
-        and finished_at = e.at
-      offset 0
-    ) f on true
-    left join lateral (
-      select started_at, error
-      from attempts
-      where org_id = e.org_id
-        and job_id = e.job_id
-        and finished_at = e.at
-      order by id desc
-      limit 1
-    ) a on true`,
-  values: [
-    events.map(({ org_id }) => org_id),
-    events.map(({ job_id }) => job_id),
-    events.map(({ at }) => at),
-  ],
 })

@@ -8,6 +8,11 @@ import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/qu
 import { listAttempts } from '../../db/queries/attempts.ts'
 import { auditFailedSignIn, listAuditLog } from '../../db/queries/audit.ts'
 import {
+  getCallbackCursor,
+  moveCallbackCursor,
+  restartCallbackCursor,
+} from '../../db/queries/callback-cursor.ts'
+import {
   createCallbackSecret,
   disableCallbackUrl,
   findCallbackAddress,
@@ -21,17 +26,12 @@ import {
   listEndpoints,
 } from '../../db/queries/callback-endpoints.ts'
 import { listJobCallbacks } from '../../db/queries/callback-job.ts'
-import {
-  describeEndedJobs,
-  findCallbacks,
-  getCallbackCursor,
-  moveCallbackCursor,
-  restartCallbackCursor,
-} from '../../db/queries/callback-outbox.ts'
+import { findCallbacks } from '../../db/queries/callback-outbox.ts'
 import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callback-secrets.ts'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
+import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
 import { getRetryPolicies } from '../../db/queries/exchange.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'

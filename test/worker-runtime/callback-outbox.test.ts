@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { getCallbackCursor } from '../../db/queries/callback-outbox.ts'
+import { getCallbackCursor } from '../../db/queries/callback-cursor.ts'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
 import type { Query, Run } from '../../db/query.ts'

@@ -8,16 +8,14 @@
  * event one moves it first, and the other submits nothing.
  */
 import { JOBS_READY } from '../../db/channels.ts'
-import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
 import {
-  type EndedJob,
   type EventPosition,
-  findCallbacks,
   getCallbackCursor,
   moveCallbackCursor,
-  type OutboxPage,
   restartCallbackCursor,
-} from '../../db/queries/callback-outbox.ts'
+} from '../../db/queries/callback-cursor.ts'
+import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
+import { type EndedJob, findCallbacks, type OutboxPage } from '../../db/queries/callback-outbox.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import { type Submission, submitJobs } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'

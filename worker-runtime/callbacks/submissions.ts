@@ -1,5 +1,6 @@
 import { newCallback } from '../../db/queries/callback-job.ts'
-import { describeEndedJobs, type EndedJob } from '../../db/queries/callback-outbox.ts'
+import type { EndedJob } from '../../db/queries/callback-outbox.ts'
+import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
 import type { Submission } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { toBody } from './body.ts'
