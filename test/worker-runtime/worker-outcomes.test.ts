@@ -239,7 +239,7 @@ test('every outcome is in the registry by the next heartbeat', async () => {
   })
   assert.deepEqual(
     [row.status, row.types, row.slots, row.cpu_units, row.running],
-    ['online', ['test'], 10, 10, 0],
+    ['online', ['test', 'callback'], 10, 10, 0],
   )
   assert.ok(Number(row.memory_mb) > 100)
 })
