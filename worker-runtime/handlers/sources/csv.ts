@@ -1,6 +1,6 @@
 import { CsvError, Parser } from 'csv-parse'
 import { JobError } from '../../handler-api.ts'
-import type { Row, RowBatch } from './row-batch.ts'
+import { type Row, type RowBatch, setField } from './row-batch.ts'
 
 export type CsvOptions = {
   /** One character; a comma if absent. */
@@ -118,10 +118,7 @@ function checkNames(names: readonly string[]): readonly string[] {
 function toRow(names: readonly string[], record: string[], toValue: (text: string) => string | null): Row {
   const row: Row = {}
   for (let index = 0; index < names.length; index++) {
-    const name = names[index] as string
-    const value = toValue(record[index] as string)
-    if (name === '__proto__') Object.defineProperty(row, name, { value, enumerable: true })
-    else row[name] = value
+    setField(row, names[index] as string, toValue(record[index] as string))
   }
   return row
 }

@@ -5,6 +5,7 @@ import {
   type QueryScalar,
 } from '../../../db/queries/named-sources.ts'
 import type { PostgresConnection } from '../../handler-api.ts'
+import { ask } from './ask.ts'
 import { parseExactJson } from './exact-json.ts'
 import { isDatabaseError, refuseStatement } from './postgres-error.ts'
 import type { Row, RowBatch } from './row-batch.ts'
@@ -20,11 +21,9 @@ export async function* readQuery(
   let number = 0
   await connection.query(BEGIN_READING)
   try {
-    const cursor = declareCursor(query, params)
-    await connection.query(cursor.text, cursor.values)
-    const { text } = fetchFromCursor(FETCH_ROWS)
+    await ask(connection, declareCursor(query, params))
     for (;;) {
-      const { rows } = await connection.query<{ row: string }>(text)
+      const rows = await ask(connection, fetchFromCursor(FETCH_ROWS))
       if (rows.length === 0) break
       yield { rows: rows.map(({ row }) => ({ number: ++number, row: parseExactJson(row) as Row })), bad: [] }
     }

@@ -29,3 +29,9 @@ export function addValue(batch: RowBatch, number: number, value: unknown): void 
     batch.bad.push({ number, reason: 'is not an object', text: JSON.stringify(value) ?? '' })
   }
 }
+
+/** Assigned, a `__proto__` would change the prototype instead. */
+export function setField(row: Row, name: string, value: unknown): void {
+  if (name !== '__proto__') row[name] = value
+  else Object.defineProperty(row, name, { value, enumerable: true, configurable: true, writable: true })
+}
