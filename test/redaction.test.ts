@@ -63,6 +63,8 @@ test('values that are known are hidden in every text', () => {
   const { text, value } = createRedactor(passwordsOf('postgres://u:p%40ss-word@h/d'))
   assert.equal(text('p@ss-word and p%40ss-word'), `${HIDDEN} and ${HIDDEN}`)
   assert.deepEqual(value({ error: 'no entry for p@ss-word' }), { error: `no entry for ${HIDDEN}` })
+  const written = createRedactor(passwordsOf('postgres://h/d?user=u&password=p%40ss-word&x=1'))
+  assert.equal(written.text('p@ss-word and p%40ss-word'), `${HIDDEN} and ${HIDDEN}`)
   assert.equal(createRedactor(['', 'abc', undefined]).text('abc'), 'abc', 'too short to be one')
 })
 

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { LOG_LEVELS } from '../db/rules/log-levels.ts'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
-import { type AllowList, parseAllowList } from './egress/address-guard.ts'
+import { passwordsOf } from '../db/rules/redaction.ts'
+import { parseConnections } from './connections/named-connections.ts'
+import { parseAllowList } from './egress/address-guard.ts'
 
 /** Everything that the environment can set. The README's table has a row for each. */
 const settings = {
@@ -27,17 +29,9 @@ const settings = {
     .string()
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE),
-  SMARTQUEUE_HTTP_ALLOW: z
-    .string()
-    .default('')
-    .transform((text, ctx): AllowList => {
-      try {
-        return parseAllowList(text)
-      } catch (error) {
-        ctx.addIssue({ code: 'custom', message: (error as Error).message })
-        return z.NEVER
-      }
-    }),
+  SMARTQUEUE_HTTP_ALLOW: z.string().default('').transform(orIssue(parseAllowList)),
+  /** Databases that handlers may use, by name. */
+  SMARTQUEUE_CONNECTIONS: z.string().transform(orIssue(parseConnections)).optional(),
 }
 
 /** Names that other releases of SmartQueue read. Set ahead of an upgrade, they do no harm here. */
@@ -63,6 +57,10 @@ export const parseConfig = (env: Record<string, string | undefined>): Config => 
   return parsed.data
 }
 
+/** What must not be seen in any log. */
+export const secretsOf = ({ DATABASE_URL, SMARTQUEUE_CONNECTIONS = {} }: Config): string[] =>
+  [DATABASE_URL, ...Object.values(SMARTQUEUE_CONNECTIONS).map(({ url }) => url)].flatMap(passwordsOf)
+
 const describe = (issue: z.core.$ZodIssue): string =>
   `${String(issue.path[0])}: ${issue.message.charAt(0).toLowerCase()}${issue.message.slice(1)}`
 
@@ -72,4 +70,16 @@ function wholeNumber(min: number, max: number) {
     .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+}
+
+/** A parser that throws, as a step of a schema. */
+function orIssue<Parsed>(parse: (text: string) => Parsed) {
+  return (text: string, ctx: z.RefinementCtx<string>): Parsed => {
+    try {
+      return parse(text)
+    } catch (error) {
+      ctx.addIssue({ code: 'custom', message: (error as Error).message })
+      return z.NEVER
+    }
+  }
 }

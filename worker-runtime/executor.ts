@@ -1,21 +1,13 @@
 import { type ZodError, z } from 'zod'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
-import {
-  type GuardedFetch,
-  type JobContext,
-  type JobHandler,
-  type JobLog,
-  snoozedSeconds,
-} from './handler-api.ts'
+import { toCheckpointJson } from './checkpoint-json.ts'
+import type { JobSessions } from './connections/job-sessions.ts'
+import type { GuardedFetch, JobContext, JobHandler, JobLog } from './handler-api.ts'
+import { judgeResult } from './judge-result.ts'
 import { ExecutionAborted, type Outcome, outcomeOfAbort, outcomeOfThrow } from './outcome.ts'
-import { toStorableJson } from './storable-json.ts'
 
 /** A handler that ignores its AbortSignal is left behind after this long, so that it cannot hold a slot for ever. */
 const ABORT_GRACE_MS = 5_000
-/** Room for the 1 MiB body of an http job in base64, and what goes with it. */
-const MAX_RESULT_BYTES = 2 * 1024 * 1024
-const MAX_CHECKPOINT_BYTES = 256 * 1024
-const MAX_SNOOZE_SECONDS = 30 * 86_400
 /** A limit that nobody asked for is never shorter than this, and no longer than a timer can be set for. */
 const LEAST_AUTO_TIMEOUT_MS = 60_000
 const LONGEST_TIMER_MS = 2 ** 31 - 1
@@ -31,6 +23,7 @@ export type ExecutionTools = {
   reportProgress(job: ClaimedJob, fraction: number, note?: string): void
   saveCheckpoint(job: ClaimedJob, state: unknown): Promise<void>
   fetch: GuardedFetch
+  sessionsFor(job: ClaimedJob, signal: AbortSignal): JobSessions
   /** An attempt of a job without a timeout may take so many times its p99. 0: as long as it likes. */
   autoTimeout: number
 }
@@ -42,7 +35,14 @@ export const startExecution = (
   tools: ExecutionTools,
   onOutcome: (outcome: Outcome) => void,
 ): Execution => {
-  const state: ExecutionState = { job, tools, aborted: undefined, controller: undefined, log: undefined }
+  const state: ExecutionState = {
+    job,
+    tools,
+    aborted: undefined,
+    controller: undefined,
+    log: undefined,
+    sessions: undefined,
+  }
   let settled = false
   const settle = (outcome: Outcome): void => {
     if (settled) return
@@ -68,6 +68,7 @@ type ExecutionState = {
   // Made only for handlers that ask for them: most jobs are too short to.
   controller: AbortController | undefined
   log: JobLog | undefined
+  sessions: JobSessions | undefined
 }
 
 const run = async (state: ExecutionState, handler: JobHandler): Promise<Outcome> => {
@@ -83,6 +84,8 @@ const run = async (state: ExecutionState, handler: JobHandler): Promise<Outcome>
     return aborted && aborted.why !== 'shutdown' ? outcomeOfAbort(aborted) : judgeResult(result)
   } catch (thrown) {
     return outcomeOfThrow(thrown, state.aborted)
+  } finally {
+    state.sessions?.close()
   }
 }
 
@@ -122,11 +125,16 @@ const CONTEXT = {
   get checkpoint(): JobContext['checkpoint'] {
     const { tools, job } = (this as unknown as OwnContext)[STATE]
     return async (state) => {
-      const bytes = Buffer.byteLength(JSON.stringify(state ?? null))
-      if (bytes > MAX_CHECKPOINT_BYTES) {
-        throw new Error(`A checkpoint of ${bytes} bytes: at most ${MAX_CHECKPOINT_BYTES} are kept.`)
-      }
+      toCheckpointJson(state)
       await tools.saveCheckpoint(job, state ?? null)
+    }
+  },
+  get postgres(): JobContext['postgres'] {
+    const context = this as unknown as OwnContext
+    const state = context[STATE]
+    return (name) => {
+      state.sessions ??= state.tools.sessionsFor(state.job, context.signal)
+      return state.sessions.open(name)
     }
   },
 }
@@ -138,6 +146,7 @@ const createContext = (state: ExecutionState): JobContext => {
     __proto__: CONTEXT,
     [STATE]: state,
     jobId: job.job_id,
+    orgId: job.org_id,
     attempt: job.attempt,
     fencingToken: job.token,
     lastCheckpoint: job.checkpoint,
@@ -175,24 +184,3 @@ const limitOf = (job: ClaimedJob, autoTimeout: number): { ms: number; message: s
 }
 
 const inSeconds = (ms: number): string => String(Number((ms / 1000).toPrecision(3)))
-
-const judgeResult = (result: unknown): Outcome => {
-  if (result === undefined || result === null) return { kind: 'done', resultJson: null }
-  const seconds = snoozedSeconds(result)
-  if (seconds !== undefined) {
-    return { kind: 'snoozed', ms: Math.min(Math.max(seconds || 0, 0), MAX_SNOOZE_SECONDS) * 1000 }
-  }
-  try {
-    const json = toStorableJson(result)
-    if (Buffer.byteLength(json) <= MAX_RESULT_BYTES) return { kind: 'done', resultJson: json }
-    return refuseResult('result_too_large', `The result is larger than ${MAX_RESULT_BYTES / 1024} KiB.`)
-  } catch (error) {
-    return refuseResult('unstorable_result', `The handler's result is not JSON: ${(error as Error).message}`)
-  }
-}
-
-const refuseResult = (code: string, message: string): Outcome => ({
-  kind: 'failed',
-  error: { code, message },
-  permanent: true,
-})

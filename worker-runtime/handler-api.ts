@@ -71,6 +71,8 @@ export const defineThreadedJob = <Schema extends z.ZodType>(
   handler: ThreadedJobHandler<Schema>,
 ): ThreadedJobHandler<Schema> => handler
 
+export type AnyJobHandler = JobHandler | ThreadedJobHandler
+
 /** An attempt that failed, with a code that clients can branch on. Retried while attempts are left. */
 export class JobError extends Error {
   readonly code: string

@@ -5,6 +5,7 @@ import type { LogLevel } from '../db/rules/log-levels.ts'
 import type { Redactor } from '../db/rules/redaction.ts'
 import { isRefused } from './database.ts'
 import type { JobLog } from './handler-api.ts'
+import { MAX_LINES_PER_ATTEMPT, MAX_MESSAGE_CHARACTERS } from './log-limits.ts'
 import { toLogText, toStorableJson } from './storable-json.ts'
 
 export type LogWriter = {
@@ -15,8 +16,6 @@ export type LogWriter = {
 }
 
 const FLUSH_MS = 250
-const MAX_MESSAGE_CHARACTERS = 8 * 1024
-const MAX_LINES_PER_ATTEMPT = 10_000
 /** While the database is away, lines wait here; beyond this many the oldest go. */
 const MAX_BUFFERED_LINES = 50_000
 

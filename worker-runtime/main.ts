@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
-import { createRedactor, passwordsOf } from '../db/rules/redaction.ts'
+import { createRedactor } from '../db/rules/redaction.ts'
 import { runCommand } from './command.ts'
-import { type Config, ConfigError, parseConfig } from './config.ts'
+import { type Config, ConfigError, parseConfig, secretsOf } from './config.ts'
 import { handlers } from './handlers/index.ts'
 import { createLogger } from './logger.ts'
 import { createWorker } from './worker.ts'
@@ -14,7 +14,7 @@ const main = async (): Promise<number> => {
     return 0
   }
   const config = requireDatabase(parseConfig(process.env))
-  const redactor = createRedactor(passwordsOf(config.DATABASE_URL))
+  const redactor = createRedactor(secretsOf(config))
   const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL, redactor })
   const worker = createWorker({ config, handlers, logger })
 

@@ -5,7 +5,6 @@ import { isRecorded, isRefused } from './database.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-keeper.ts'
 import type { Logger } from './logger.ts'
-import type { EndedOutcome } from './outcome.ts'
 
 /** Outcomes on their way to the database, from the end of an attempt until it is stored. */
 export type OutcomeQueue = {
@@ -32,8 +31,6 @@ const UNSTORABLE_ERROR: JobFailure = {
   message: 'The handler failed, and its error cannot be stored.',
 }
 const UNSTORABLE = [UNSTORABLE_RESULT, UNSTORABLE_ERROR]
-
-const failure = (error: JobFailure, permanent = true): EndedOutcome => ({ kind: 'failed', error, permanent })
 
 export const createOutcomeQueue = (options: {
   jobs: HeldJobs
@@ -92,9 +89,9 @@ export const createOutcomeQueue = (options: {
   /** The result or the error is what Postgres objects to: the job fails for it. Then there is nothing left to leave out. */
   const withoutContents = (held: HeldJob): HeldJob[] => {
     const { outcome } = held
-    if (outcome?.kind === 'done') held.outcome = failure(UNSTORABLE_RESULT)
+    if (outcome?.kind === 'done') held.outcome = { kind: 'failed', error: UNSTORABLE_RESULT, permanent: true }
     else if (outcome?.kind === 'failed' && !UNSTORABLE.includes(outcome.error)) {
-      held.outcome = failure(UNSTORABLE_ERROR, outcome.permanent)
+      held.outcome = { ...outcome, error: UNSTORABLE_ERROR }
     } else {
       logger.error('the outcome cannot be stored', describe(held.job))
       jobs.abandon(held)

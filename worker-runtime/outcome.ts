@@ -9,7 +9,8 @@ import { toStorableText } from './storable-json.ts'
 export type Outcome =
   | { kind: 'done'; resultJson: string | null }
   | { kind: 'snoozed'; ms: number }
-  | { kind: 'failed'; error: JobFailure; permanent: boolean }
+  /** `retryAfterMs`: the handler knows that it is of no use sooner. */
+  | { kind: 'failed'; error: JobFailure; permanent: boolean; retryAfterMs?: number }
   /** The worker stops and the job did not finish: someone else starts over. */
   | { kind: 'released' }
   /** The job belongs to someone else by now, or to nobody: it was cancelled. */
@@ -26,15 +27,32 @@ export class ExecutionAborted extends Error {
   }
 }
 
+/** A handler threw in a thread, and what that says was read there. */
+export class ThrownInThread extends Error {
+  readonly outcome: EndedOutcome
+
+  constructor(outcome: EndedOutcome) {
+    super('The handler threw in its thread.')
+    this.name = 'ThrownInThread'
+    this.outcome = outcome
+  }
+}
+
 const MAX_ERROR_CHARACTERS = 4_000
 
 /** What a thrown value says. An abort speaks louder than whatever the handler threw because of it. */
-export const outcomeOfThrow = (thrown: unknown, aborted: ExecutionAborted | undefined): Outcome => {
-  if (aborted) return outcomeOfAbort(aborted)
+export const outcomeOfThrow = (thrown: unknown, aborted: ExecutionAborted | undefined): Outcome =>
+  aborted ? outcomeOfAbort(aborted) : readThrown(thrown)
+
+export const readThrown = (thrown: unknown): EndedOutcome => {
+  if (thrown instanceof ThrownInThread) return thrown.outcome
   const code = thrown instanceof JobError ? storable(textOf(thrown.code)) : 'handler_error'
   // What ran into its timeout teaches that it takes at least as long; what a handler calls so does not.
   const error = { code: code === TIMEOUT ? 'handler_timeout' : code, message: storable(messageOf(thrown)) }
-  return { kind: 'failed', error, permanent: thrown instanceof JobError && thrown.permanent }
+  if (!(thrown instanceof JobError)) return { kind: 'failed', error, permanent: false }
+  const { permanent, retryAfterSeconds } = thrown
+  if (!retryAfterSeconds) return { kind: 'failed', error, permanent }
+  return { kind: 'failed', error, permanent, retryAfterMs: retryAfterSeconds * 1000 }
 }
 
 const storable = (text: string): string => toStorableText(text, MAX_ERROR_CHARACTERS)
@@ -75,7 +93,10 @@ export const endAttempt = (
   const end = { job_id, token, org_id, stream_id, attempt, ranMs, announced }
   if (outcome.kind === 'done') return { ...end, state: 'completed', resultJson: outcome.resultJson }
   if (outcome.kind === 'snoozed') return { ...end, state: 'pending', delayMs: outcome.ms }
-  const delayMs = outcome.permanent || !policy ? null : retryDelayMs(policy, attempt, random)
+  const delayMs =
+    outcome.permanent || !policy
+      ? null
+      : retryDelayMs(policy, attempt, { random, notBeforeMs: outcome.retryAfterMs })
   if (delayMs === null) return { ...end, state: 'failed', error: outcome.error }
   return { ...end, state: 'retrying', error: outcome.error, delayMs }
 }

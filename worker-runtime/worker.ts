@@ -3,17 +3,18 @@ import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE } from '../db/cha
 import type { EndedAttempt } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
-import { createRedactor, passwordsOf } from '../db/rules/redaction.ts'
+import { createRedactor } from '../db/rules/redaction.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'
-import type { Config } from './config.ts'
+import { type Config, secretsOf } from './config.ts'
+import { createJobSessions } from './connections/job-sessions.ts'
 import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from './database.ts'
 import { decideEnds } from './decide-ends.ts'
 import { createDuties } from './duties.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
 import { createExchanger } from './exchanger.ts'
 import { createFailureReports } from './failure-reports.ts'
-import type { JobHandler } from './handler-api.ts'
+import type { AnyJobHandler } from './handler-api.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
 import { createLeader } from './leader.ts'
@@ -29,6 +30,7 @@ import { createProgressWriter } from './progress-writer.ts'
 import { requireCurrentSchema } from './require-current-schema.ts'
 import { requireWalls } from './require-walls.ts'
 import { createSlowWatch } from './slow-watch.ts'
+import { createThreadPool } from './threads/pool.ts'
 import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
@@ -45,7 +47,7 @@ const MAX_CONNECTIONS = 4
 /** Puts the parts of a worker together. Each of them knows only what it is handed here. */
 export const createWorker = (options: {
   config: Config & { DATABASE_URL: string }
-  handlers: readonly JobHandler[]
+  handlers: readonly AnyJobHandler[]
   logger: Logger
   /** Another thread to learn in. */
   learningThread?: URL
@@ -53,7 +55,9 @@ export const createWorker = (options: {
   const { config, logger } = options
   const id = `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 4)}`
   const url = config.DATABASE_URL
-  const handlers = new Map(options.handlers.map((handler) => [handler.type, handler]))
+  const { SMARTQUEUE_HTTP_ALLOW: allow, SMARTQUEUE_CONNECTIONS: connections = {} } = config
+  const threads = createThreadPool({ allow, connections })
+  const handlers = new Map(options.handlers.map((handler) => [handler.type, threads.toJobHandler(handler)]))
   const types = [...handlers.keys()]
   const failed = createFailureReports({ logger, now: () => performance.now() })
   let processed = 0
@@ -72,8 +76,8 @@ export const createWorker = (options: {
   const upkeep = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
   const { run } = database
 
-  const egress = createGuardedFetch({ allow: config.SMARTQUEUE_HTTP_ALLOW })
-  const redactor = createRedactor(passwordsOf(url))
+  const egress = createGuardedFetch({ allow })
+  const redactor = createRedactor(secretsOf(config))
   const logs = createLogWriter({ run, redactor, onError: failed('log writing') })
   const progress = createProgressWriter({ run, onError: failed('progress writing') })
   const slots = config.SMARTQUEUE_WORKER_SLOTS
@@ -90,6 +94,8 @@ export const createWorker = (options: {
       reportProgress: progress.report,
       saveCheckpoint: progress.checkpoint,
       fetch: egress.fetch,
+      sessionsFor: ({ job_id: jobId, org_id: orgId }, signal) =>
+        createJobSessions({ connections, jobId, orgId, signal }),
       autoTimeout: config.SMARTQUEUE_AUTO_TIMEOUT,
     },
     logger,
@@ -232,8 +238,8 @@ export const createWorker = (options: {
     if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
     await Promise.all([leaseKeeper.stop(), slowWatch.stop()])
     await heartbeat.stop()
-    const connections = [database, durable, relaxed, upkeep]
-    await Promise.all([egress, ...connections].map((part) => part.close()))
+    const databases = [database, durable, relaxed, upkeep]
+    await Promise.all([egress, threads, ...databases].map((part) => part.close()))
     logger.info('worker stopped', { worker_id: id })
   }
 

@@ -55,13 +55,19 @@ export const createRedactor = (secrets: readonly (string | undefined)[] = []): R
 
 const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !HARMLESS_NAME.test(name)
 
+/** Where a connection string may hold its password. */
+const PASSWORD_PLACES = [/^[a-z+]+:\/\/[^:/@]*:([^@]*)@/i, /[?&]password=([^&#]*)/i]
+
 /** The password of a connection string, as it is written there and as it is meant. */
-export const passwordsOf = (url: string | undefined): string[] => {
-  const [, written] = /^[a-z+]+:\/\/[^:/@]*:([^@]*)@/i.exec(url ?? '') ?? []
-  if (!written) return []
+export const passwordsOf = (url: string | undefined): string[] =>
+  PASSWORD_PLACES.map((place) => place.exec(url ?? '')?.[1])
+    .filter((written) => written !== undefined && written !== '')
+    .flatMap((written) => [written as string, decoded(written as string)])
+
+const decoded = (written: string): string => {
   try {
-    return [written, decodeURIComponent(written)]
+    return decodeURIComponent(written)
   } catch {
-    return [written]
+    return written
   }
 }

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { parseConfig } from '../../worker-runtime/config.ts'
-import type { JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
+import type { AnyJobHandler, JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
 import { createWorker, type Worker } from '../../worker-runtime/worker.ts'
 import { asLogin, type TestDatabase } from './database.ts'
@@ -86,7 +86,7 @@ export const keepLog = (): { log: LogLine[]; logger: Logger } => {
 /** A worker in this process, with handlers of the test's own. Not started yet. */
 export const prepareWorker = (
   databaseUrl: string,
-  handlers: readonly JobHandler[],
+  handlers: readonly AnyJobHandler[],
   env: Record<string, string> = {},
 ): Worker & { readonly log: LogLine[] } => {
   const { log, logger } = keepLog()

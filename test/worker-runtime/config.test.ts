@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
-import { ConfigError, parseConfig } from '../../worker-runtime/config.ts'
+import { ConfigError, parseConfig, secretsOf } from '../../worker-runtime/config.ts'
 
 test('nothing has to be configured', () => {
   const config = parseConfig({})
@@ -29,6 +29,14 @@ test('capacity, policy and retention can be set', () => {
   assert.deepEqual([config.SMARTQUEUE_POLICY, config.SMARTQUEUE_RETENTION_DAYS], ['fifo', 7])
 })
 
+test('the passwords of all databases are known as secrets', () => {
+  const config = parseConfig({
+    DATABASE_URL: 'postgres://u:first-secret@h/d',
+    SMARTQUEUE_CONNECTIONS: '{"a":"postgres://u:second-secret@h/d","b":{"url":"postgres://h/d"}}',
+  })
+  assert.deepEqual([...new Set(secretsOf(config))], ['first-secret', 'second-secret'])
+})
+
 const bad: [Record<string, string>, RegExp][] = [
   [{ PORT: '0' }, /^PORT: must be a whole number from 1 to 65535$/],
   [{ PORT: '8787x' }, /^PORT: /],
@@ -43,6 +51,8 @@ const bad: [Record<string, string>, RegExp][] = [
   [{ SMARTQUEUE_RETENTION_DAYS: '0' }, /^SMARTQUEUE_RETENTION_DAYS: /],
   [{ SMARTQUEUE_AUTO_TIMEOUT: '-1' }, /^SMARTQUEUE_AUTO_TIMEOUT: must be a whole number from 0 to 1000$/],
   [{ SMARTQUEUE_HTTP_ALLOW: '10.0.0.0/99' }, /^SMARTQUEUE_HTTP_ALLOW: "10\.0\.0\.0\/99": /],
+  [{ SMARTQUEUE_CONNECTIONS: 'postgres://u:p@h/d' }, /^SMARTQUEUE_CONNECTIONS: must be a JSON object/],
+  [{ SMARTQUEUE_CONNECTIONS: '{"a":"x"}' }, /^SMARTQUEUE_CONNECTIONS: "a": url must be a postgres:/],
   [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
 ]
 

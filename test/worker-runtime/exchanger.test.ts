@@ -85,6 +85,7 @@ const setUp = (
       reportProgress: () => {},
       saveCheckpoint: async () => {},
       fetch: () => Promise.reject(),
+      sessionsFor: () => assert.fail('no database'),
       autoTimeout: 10,
     },
     logger,

@@ -37,6 +37,7 @@ const tools: ExecutionTools = {
   reportProgress: ({ job_id }, fraction, note) => reported.push([job_id, fraction, note]),
   saveCheckpoint: async ({ job_id }, state) => void saved.push([job_id, state]),
   fetch: () => Promise.reject(),
+  sessionsFor: () => assert.fail('no database'),
   autoTimeout: 10,
 }
 const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) => {
@@ -194,6 +195,24 @@ test('a failed attempt is retried with full jitter until its attempts are used u
     random: () => 1,
   })
   assert.equal(ended.state === 'retrying' && ended.delayMs, 3_600_000, 'at most an hour')
+})
+
+test('what a handler asks to wait is waited at least, besides the backoff, and a day at most', async () => {
+  const delayAfter = async (retryAfterSeconds: number, random: number) => {
+    const outcome = await execute(
+      handler(() => Promise.reject(new JobError('busy', 'x', { retryAfterSeconds }))),
+    ).outcome
+    assert.ok(outcome.kind === 'failed')
+    const ended = endAttempt(job, outcome, { ranMs: 7, announced: true, policy, random: () => random })
+    return ended.state === 'retrying' && ended.delayMs
+  }
+  assert.deepEqual([await delayAfter(120, 0), await delayAfter(120, 1)], [120_000, 130_000])
+  assert.equal(await delayAfter(1e9, 0), 86_400_000)
+  assert.deepEqual([await delayAfter(-5, 0), await delayAfter(Number.NaN, 0)], [0, 0])
+  assert.equal(await delayAfter(Number.POSITIVE_INFINITY, 0), 86_400_000)
+  const permanent = new JobError('gone', 'x', { permanent: true, retryAfterSeconds: 5 })
+  const outcome = await execute(handler(() => Promise.reject(permanent))).outcome
+  assert.equal(outcome.kind === 'failed' && outcome.permanent, true)
 })
 
 test('a finished or snoozed attempt ends as what it is, with its lease and its runtime', () => {

@@ -57,17 +57,31 @@ const refused =
 
 describe('a refused address', () => {
   const notations = [
-    '127.0.0.1',
-    '0177.0.0.1',
-    '0x7f.1',
-    '2130706433',
-    '127.1',
-    '0',
-    '[::ffff:127.0.0.1]',
-    '[::1]',
-  ]
-  for (const host of notations) {
-    it(`is never contacted when written ${host}`, async (t) => {
+    ['dotted', '127.0.0.1'],
+    ['octal', '0177.0.0.1'],
+    ['one octal number', '017700000001'],
+    ['hexadecimal', '0x7f.1'],
+    ['one hexadecimal number', '0x7f000001'],
+    ['decimal', '2130706433'],
+    ['short', '127.1'],
+    ['zero', '0'],
+    ['with a root dot', '127.0.0.1.'],
+    ['in full-width digits', '１２７.0.0.1'],
+    ['percent-encoded', '%31%32%37.0.0.1'],
+    ['IPv4-mapped', '[::ffff:127.0.0.1]'],
+    ['IPv4-mapped in hex', '[::ffff:7f00:1]'],
+    ['IPv4-mapped in full', '[0:0:0:0:0:FFFF:7F00:0001]'],
+    ['IPv4-compatible', '[::127.0.0.1]'],
+    ['IPv4-translated', '[::ffff:0:127.0.0.1]'],
+    ['6to4', '[2002:7f00:1::]'],
+    ['NAT64', '[64:ff9b::7f00:1]'],
+    ['local NAT64', '[64:ff9b:1::7f00:1]'],
+    ['Teredo', '[2001:0:7f00:1::]'],
+    ['IPv6', '[::1]'],
+    ['unspecified', '[::]'],
+  ] as const
+  for (const [what, host] of notations) {
+    it(`is never contacted when written ${what}: ${host}`, async (t) => {
       const server = await serve(t, ok)
       await assert.rejects(
         guarded(t, '')(`http://${host}:${server.port}/`),
@@ -86,6 +100,25 @@ describe('a refused address', () => {
     )
     assert.equal(server.connections(), 0)
   })
+
+  for (const address of [
+    '127.0.0.1',
+    '::ffff:127.0.0.1',
+    '::ffff:7f00:1',
+    '::1',
+    '2002:7f00:1::',
+    '64:ff9b::7f00:1',
+    '169.254.169.254',
+    'fd00:ec2::254',
+    '10.0.0.1',
+  ]) {
+    it(`is never contacted when DNS answers ${address}`, async (t) => {
+      const server = await serve(t, ok)
+      const fetch = guarded(t, '', dns(address))
+      await assert.rejects(fetch(`http://inner.example:${server.port}/`), refused('address_refused', address))
+      assert.equal(server.connections(), 0)
+    })
+  }
 
   it('is never contacted through localhost and the DNS of the system', async (t) => {
     const server = await serve(t, ok)
@@ -126,6 +159,20 @@ describe('a refused address', () => {
     )
     assert.equal(lookups, 2)
     assert.equal(victim.connections(), 0)
+  })
+
+  it('is never connected to after rebinding between two hops', async (t) => {
+    // The server closes the socket of the first hop: one that is kept alive would serve the second without a lookup.
+    const server = await serve(t, (_request, response) =>
+      response.writeHead(302, { location: '/again', connection: 'close' }).end(),
+    )
+    const answers = ['127.0.0.1', '169.254.169.254']
+    const fetch = guarded(t, '127.0.0.1', async () => [{ address: answers.shift() ?? '' }])
+    await assert.rejects(
+      fetch(`http://rebind.example:${server.port}/`),
+      refused('address_refused', 'rebind.example', '169.254.169.254'),
+    )
+    assert.equal(server.connections(), 1)
   })
 
   for (const protocol of ['http', 'https']) {
@@ -206,7 +253,14 @@ describe('redirects', () => {
   for (const target of [
     'http://169.254.169.254/latest/meta-data/',
     'http://2852039166/',
+    'http://0251.0376.0251.0376/',
+    'http://0xa9.0xfe.0xa9.0xfe/',
+    'http://[::ffff:169.254.169.254]/',
+    'http://[::ffff:a9fe:a9fe]/',
+    'http://[2002:a9fe:a9fe::]/',
+    'http://[64:ff9b::a9fe:a9fe]/',
     'http://[fd00:ec2::254]/',
+    '//169.254.169.254/latest/',
   ]) {
     it(`are not followed to ${target}`, async (t) => {
       const server = await serve(t, redirectTo(302, target))

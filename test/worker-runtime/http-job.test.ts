@@ -38,6 +38,7 @@ async function start(t: TestContext, listener: RequestListener) {
   const run = async ({ path = '/', ...payload }: Payload = {}, context: Partial<JobContext> = {}) => {
     const ctx: JobContext = {
       jobId: 'job',
+      orgId: 'org',
       attempt: 1,
       fencingToken: '1',
       lastCheckpoint: null,
@@ -46,6 +47,7 @@ async function start(t: TestContext, listener: RequestListener) {
       signal: new AbortController().signal,
       log: { debug: log, info: log, warn: log, error: log },
       fetch: guard.fetch,
+      postgres: () => assert.fail('an http job needs no database'),
       ...context,
     }
     return (await httpJob.run(httpJob.schema.parse({ url: origin + path, ...payload }), ctx)) as Result
@@ -256,6 +258,41 @@ describe('the status of an http job', () => {
       )
     })
   }
+
+  const NOW = 'Tue, 17 Nov 2026 10:00:00 GMT'
+  const waits: [status: number, headers: Record<string, string>, seconds: number | undefined][] = [
+    [429, { 'retry-after': '120' }, 120],
+    [503, { 'retry-after': ' 7 ' }, 7],
+    [503, { 'retry-after': '0' }, 0],
+    [429, { date: NOW, 'retry-after': 'Tue, 17 Nov 2026 10:01:30 GMT' }, 90],
+    [503, { date: NOW, 'retry-after': 'Tuesday, 17-Nov-26 10:01:30 GMT' }, 90],
+    [503, { date: NOW, 'retry-after': 'Tue Nov 17 10:01:30 2026' }, 90],
+    [503, { date: NOW, 'retry-after': 'Tue, 17 Nov 2026 09:00:00 GMT' }, 0],
+    [429, { 'retry-after': 'soon' }, undefined],
+    [429, { 'retry-after': '-5' }, undefined],
+    [429, { 'retry-after': '1.5' }, undefined],
+    [429, { 'retry-after': '2026-11-17' }, undefined],
+    [429, {}, undefined],
+    [500, { 'retry-after': '120' }, undefined],
+    [404, { 'retry-after': '120' }, undefined],
+  ]
+  for (const [status, headers, seconds] of waits) {
+    it(`${status} with ${JSON.stringify(headers)} asks for ${seconds ?? 'no'} seconds`, async (t) => {
+      const { run } = await start(t, (_request, response) => response.writeHead(status, headers).end())
+      await assert.rejects(run(), (error: JobError) => error.retryAfterSeconds === seconds)
+    })
+  }
+
+  it('with a date is read by the clock here where the server shows none', async (t) => {
+    const { run } = await start(t, (_request, response) => {
+      response.sendDate = false
+      response.writeHead(503, { 'retry-after': new Date(Date.now() + 60_000).toUTCString() }).end()
+    })
+    await assert.rejects(
+      run(),
+      ({ retryAfterSeconds = 0 }: JobError) => Math.abs(retryAfterSeconds - 60) <= 2,
+    )
+  })
 
   for (const status of [400, 401, 404, 410, 422, 304, 302]) {
     it(`${status} is final`, async (t) => {

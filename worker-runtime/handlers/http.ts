@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { defineJob, type JobContext, JobError } from '../handler-api.ts'
+import { retryAfterSeconds } from './http/retry-after.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 const MAX_HEADERS = 50
@@ -87,7 +88,7 @@ async function run(payload: HttpPayload, ctx: JobContext): Promise<HttpResult> {
   ctx.log.info(`${response.status}, ${size} bytes in ${duration_ms} ms`)
   const body = decodeBody(bytes, response.headers.get('content-type') ?? '', truncated)
   if (!isExpected(response.status, payload.expected_status)) {
-    throw unexpectedStatus(response.status, request, body)
+    throw unexpectedStatus(response, request, body)
   }
   return {
     status: response.status,
@@ -204,14 +205,20 @@ function headersOf(response: Response): Record<string, string> {
   return 'set-cookie' in headers ? { ...headers, 'set-cookie': '[redacted]' } : headers
 }
 
-function unexpectedStatus(code: number, request: string, body: unknown): JobError {
+function unexpectedStatus({ status, headers }: Response, request: string, body: unknown): JobError {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   // The cut may split a surrogate pair, and Postgres stores neither halves nor NUL.
   const excerpt = text
     .slice(0, EXCERPT_CHARACTERS)
     .toWellFormed()
     .replace(/\p{Cc}+/gu, ' ')
-  return new JobError('http_status', `${code} from ${request}: ${excerpt}`, { permanent: !isTransient(code) })
+  return new JobError('http_status', `${status} from ${request}: ${excerpt}`, {
+    permanent: !isTransient(status),
+    retryAfterSeconds: SAY_WHEN.has(status) ? retryAfterSeconds(headers, Date.now()) : undefined,
+  })
 }
+
+/** Too many requests, and unavailable: answers that may say when to come again. */
+const SAY_WHEN: ReadonlySet<number> = new Set([429, 503])
 
 const isTransient = (code: number): boolean => code >= 500 || code === 408 || code === 425 || code === 429

@@ -1,7 +1,7 @@
-import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { createDatabase, RELAXED_COMMIT } from '../database.ts'
 import { describeError } from '../describe-error.ts'
+import { giveWay } from '../give-way.ts'
 import type { LogFields, Logger } from '../logger.ts'
 import { createPoller } from '../poller.ts'
 import { STOP, type ThreadMessage, type ThreadTask } from './duty.ts'
@@ -10,7 +10,8 @@ import { useWasmBackend } from './wasm-backend.ts'
 
 /** The thread that learns, for one term. */
 const main = async ({ url, applicationName, term }: ThreadTask): Promise<void> => {
-  giveWay()
+  // Jobs come first, also those that run in threads.
+  giveWay(10)
   await useWasmBackend()
   const database = createDatabase({
     url,
@@ -28,11 +29,6 @@ const main = async ({ url, applicationName, term }: ThreadTask): Promise<void> =
     parentPort?.close()
   })
   poller.start()
-}
-
-/** Jobs come first: on Linux priorities are those of threads. Elsewhere this would slow down the whole worker. */
-const giveWay = (): void => {
-  if (process.platform === 'linux') setPriority(10)
 }
 
 const say = (message: ThreadMessage): void => parentPort?.postMessage(message)

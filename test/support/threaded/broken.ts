@@ -1,0 +1,3 @@
+throw new Error('broken on purpose')
+
+export const run = () => null

@@ -1,0 +1,37 @@
+import { snoozedSeconds } from './handler-api.ts'
+import type { EndedOutcome } from './outcome.ts'
+import { toStorableJson } from './storable-json.ts'
+
+/** Room for the 1 MiB body of an http job in base64, and what goes with it. */
+const MAX_RESULT_BYTES = 2 * 1024 * 1024
+const MAX_SNOOZE_SECONDS = 30 * 86_400
+
+/** What a handler returned, as the outcome that it means. */
+export const judgeResult = (result: unknown): EndedOutcome => {
+  if (result === undefined || result === null) return { kind: 'done', resultJson: null }
+  const judged = (result as Partial<Judged>)[JUDGED]
+  if (judged) return judged
+  const seconds = snoozedSeconds(result)
+  if (seconds !== undefined) {
+    return { kind: 'snoozed', ms: Math.min(Math.max(seconds || 0, 0), MAX_SNOOZE_SECONDS) * 1000 }
+  }
+  try {
+    const json = toStorableJson(result)
+    if (Buffer.byteLength(json) <= MAX_RESULT_BYTES) return { kind: 'done', resultJson: json }
+    return refuseResult('result_too_large', `The result is larger than ${MAX_RESULT_BYTES / 1024} KiB.`)
+  } catch (error) {
+    return refuseResult('unstorable_result', `The handler's result is not JSON: ${(error as Error).message}`)
+  }
+}
+
+const refuseResult = (code: string, message: string): EndedOutcome => ({
+  kind: 'failed',
+  error: { code, message },
+  permanent: true,
+})
+
+const JUDGED = Symbol('judged')
+type Judged = { readonly [JUDGED]: EndedOutcome }
+
+/** A result that was judged where it came to be, in a thread: only the outcome has crossed over. */
+export const alreadyJudged = (outcome: EndedOutcome): Judged => ({ [JUDGED]: outcome })
