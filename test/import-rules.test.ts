@@ -35,6 +35,14 @@ const RULES: [string, string, RegExp | undefined][] = [
   ['worker-runtime/handlers/c.ts', 'pg', /no connection of its own/],
   ['worker-runtime/handlers/d.ts', '../handler-api.ts', undefined],
   ['worker-runtime/handlers/e.ts', 'zod', undefined],
+  ['worker-runtime/handlers/etl/a.ts', '../../handler-api.ts', undefined],
+  ['worker-runtime/handlers/etl/b.ts', '../sources/csv.ts', undefined],
+  ['worker-runtime/handlers/etl/c.ts', '../../../db/rules/paths.ts', undefined],
+  ['worker-runtime/handlers/etl/d.ts', '../../../db/queries/etl.ts', undefined],
+  ['worker-runtime/handlers/etl/e.ts', '../../../db/queries/jobs.ts', /the handler API only/],
+  ['worker-runtime/handlers/etl/f.ts', '../../worker.ts', /the handler API only/],
+  ['worker-runtime/handlers/etl/g.ts', '../../database.ts', /the handler API only/],
+  ['worker-runtime/handlers/etl/h.ts', 'pg', /no connection of its own/],
 ]
 
 let folder: string

@@ -8,13 +8,13 @@ import pg from 'pg'
 import { parsePath } from '../../db/rules/paths.ts'
 import { parseAllowList } from '../../worker-runtime/egress/address-guard.ts'
 import { createGuardedFetch } from '../../worker-runtime/egress/guarded-fetch.ts'
-import { JobError } from '../../worker-runtime/handler-api.ts'
 import { type CsvOptions, readCsv } from '../../worker-runtime/handlers/sources/csv.ts'
 import { type HttpRequest, openHttp } from '../../worker-runtime/handlers/sources/http-body.ts'
 import { readJson, readNdjson } from '../../worker-runtime/handlers/sources/json.ts'
 import { readQuery } from '../../worker-runtime/handlers/sources/postgres-query.ts'
 import type { BadRow, RowBatch } from '../../worker-runtime/handlers/sources/row-batch.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { failsWith } from '../support/fails-with.ts'
 
 /** The text in pieces of three bytes: every boundary falls somewhere. */
 async function* pieces(text: string, size = 3): AsyncGenerator<Uint8Array> {
@@ -33,13 +33,6 @@ const collect = async (batches: AsyncIterable<RowBatch>) => {
 }
 
 const csv = (text: string, options?: CsvOptions) => collect(readCsv(pieces(text), options))
-
-const failsWith = (code: string, permanent: boolean, message: RegExp) => (error: unknown) => {
-  assert.ok(error instanceof JobError, String(error))
-  assert.deepEqual([error.code, error.permanent], [code, permanent])
-  assert.match(error.message, message)
-  return true
-}
 
 describe('CSV', () => {
   it('is read with quotes, line breaks, a byte order mark and any line end', async () => {

@@ -1,5 +1,6 @@
-import type { JobHandler } from '../handler-api.ts'
+import type { AnyJobHandler } from '../handler-api.ts'
+import { etlJob } from './etl/etl.ts'
 import { httpJob } from './http.ts'
 
 /** Every type that this worker runs. A handler of your own is one more line here. */
-export const handlers: readonly JobHandler[] = [httpJob]
+export const handlers: readonly AnyJobHandler[] = [httpJob, etlJob]

@@ -26,17 +26,17 @@ const valueAt = (text: string): ((row: Row) => unknown) => {
 }
 
 const numberAt = (text: string): ((row: Row) => number | undefined | Error) => {
-  const valueOf = valueAt(text)
+  const read = valueAt(text)
   return (row) => {
-    const value = valueOf(row)
+    const value = read(row)
     return value === undefined ? undefined : (toNumber(value) ?? new TypeError(`needs a number at ${text}`))
   }
 }
 
 const orderedAt = (text: string): ((row: Row) => unknown) => {
-  const valueOf = valueAt(text)
+  const read = valueAt(text)
   return (row) => {
-    const value = valueOf(row)
+    const value = read(row)
     return typeof value === 'object' ? new TypeError(`needs a number or a text at ${text}`) : value
   }
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { headersField, urlField } from '../http-fields.ts'
+import { headersField, urlField } from '../http/fields.ts'
 import { pathField } from './path-field.ts'
 
 const character = z

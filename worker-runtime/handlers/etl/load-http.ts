@@ -1,5 +1,5 @@
 import type { JobContext } from '../../handler-api.ts'
-import { redactUrl, refuseAnswer } from '../sources/http-answer.ts'
+import { readExcerpt, redactUrl, unexpectedStatus } from '../http/answers.ts'
 import type { HttpLoad } from './load-schema.ts'
 import { NO_PROGRESS, type OutputBatch, type Progress, type Target } from './target.ts'
 
@@ -43,7 +43,8 @@ async function send(load: HttpLoad, ctx: JobContext, { json, records, from }: Ou
     body: format === 'json' ? json : records.map(({ row }) => `${JSON.stringify(row)}\n`).join(''),
     signal: ctx.signal,
   })
-  if (!response.ok) throw await refuseAnswer(response, `${method} ${redactUrl(url)}`)
+  if (!response.ok)
+    throw unexpectedStatus(response, `${method} ${redactUrl(url)}`, await readExcerpt(response))
   await response.body?.cancel()
 }
 

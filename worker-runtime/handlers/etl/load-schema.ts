@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { headersField, urlField } from '../http-fields.ts'
+import { headersField, urlField } from '../http/fields.ts'
 import { connectionName } from './extract-schema.ts'
 
 const identifier = z.string().min(1).max(63)

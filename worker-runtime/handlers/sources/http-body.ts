@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { type JobContext, JobError } from '../../handler-api.ts'
-import { brokenOff, redactUrl, refuseAnswer } from './http-answer.ts'
+import { brokenOff, readExcerpt, redactUrl, unexpectedStatus } from '../http/answers.ts'
 
 export type HttpRequest = {
   readonly url: string
@@ -25,7 +25,7 @@ type Context = Pick<JobContext, 'fetch' | 'signal'>
 export async function openHttp(ctx: Context, request: HttpRequest): Promise<HttpBody> {
   const { url, headers = {} } = request
   const response = await ctx.fetch(url, { headers, signal: ctx.signal })
-  if (!response.ok) throw await refuseAnswer(response, `GET ${redactUrl(url)}`)
+  if (!response.ok) throw unexpectedStatus(response, `GET ${redactUrl(url)}`, await readExcerpt(response))
   const size = sizeOf(response)
   let received = 0
   const raw = readRaw(ctx, response, url, (bytes) => {
