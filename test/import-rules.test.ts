@@ -43,6 +43,11 @@ const RULES: [string, string, RegExp | undefined][] = [
   ['worker-runtime/handlers/etl/f.ts', '../../worker.ts', /the handler API only/],
   ['worker-runtime/handlers/etl/g.ts', '../../database.ts', /the handler API only/],
   ['worker-runtime/handlers/etl/h.ts', 'pg', /no connection of its own/],
+  ['worker-runtime/handlers/ml/a.ts', '../../../functions/prediction/lstm/trainer.ts', undefined],
+  ['worker-runtime/handlers/ml/b.ts', '../../learning/wasm-backend.ts', undefined],
+  ['worker-runtime/handlers/ml/c.ts', '../../learning/tournament.ts', /the handler API only/],
+  ['worker-runtime/handlers/ml/d.ts', '../../../functions/prediction/inputs.ts', /the handler API only/],
+  ['worker-runtime/handlers/ml/e.ts', '../etl/run.ts', /the handler API only/],
 ]
 
 let folder: string
