@@ -4,6 +4,7 @@ import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
 import { passwordsOf } from '../db/rules/redaction.ts'
 import { parseConnections } from './connections/named-connections.ts'
 import { parseAllowList } from './egress/address-guard.ts'
+import { parseExecutables } from './executables.ts'
 
 /** Everything that the environment can set. The README's table has a row for each. */
 const settings = {
@@ -30,12 +31,14 @@ const settings = {
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE),
   SMARTQUEUE_HTTP_ALLOW: z.string().default('').transform(orIssue(parseAllowList)),
+  /** Without it there are no shell jobs. */
+  SMARTQUEUE_SHELL_ALLOW: z.string().transform(orIssue(parseExecutables)).optional(),
   /** Databases that handlers may use, by name. */
   SMARTQUEUE_CONNECTIONS: z.string().transform(orIssue(parseConnections)).optional(),
 }
 
 /** Names that other releases of SmartQueue read. Set ahead of an upgrade, they do no harm here. */
-const OTHER_RELEASES = ['SMARTQUEUE_MAX_WORKERS', 'SMARTQUEUE_SHELL_ALLOW']
+const OTHER_RELEASES = ['SMARTQUEUE_MAX_WORKERS']
 
 const schema = z.object(settings)
 

@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util'
 import { createRedactor } from '../db/rules/redaction.ts'
 import { runCommand } from './command.ts'
 import { type Config, ConfigError, parseConfig, secretsOf } from './config.ts'
-import { handlers } from './handlers/index.ts'
+import { createHandlers } from './handlers/index.ts'
 import { createLogger } from './logger.ts'
 import { createWorker } from './worker.ts'
 
@@ -16,6 +16,7 @@ const main = async (): Promise<number> => {
   const config = requireDatabase(parseConfig(process.env))
   const redactor = createRedactor(secretsOf(config))
   const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL, redactor })
+  const handlers = createHandlers({ shellAllow: config.SMARTQUEUE_SHELL_ALLOW })
   const worker = createWorker({ config, handlers, logger })
 
   const { promise: stopped, resolve: hasStopped } = Promise.withResolvers<number>()

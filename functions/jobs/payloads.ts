@@ -24,6 +24,8 @@ export const checkPayloads = async (
   if (issues.length > 0) throw invalidRequest('body', issues)
 }
 
+const SHELL_IS_OFF = ' Shell jobs are off until the operator sets SMARTQUEUE_SHELL_ALLOW on the workers.'
+
 const unknownType = (
   requests: readonly JobRequest[],
   types: ReadonlyMap<string, JobType | undefined>,
@@ -32,7 +34,7 @@ const unknownType = (
 ): ProblemError => {
   const type = requests.find((request) => !types.get(request.type))?.type
   const known = jobTypes.names().join(', ') || 'none yet: no worker has started'
-  const detail = `"${type}" is not a type that workers handle (${known}).`
+  const detail = `"${type}" is not a type that workers handle (${known}).${type === 'shell' ? SHELL_IS_OFF : ''}`
   return new ProblemError('unknown-job-type', detail, {
     errors: problemAt('unknown-job-type', reasons).errors,
   })

@@ -136,7 +136,10 @@ test('a trailing slash names the same resource', async () => {
 test('a type that no worker handles is refused, with the ones that are', async () => {
   const answer = await submit({ ...minimal, type: 'unheard-of' })
   assertProblem(answer, 422, 'unknown-job-type', '#/type')
-  assert.match(answer.body.detail, /test, typed/)
+  assert.match(answer.body.detail, /test, typed\)\.$/)
+  const shell = await submit({ ...minimal, type: 'shell' })
+  assertProblem(shell, 422, 'unknown-job-type', '#/type')
+  assert.match(shell.body.detail, /Shell jobs are off until the operator sets SMARTQUEUE_SHELL_ALLOW/)
 })
 
 test('a type is accepted as soon as a worker has announced it', async () => {

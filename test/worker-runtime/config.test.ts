@@ -37,6 +37,14 @@ test('the passwords of all databases are known as secrets', () => {
   assert.deepEqual([...new Set(secretsOf(config))], ['first-secret', 'second-secret'])
 })
 
+test('executables for shell jobs are named by their paths; without any the type is off', () => {
+  assert.equal(parseConfig({ SMARTQUEUE_SHELL_ALLOW: '' }).SMARTQUEUE_SHELL_ALLOW, undefined)
+  const { SMARTQUEUE_SHELL_ALLOW } = parseConfig({
+    SMARTQUEUE_SHELL_ALLOW: ' /bin/sh, /usr/bin/env,/bin/sh ',
+  })
+  assert.deepEqual(SMARTQUEUE_SHELL_ALLOW, ['/bin/sh', '/usr/bin/env'])
+})
+
 const bad: [Record<string, string>, RegExp][] = [
   [{ PORT: '0' }, /^PORT: must be a whole number from 1 to 65535$/],
   [{ PORT: '8787x' }, /^PORT: /],
@@ -53,6 +61,11 @@ const bad: [Record<string, string>, RegExp][] = [
   [{ SMARTQUEUE_HTTP_ALLOW: '10.0.0.0/99' }, /^SMARTQUEUE_HTTP_ALLOW: "10\.0\.0\.0\/99": /],
   [{ SMARTQUEUE_CONNECTIONS: 'postgres://u:p@h/d' }, /^SMARTQUEUE_CONNECTIONS: must be a JSON object/],
   [{ SMARTQUEUE_CONNECTIONS: '{"a":"x"}' }, /^SMARTQUEUE_CONNECTIONS: "a": url must be a postgres:/],
+  [{ SMARTQUEUE_SHELL_ALLOW: 'ls' }, /^SMARTQUEUE_SHELL_ALLOW: "ls" is not an absolute path$/],
+  [{ SMARTQUEUE_SHELL_ALLOW: '/bin/sh,/no/where' }, /^SMARTQUEUE_SHELL_ALLOW: "\/no\/where" does not exist$/],
+  [{ SMARTQUEUE_SHELL_ALLOW: '/bin' }, /^SMARTQUEUE_SHELL_ALLOW: "\/bin" is not a file$/],
+  [{ SMARTQUEUE_SHELL_ALLOW: '/etc/passwd' }, /^SMARTQUEUE_SHELL_ALLOW: "\/etc\/passwd" is not executable$/],
+  [{ SMARTQUEUE_SHELL_ALLOW: '/bin/sh,' }, /^SMARTQUEUE_SHELL_ALLOW: an entry between commas is empty$/],
   [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
 ]
 

@@ -32,7 +32,7 @@ const open = (t: TestContext, connections: NamedConnections, orgId = OURS) => {
   t.after(() => sessions.close())
   return { ...sessions, abort: (reason: Error) => controller.abort(reason) }
 }
-const own = (): NamedConnections => ({ own: { url: database.url } })
+const own = (): NamedConnections => ({ own: { url: `${database.url}?application_name=elsewhere` } })
 const sessionsNow = () =>
   database.sql<{ query: string }>('select query from pg_stat_activity where application_name = $1', [
     `smartqueue job ${JOB}`,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { handlers } from '../../worker-runtime/handlers/index.ts'
+import { createHandlers } from '../../worker-runtime/handlers/index.ts'
 import { describePayload } from '../../worker-runtime/payload-schema.ts'
 
 /** schema, a payload that the handler takes, and one that submission should refuse already, if it can tell. */
@@ -38,5 +38,6 @@ for (const [what, schema, taken, refused] of cases) {
 }
 
 test('every handler has a schema that the edge can read', () => {
+  const handlers = createHandlers({ shellAllow: ['/bin/true'] })
   for (const { schema } of handlers) assert.ok(z.fromJSONSchema(describePayload(schema)))
 })

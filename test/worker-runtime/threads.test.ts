@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { parseAllowList } from '../../worker-runtime/egress/address-guard.ts'
 import { type Execution, startExecution } from '../../worker-runtime/executor.ts'
 import { defineThreadedJob, type JobHandler } from '../../worker-runtime/handler-api.ts'
+import { YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
 import { ExecutionAborted, type Outcome } from '../../worker-runtime/outcome.ts'
 import { createThreadPool, type ThreadPool } from '../../worker-runtime/threads/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -241,8 +244,10 @@ describe('a thread that dies', () => {
     })
   }
 
-  it('is heard to the end', async () => {
+  it('is heard to the end, also by a worker that was busy when it died', async () => {
     const run = perform('exit')
+    const until = performance.now() + 300
+    while (performance.now() < until);
     await run.outcome
     assert.deepEqual(run.reports, [['log', 'info', 'last words']])
   })
@@ -295,6 +300,13 @@ describe('an abort', () => {
 })
 
 describe('threads', () => {
+  it('keep to their own limits in a worker that was started with a large young generation', () => {
+    const program = fileURLToPath(new URL('heap-limit.ts', MODULES))
+    const { stdout } = spawnSync(process.execPath, [YOUNG_GENERATION, program], { encoding: 'utf8' })
+    const limitMb = Number(stdout) / 1024 / 1024
+    assert.ok(limitMb > 250 && limitMb < 300, `${limitMb} MiB`)
+  })
+
   it('are used again after a good end, and a failed one', async () => {
     const first = await who()
     await perform('throw').outcome

@@ -80,6 +80,22 @@ test('a permanent failure is not tried again', async () => {
   assert.deepEqual([job.attempts, job.error], [1, { code: 'gone', message: 'It is gone.' }])
 })
 
+test('a handler that is told to come again later waits that long, besides its backoff', async () => {
+  behave = (_, { attempt }) => {
+    if (attempt === 1) throw new JobError('http_status', '503', { retryAfterSeconds: 600 })
+    return 'open again'
+  }
+  const id = await submit({ initial_delay_seconds: 60 })
+  await jobs.untilStatus(id, 'retrying')
+  const [{ seconds } = { seconds: 0 }] = await database.sql<{ seconds: number }>(
+    'select extract(epoch from wake_at - now())::float8 as seconds from waiting_jobs where job_id = $1',
+    [id],
+  )
+  assert.ok(seconds > 590 && seconds <= 660, `${seconds} s`)
+  await wakeUp()
+  assert.equal((await jobs.untilStatus(id, 'completed')).result, 'open again')
+})
+
 test('a snooze does not use an attempt up', async () => {
   behave = () => (attempts.length < 3 ? snooze(3_600) : 'awake')
   const id = await submit({ max_attempts: 1 })

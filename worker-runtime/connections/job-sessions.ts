@@ -27,7 +27,7 @@ export const createJobSessions = (options: {
 }): JobSessions => {
   const { signal } = options
   const applicationName = `smartqueue job ${options.jobId}`
-  const sessions: Session[] = []
+  const sessions = new Set<Session>()
   let closing: Promise<void> | undefined
 
   const requireOpen = (): void => {
@@ -37,13 +37,14 @@ export const createJobSessions = (options: {
 
   const open = async (name: string): Promise<PostgresConnection> => {
     requireOpen()
-    const url = findConnection(options.connections, name, options.orgId)
+    const url = withoutName(findConnection(options.connections, name, options.orgId))
     const session = startSession(url, applicationName)
-    sessions.push(session)
+    sessions.add(session)
     try {
       await session.client.connect()
     } catch (error) {
       session.socket.destroy()
+      sessions.delete(session)
       requireOpen()
       throw connectionFailed(name, error)
     }
@@ -61,12 +62,22 @@ export const createJobSessions = (options: {
   }
 
   const close = (): Promise<void> => {
-    closing ??= Promise.all(sessions.map((session) => endSession(session, applicationName))).then(() => {})
+    closing ??= Promise.all([...sessions].map((session) => endSession(session, applicationName))).then(
+      () => {},
+    )
     return closing
   }
 
   signal.addEventListener('abort', () => void close(), { once: true })
   return { open, close }
+}
+
+/** A name in the URL would hide whose session it is, also from what ends it. */
+const withoutName = (text: string): string => {
+  const url = new URL(text)
+  if (!url.searchParams.has('application_name')) return text
+  url.searchParams.delete('application_name')
+  return url.href
 }
 
 type Session = {

@@ -19,6 +19,7 @@ const IDLE_MS = 30_000
 const MAX_IDLE_PER_MODULE = 2
 
 export const createThreadPool = (settings: ThreadSettings): ThreadPool => {
+  forgetYoungGeneration()
   const threads = new Set<JobThread>()
   const busy = new Set<Promise<void>>()
   const idle = new Map<JobThread, { module: string; timer: NodeJS.Timeout }>()
@@ -39,7 +40,6 @@ export const createThreadPool = (settings: ThreadSettings): ThreadPool => {
   }
 
   const start = (): JobThread => {
-    forgetYoungGeneration()
     const thread = startJobThread(settings)
     threads.add(thread)
     thread.ended.then(() => {
