@@ -1,6 +1,6 @@
 /**
- * Training in a checkpoint. Four sets of weights (those that train, the best so far, and the optimiser's two means) are most
- * of it: with 24 hidden units they take three quarters of the 256 KiB that a checkpoint may have, and with 32 they would be too many.
+ * Training in a checkpoint. Four sets of weights (those that train, the best so far, and the optimiser's two means) are most of
+ * it: with 24 hidden units they take three quarters of the 256 KiB that a checkpoint may have, with 32 they would not fit.
  */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'

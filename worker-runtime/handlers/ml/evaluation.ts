@@ -1,6 +1,6 @@
 /**
- * The error on the held-out tail. From origins spread over it, all leads of the horizon are forecast at once, as the job's own
- * forecast is, knowing the values up to the origin; the naive forecast is asked for the same leads from the same origins.
+ * The error on the held-out tail. From origins spread over it all leads of the horizon are forecast, as the job's own forecast
+ * is, with the values up to the origin; the naive forecast is asked for the same leads from the same origins.
  */
 import { createPredictor } from '../../../functions/prediction/lstm/predictor.ts'
 import type { Weights } from '../../../functions/prediction/lstm/weights.ts'

@@ -4,9 +4,9 @@ import { leadScales, meanSize, naiveErrors } from './naive.ts'
 import { detectSeason } from './season.ts'
 
 /**
- * What is what in a series. The network learns on values before `fitEnd`; when to stop is judged on those from there to
- * `trainEnd`; the rest, the held-out tail, is for the error alone. Season, naive forecast and scales come from before `trainEnd` too:
- * nothing of the tail is known to what is measured on it.
+ * What is what in a series. The network learns from values before `fitEnd`; when to stop is judged by those from there to
+ * `trainEnd`; the rest, the held-out tail, is for the error alone. Season, naive forecast and scales are of the values before
+ * `trainEnd` too: what is measured on the tail knows nothing of it.
  */
 export type Plan = {
   readonly values: Float64Array
@@ -27,15 +27,15 @@ export type Plan = {
 
 /** Windows that the network needs at least, or there is nothing to learn from. */
 const LEAST_WINDOWS = 8
-/** Of the values before the tail: what is not learned from, to see when to stop. */
-const VALIDATION_SHARE = 0.15
-const TAIL_SHARE = 0.2
+/** Two horizons each, so that forecasts are judged from more than one origin; more of a long series, and less of a short one. */
+const TAIL: Stretch = { share: 0.1, most: 0.2 }
+const VALIDATION: Stretch = { share: 0.15, most: 0.3 }
 
 export function planForecast(
   values: Float64Array,
   { horizon, ...wanted }: { horizon: number; holdout?: number | undefined; season?: number | undefined },
 ): Plan {
-  const holdout = wanted.holdout ?? defaultHoldout(values.length, horizon)
+  const holdout = wanted.holdout ?? stretchOf(TAIL, values.length, horizon)
   const trainEnd = values.length - holdout
   // Behind what is needed for windows and for validation, a season may be as long as what is left.
   const longestSeason = trainEnd - 2 * horizon - LEAST_WINDOWS + 1
@@ -45,11 +45,14 @@ export function planForecast(
   const naiveSeason = betterNaive(train, season, horizon)
   const errors = naiveErrors(train, { season: naiveSeason, horizon })
   const scales = leadScales(errors)
-  const validation = Math.min(Math.floor(trainEnd * VALIDATION_SHARE), horizon + longestSeason - season)
+  const validation = Math.min(
+    stretchOf(VALIDATION, trainEnd, horizon),
+    trainEnd - horizon - season - LEAST_WINDOWS + 1,
+  )
   return {
     values,
     horizon,
-    fitEnd: trainEnd - Math.max(horizon, validation),
+    fitEnd: trainEnd - validation,
     trainEnd,
     season,
     naiveSeason,
@@ -60,9 +63,10 @@ export function planForecast(
   }
 }
 
-/** Two horizons, so that a forecast is judged from more than one origin, unless that is too much of the series. */
-const defaultHoldout = (length: number, horizon: number): number =>
-  Math.min(2 * horizon, Math.max(horizon, Math.floor(length * TAIL_SHARE)))
+type Stretch = { share: number; most: number }
+
+const stretchOf = ({ share, most }: Stretch, length: number, horizon: number): number =>
+  Math.max(horizon, Math.floor(Math.min(Math.max(2 * horizon, share * length), most * length)))
 
 /** Of the last value and that of one season before, what has been closer: the network has to beat the better one. */
 function betterNaive(train: Float64Array, season: number, horizon: number): number {

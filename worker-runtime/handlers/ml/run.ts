@@ -131,6 +131,7 @@ function describeEvaluation(evaluation: Evaluation): string {
   const improvement = improvementOf(evaluation)
   const percent = (100 * Math.abs(improvement ?? 0)).toFixed(1)
   const compared = improvement === null ? '' : ` (${percent} % ${improvement < 0 ? 'more' : 'less'})`
-  const shipped = beatsNaive(evaluation) ? 'the network' : 'naive'
-  return `Mean absolute error ${model.mae.toPrecision(4)}, naive ${naive.mae.toPrecision(4)}${compared}: the forecast is ${shipped}`
+  const shipped = beatsNaive(evaluation) ? "the network's" : 'the naive one'
+  const errors = `Mean absolute error ${model.mae.toPrecision(4)}, naive ${naive.mae.toPrecision(4)}${compared}`
+  return `${errors}: the forecast is ${shipped}`
 }

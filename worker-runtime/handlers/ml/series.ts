@@ -44,7 +44,7 @@ async function openRows(
 function readValue({ number, row }: NumberedRow, wanted: string | undefined): number {
   const column = wanted ?? onlyColumn(row)
   if (!Object.hasOwn(row, column)) {
-    throw refuse('no_such_column', `There is no column "${column}". ${describeColumns(row)}`)
+    throw refuse('unknown_column', `There is no column "${column}". ${describeColumns(row)}`)
   }
   const given = row[column]
   if (given === null) return Number.NaN
@@ -58,7 +58,7 @@ function readValue({ number, row }: NumberedRow, wanted: string | undefined): nu
 function onlyColumn(row: Row): string {
   const [name, another] = Object.keys(row)
   if (name !== undefined && another === undefined) return name
-  throw refuse('no_such_column', `Say with "column" where the values are. ${describeColumns(row)}`)
+  throw refuse('unknown_column', `Say with "column" where the values are. ${describeColumns(row)}`)
 }
 
 function describeColumns(row: Row): string {

@@ -1,7 +1,6 @@
 /**
- * The course of training: epochs until the validation loss has not fallen for a while, and then, on from the best of them, some
- * more over all values, the validation and the held-out ones too. Its state is plain data after every epoch, so that another
- * attempt can go on from there.
+ * The course of training: epochs until the validation loss has not fallen for a while, and then, from the best of them on, some
+ * more over all values, also those it was judged by. The state after an epoch is plain data: another attempt goes on from it.
  */
 import { createWeights, type Weights } from '../../../functions/prediction/lstm/weights.ts'
 import { type Pause, QUANTILES } from './answers.ts'
