@@ -13,10 +13,10 @@ const near = (actual: number[], expected: number[], tolerance: number) =>
 
 describe('an ml job', () => {
   it('learns a noisy season far below the error of the naive forecast', async () => {
-    const result = await runMl({ series: inline(noisySeason(500)), horizon: 12 })
+    const result = await runMl({ series: inline(noisySeason(300)), horizon: 6 })
     assert.deepEqual(
       [result.source, result.beats_naive, result.season, result.naive_kind, result.n],
-      ['lstm', true, 12, 'seasonal', 500],
+      ['lstm', true, 12, 'seasonal', 300],
     )
     // Two noisy values are √2 times as far apart as one is from the truth: nobody can save more than 29 %.
     const { improvement, model, naive, holdout, origins } = result.error
@@ -24,13 +24,14 @@ describe('an ml job', () => {
     assert.ok(Math.abs(improvement - (1 - model.mae / naive.mae)) < 1e-6)
     assert.ok(model.rmse < naive.rmse && (model.mase ?? 0) < (naive.mase ?? 0))
     assert.ok(model.coverage > 0.65 && model.coverage < 0.95, `${model.coverage}`)
-    assert.deepEqual([holdout, origins], [50, 39])
-    const truth = Array.from({ length: 12 }, (_, n) => 100 + 20 * Math.sin((2 * Math.PI * (500 + n)) / 12))
-    near(medians(result), truth, 6)
+    assert.deepEqual([holdout, origins], [30, 25])
+    const truth = Array.from({ length: 6 }, (_, n) => 100 + 20 * Math.sin((2 * Math.PI * (300 + n)) / 12))
+    const off = medians(result).map((median, n) => Math.abs(median - (truth[n] as number)))
+    assert.ok(off.reduce((sum, each) => sum + each, 0) / 6 < 5, `${off}`)
     for (const { p10, p50, p90 } of result.forecast) assert.ok(p10 <= p50 && p50 <= p90)
     assert.deepEqual(
       result.forecast.map(({ step }) => step),
-      Array.from({ length: 12 }, (_, n) => n + 1),
+      [1, 2, 3, 4, 5, 6],
     )
     assert.ok(result.stopped_early && result.epochs_run === result.best_epoch + 8)
     assert.equal(result.loss_curve.length, result.epochs_run + 1)
@@ -43,7 +44,7 @@ describe('an ml job', () => {
   })
 
   it('claims nothing on a random walk: the forecast is the last value', async () => {
-    const values = randomWalk(600, 3)
+    const values = randomWalk(300, 6)
     const result = await runMl({ series: inline(values), horizon: 12, season: 1 })
     assert.deepEqual(
       [result.source, result.beats_naive, result.naive_kind, result.season],
@@ -56,16 +57,16 @@ describe('an ml job', () => {
   })
 
   it('remembers: the value of two steps before says more than any average', async () => {
-    const values = makeSeries(400, (t, noise, before) =>
+    const values = makeSeries(300, (t, noise, before) =>
       t < 2 ? noise() : -0.9 * (before[t - 2] as number) + 0.3 * noise(),
     )
-    const { source, error } = await runMl({ series: inline(values), horizon: 2, season: 1 })
+    const { source, error } = await runMl({ series: inline(values), horizon: 2, season: 1, epochs: 12 })
     assert.equal(source, 'lstm')
     assert.ok((error.improvement ?? 0) > 0.5, `${error.improvement}`)
   })
 
   it('gives the same forecast for the same seed, another for another', async () => {
-    const payload = { series: inline(noisySeason(150)), horizon: 6, epochs: 3 }
+    const payload = { series: inline(noisySeason(120)), horizon: 4, epochs: 2 }
     const { told: _told, duration_ms: _first, ...result } = await runMl(payload)
     const { told: _again, duration_ms: _second, ...same } = await runMl(payload)
     assert.deepEqual(same, result)
@@ -74,7 +75,7 @@ describe('an ml job', () => {
 
   it('knows nothing of the held-out tail while it learns', async () => {
     const values = noisySeason(150)
-    const payload = { horizon: 6, holdout: 20, epochs: 3 }
+    const payload = { horizon: 4, holdout: 20, epochs: 2 }
     const result = await runMl({ ...payload, series: inline(values) })
     const changed = values.map((value, n) => (n < 130 ? value : 3 * value + n))
     const other = await runMl({ ...payload, series: inline(changed) })
@@ -85,7 +86,7 @@ describe('an ml job', () => {
 
   it('does not mind the scale: a million times the values, a million times the forecast', async () => {
     const values = noisySeason(150)
-    const payload = { horizon: 6, epochs: 4 }
+    const payload = { horizon: 4, epochs: 3 }
     const result = await runMl({ ...payload, series: inline(values) })
     const large = await runMl({ ...payload, series: inline(values.map((value) => 1e6 * value - 5e8)) })
     near(
@@ -103,18 +104,18 @@ describe('an ml job', () => {
   })
 
   it('reaches a horizon of more steps than one window has', async () => {
-    const result = await runMl({ series: inline(noisySeason(400)), horizon: 60, season: 12, epochs: 6 })
+    const result = await runMl({ series: inline(noisySeason(240)), horizon: 60, season: 12, epochs: 4 })
     const steps = result.forecast.map(({ step }) => step)
     assert.deepEqual(
       steps,
       Array.from({ length: 60 }, (_, n) => n + 1),
     )
-    const truth = steps.map((step) => 100 + 20 * Math.sin((2 * Math.PI * (399 + step)) / 12))
+    const truth = steps.map((step) => 100 + 20 * Math.sin((2 * Math.PI * (239 + step)) / 12))
     near(medians(result), truth, 15)
   })
 
   it('leaves no tensor behind', async () => {
-    const payload = { series: inline(noisySeason(120)), horizon: 6, epochs: 2 }
+    const payload = { series: inline(noisySeason(120)), horizon: 4, epochs: 1 }
     await runMl(payload)
     const { numTensors, numDataBuffers } = tf.memory()
     await runMl(payload)
