@@ -41,7 +41,9 @@ export async function run(payload: MlPayload, ctx: JobContext): Promise<MlResult
   const { source, forecast, evaluation, training } = plan.isExact
     ? withoutTraining(plan)
     : await withTraining(plan, payload, ctx)
-  ctx.log.info(describeEvaluation(evaluation))
+  const summary = describeEvaluation(evaluation)
+  ctx.log.info(summary)
+  ctx.progress(1, summary)
   return {
     source,
     beats_naive: source === 'lstm',
