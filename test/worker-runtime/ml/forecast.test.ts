@@ -103,6 +103,16 @@ describe('an ml job', () => {
     assert.ok(Number.isFinite(huge.error.model.rmse))
   })
 
+  it('bears outliers: all of the answer are numbers', async () => {
+    const values = noisySeason(120).map((value, n) => (n % 50 === 7 ? -1e100 : value))
+    const { told: _told, ...result } = await runMl({ series: inline(values), horizon: 4, epochs: 2 })
+    assert.deepEqual(JSON.parse(JSON.stringify(result)), result)
+    assert.ok(
+      medians(result).every((median) => Math.abs(median - 100) < 60),
+      `${medians(result)}`,
+    )
+  })
+
   it('reaches a horizon of more steps than one window has', async () => {
     const result = await runMl({ series: inline(noisySeason(240)), horizon: 60, season: 12, epochs: 4 })
     const steps = result.forecast.map(({ step }) => step)

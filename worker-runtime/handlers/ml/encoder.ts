@@ -30,6 +30,8 @@ export type EncoderOptions = {
 
 /** Beyond so many ordinary errors an input says no more: an outlier would drown the rest on the direct path. */
 const CLIP = 8
+/** And beyond so many a target says no more: a float must hold it, and sums of it. */
+const TARGET_CLIP = 1e6
 /** Level and trend of a series without a season are those of so many values. */
 const UNSEASONAL_SPAN = 72
 
@@ -49,7 +51,7 @@ export function createEncoder({ values, season, naiveSeason, scales }: EncoderOp
     const put = (value: number): void => {
       into[at++] = value
     }
-    const putSize = (difference: number): void => put(Math.min(Math.max(difference / unit, -CLIP), CLIP))
+    const putSize = (difference: number): void => put(clip(difference / unit, CLIP))
     // A value that is not known says nothing, as one does that is where the naive forecast is.
     const putValue = (value: number | undefined): void => putSize((value ?? base) - base)
 
@@ -79,10 +81,13 @@ export function createEncoder({ values, season, naiveSeason, scales }: EncoderOp
     horizon: scales.length,
     firstOrigin: season - 1,
     write,
-    target: (origin, lead) => ((values[origin + lead] as number) - naive(origin, lead)) / scaleOf(lead),
+    target: (origin, lead) =>
+      clip(((values[origin + lead] as number) - naive(origin, lead)) / scaleOf(lead), TARGET_CLIP),
     value: (origin, lead, answer) => naive(origin, lead) + answer * scaleOf(lead),
   }
 }
+
+const clip = (value: number, size: number): number => Math.min(Math.max(value, -size), size)
 
 /** At each index the mean of the last `span` values. Summed anew once a span, so that rounding errors do not add up. */
 function rollingMeans(values: Float64Array, span: number): Float64Array {

@@ -114,7 +114,7 @@ function describeProgress(state: TrainingState, epochs: number): [fraction: numb
   if (state.stage === 'finish') {
     const total = finishingEpochs(state)
     const fraction = FITTING_SHARE + ((1 - FITTING_SHARE) * state.finished) / total
-    return [fraction, `last epoch ${state.finished} of ${total}, over all values`]
+    return [fraction, `finishing epoch ${state.finished} of ${total}, over all values`]
   }
   const epoch = state.trainLosses.length
   const [naive, loss] = [state.validationLosses[0], state.validationLosses[epoch]] as [number, number]
