@@ -89,7 +89,14 @@ import { type Edge, startEdge } from '../support/edge.ts'
 import { exchange, held, newJob } from '../support/jobs.ts'
 
 /** They need a session of their own, and so have no meaning over HTTP, or a transaction that was entered before. */
-const TCP_ONLY = ['listen', 'try-to-lead', 'confirm-term', 'end-silent-leader', 'open-invitation']
+const TCP_ONLY = [
+  'listen',
+  'try-to-lead',
+  'confirm-term',
+  'end-silent-leader',
+  'end-job-session',
+  'open-invitation',
+]
 
 /** What only an operator may: `npm run admin`, as the owner of the database. */
 const OWNER_ONLY = [
