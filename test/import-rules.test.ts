@@ -54,6 +54,7 @@ const RULES: [string, string, RegExp | undefined][] = [
   ['worker-runtime/handlers/own/f.ts', '../shared/g.ts', undefined],
   ['worker-runtime/handlers/own/g.ts', '../../../db/rules/retry.ts', undefined],
   ['worker-runtime/handlers/own/h.ts', '../../../db/queries/etl.ts', undefined],
+  ['worker-runtime/handlers/own/n.ts', '../../../db/queries/named-sources.ts', undefined],
   ['worker-runtime/handlers/own/i.ts', '../../../db/queries/jobs.ts', /A handler sees the handler API/],
   ['worker-runtime/handlers/own/j.ts', '../../../functions/prediction/lstm/network.ts', undefined],
   ['worker-runtime/handlers/own/k.ts', '../../../functions/app.ts', /A handler sees the handler API/],

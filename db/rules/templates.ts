@@ -11,8 +11,8 @@
  * one to its end. So "$5" and "${{ $.price }}" are text, and "$.a costs 5" is a fault and not taken for text. Every `{{` begins
  * an insertion; the braces themselves are written {{ "{{" }}. Space may stand around `??` and inside the braces.
  *
- * The default stands in for a value that is not there, and not for a null that is. A value that is neither there nor has a
- * default is a fault. Keys of objects are literal.
+ * The default stands in for a value that is not there, and not for a null that is, unless told so. A value that is neither
+ * there nor has a default is a fault. Keys of objects are literal.
  */
 
 import type { Fault } from './fault.ts'
@@ -33,7 +33,12 @@ const BEGINS_LOOKUP = /^\$(?:[A-Za-z.[]|[ \t\r\n]*\?\?|$)/
 type Place = Fault['path']
 
 /** What a rendering finds out on its way: faults, and how many more characters it may find. */
-type Run = { readonly documents: Documents; readonly faults: Fault[]; left: number }
+type Run = {
+  readonly documents: Documents
+  readonly faults: Fault[]
+  readonly defaultForNull: boolean
+  left: number
+}
 type Part = (run: Run) => unknown
 
 /** Empty if the value is a template whose paths begin with one of `roots`. */
@@ -44,12 +49,18 @@ export const checkTemplate = (value: unknown, roots: readonly string[]): Fault[]
 export const render = (template: unknown, documents: Documents): Rendered =>
   compileTemplate(template)(documents)
 
-/** Reads the strings once, for a template that is rendered often. One with faults renders to them. */
-export const compileTemplate = (template: unknown): ((documents: Documents) => Rendered) => {
+/**
+ * Reads the strings once, for a template that is rendered often. One with faults renders to them.
+ * `defaultForNull` is for rows, which say with null that there is nothing.
+ */
+export const compileTemplate = (
+  template: unknown,
+  { defaultForNull = false }: { defaultForNull?: boolean } = {},
+): ((documents: Documents) => Rendered) => {
   const { part, faults: unreadable } = compile(template, undefined)
   if (unreadable.length > 0) return () => ({ ok: false, faults: unreadable })
   return (documents) => {
-    const run: Run = { documents, faults: [], left: MOST_FOUND }
+    const run: Run = { documents, faults: [], defaultForNull, left: MOST_FOUND }
     const value = part(run)
     if (run.left < 0) run.faults.push({ path: [], message: `would be longer than ${MOST_FOUND} characters` })
     return run.faults.length > 0 ? { ok: false, faults: run.faults } : { ok: true, value }
@@ -146,6 +157,7 @@ const insert = (lookup: Lookup, at: Place, run: Run): string => {
 const find = ({ path, fallback }: Lookup, at: Place, run: Run): unknown => {
   if (run.left < 0) return undefined
   const found = lookUp(run.documents, path)
+  if (found === null && fallback && run.defaultForNull) return fallback()
   if (found !== undefined) {
     run.left -= roughSize(found, run.left)
     return found

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { runCommand, UsageError } from '../../worker-runtime/command.ts'
 import { benchAuth } from './auth.ts'
 import { benchEta } from './eta/bench.ts'
+import { benchEtl } from './etl.ts'
 import { benchModel } from './model/bench.ts'
 import { benchPickup } from './pickup.ts'
 import { benchQueue } from './queue/bench.ts'
@@ -13,6 +14,7 @@ const BENCHES: Record<string, Bench> = {
   auth: benchAuth,
   model: benchModel,
   eta: benchEta,
+  etl: benchEtl,
   queue: benchQueue,
 }
 
@@ -24,6 +26,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   auth     the verification of a token, a login, and what a token adds to a request; a quarter of a minute
   model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
   eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
+  etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; two minutes
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 

@@ -283,6 +283,17 @@ test('whatever the template and the document, rendering answers; what was checke
   assert.ok(rendered > 1000, `${rendered} were rendered`)
 })
 
+test('asked for it, a default stands in for null too', () => {
+  const template = {
+    none: '$.nothing',
+    same: '$.nothing ?? 1',
+    text: '{{ $.nothing ?? "x" }}',
+    zero: '$.zero ?? 1',
+  }
+  const found = compileTemplate(template, { defaultForNull: true })(documents)
+  assert.deepEqual(found, { ok: true, value: { none: null, same: 1, text: 'x', zero: 0 } })
+})
+
 test('the examples of docs/templates.md do what it says', () => {
   const page = readFileSync('docs/templates.md', 'utf8')
   const [push, rows] = [...page.matchAll(/```json\n(.*?)```/gs)].map(([, json]) => JSON.parse(json ?? ''))

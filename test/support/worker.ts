@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { parseConfig } from '../../worker-runtime/config.ts'
 import type { AnyJobHandler, JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
+import { YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
 import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
 import { createWorker, type Worker } from '../../worker-runtime/worker.ts'
 import { asLogin, type TestDatabase } from './database.ts'
@@ -14,6 +15,7 @@ export type LogLine = Record<string, unknown>
 
 export type TestWorker = {
   readonly id: string
+  readonly pid: number
   /** The log so far, one parsed line each. */
   readonly log: LogLine[]
   /** Ends it as a pod ends: drain, then exit. Answers the exit code. */
@@ -38,6 +40,7 @@ export const startWorker = async (
   entry = MAIN,
 ): Promise<TestWorker> => {
   const child = fork(entry, {
+    execArgv: [...process.execArgv, YOUNG_GENERATION],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       ...process.env,
@@ -53,6 +56,7 @@ export const startWorker = async (
   if (!message) throw new Error('The worker did not start')
   return {
     id: (message as { workerId: string }).workerId,
+    pid: Number(child.pid),
     log,
     exited,
     stop: async () => {

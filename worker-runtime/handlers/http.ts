@@ -1,67 +1,18 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import { defineJob, type JobContext, JobError } from '../handler-api.ts'
-import { retryAfterSeconds } from './http/retry-after.ts'
+import { defineJob, type JobContext } from '../handler-api.ts'
+import { brokenOff, redactUrl, unexpectedStatus } from './http/answers.ts'
+import { headersField, urlField } from './http/fields.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
-const MAX_HEADERS = 50
-const EXCERPT_CHARACTERS = 300
-
-// Set by the connection itself: a value from the payload would contradict it or smuggle a second request.
-const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'expect',
-  'host',
-  'keep-alive',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
-
-const headers = z
-  .record(
-    z.string().regex(/^[!#$%&'*+.^_`|~\dA-Za-z-]+$/),
-    // Header bytes are Latin-1, so the length is in bytes too. CR, LF and NUL would end the header early.
-    z
-      .string()
-      .max(8192)
-      .regex(/^[\t\x20-\x7e\x80-\xff]*$/, 'has a character that a header cannot carry'),
-    { error: ({ code }) => (code === 'invalid_key' ? 'is not a valid header name' : undefined) },
-  )
-  .refine((record) => Object.keys(record).length <= MAX_HEADERS, `at most ${MAX_HEADERS} headers`)
-  .superRefine((record, refinement) => {
-    for (const name of Object.keys(record).filter((key) => CONNECTION_HEADERS.has(key.toLowerCase()))) {
-      refinement.addIssue({
-        code: 'custom',
-        path: [name],
-        message: `${name} belongs to the connection and cannot be set`,
-      })
-    }
-  })
-  // Refinements stay out of the JSON Schema that the edge validates with; this one can be said there.
-  .meta({ maxProperties: MAX_HEADERS })
-
-// Written without flags, which a JSON Schema pattern cannot carry: http or https, and no user name.
-const url = z
-  .url('is not a valid URL')
-  .max(2048)
-  .regex(
-    /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^/?#\\@]+([/?#]|$)/,
-    'is not an http: or https: URL without a user name',
-  )
-  .describe('an http: or https: URL without a user name')
 
 const status = z.int().min(200).max(599)
 
 const schema = z
   .strictObject({
-    url,
+    url: urlField,
     method: z.enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']).default('GET'),
-    headers: headers.optional(),
+    headers: headersField.optional(),
     body: z.unknown().optional().describe('A string is sent as it is, any other JSON value as JSON.'),
     expected_status: z
       .union([status, z.array(status).min(1).max(50)])
@@ -78,7 +29,7 @@ type HttpPayload = z.output<typeof schema>
 export const httpJob = defineJob({ type: 'http', schema, run })
 
 async function run(payload: HttpPayload, ctx: JobContext): Promise<HttpResult> {
-  const request = `${payload.method} ${redacted(payload.url)}`
+  const request = `${payload.method} ${redactUrl(payload.url)}`
   ctx.log.info(request)
   const startedAt = performance.now()
   const response = await ctx.fetch(payload.url, requestInit(payload, ctx.signal))
@@ -88,7 +39,7 @@ async function run(payload: HttpPayload, ctx: JobContext): Promise<HttpResult> {
   ctx.log.info(`${response.status}, ${size} bytes in ${duration_ms} ms`)
   const body = decodeBody(bytes, response.headers.get('content-type') ?? '', truncated)
   if (!isExpected(response.status, payload.expected_status)) {
-    throw unexpectedStatus(response, request, body)
+    throw unexpectedStatus(response, request, typeof body === 'string' ? body : JSON.stringify(body))
   }
   return {
     status: response.status,
@@ -108,12 +59,6 @@ type HttpResult = {
   duration_ms: number
   /** Where the redirects ended. */
   url: string
-}
-
-/** The URL without what may be secret: user name, password, query and fragment. */
-function redacted(text: string): string {
-  const { origin, pathname, search } = new URL(text)
-  return `${origin}${pathname}${search && '?[redacted]'}`
 }
 
 function requestInit({ method, headers = {}, body, expected_status }: HttpPayload, signal: AbortSignal) {
@@ -157,13 +102,6 @@ async function readBody(
   return { bytes: Buffer.concat(chunks).subarray(0, MAX_BODY_BYTES), truncated: size > MAX_BODY_BYTES }
 }
 
-/** The network failed after the headers arrived; undici names the reason in the cause. */
-function brokenOff(url: string, error: unknown): JobError {
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
-  const reason = cause instanceof Error && 'code' in cause ? cause.code : String(cause)
-  return new JobError('network_error', `The response of ${redacted(url)} broke off: ${reason}`, { cause })
-}
-
 function decodeBody(bytes: Uint8Array, contentType: string, truncated: boolean): unknown {
   const mediaType = (contentType.split(';')[0] ?? '').trim().toLowerCase()
   if (bytes.length === 0) return ''
@@ -204,21 +142,3 @@ function headersOf(response: Response): Record<string, string> {
   const headers = Object.fromEntries(response.headers)
   return 'set-cookie' in headers ? { ...headers, 'set-cookie': '[redacted]' } : headers
 }
-
-function unexpectedStatus({ status, headers }: Response, request: string, body: unknown): JobError {
-  const text = typeof body === 'string' ? body : JSON.stringify(body)
-  // The cut may split a surrogate pair, and Postgres stores neither halves nor NUL.
-  const excerpt = text
-    .slice(0, EXCERPT_CHARACTERS)
-    .toWellFormed()
-    .replace(/\p{Cc}+/gu, ' ')
-  return new JobError('http_status', `${status} from ${request}: ${excerpt}`, {
-    permanent: !isTransient(status),
-    retryAfterSeconds: SAY_WHEN.has(status) ? retryAfterSeconds(headers, Date.now()) : undefined,
-  })
-}
-
-/** Too many requests, and unavailable: answers that may say when to come again. */
-const SAY_WHEN: ReadonlySet<number> = new Set([429, 503])
-
-const isTransient = (code: number): boolean => code >= 500 || code === 408 || code === 425 || code === 429

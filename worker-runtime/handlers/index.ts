@@ -1,5 +1,7 @@
 import type { AnyJobHandler } from '../handler-api.ts'
+import { etlJob } from './etl/etl.ts'
 import { httpJob } from './http.ts'
+import { mlJob } from './ml/ml.ts'
 import { createShellJob } from './shell.ts'
 
 /** What the operator decides about handlers. */
@@ -11,5 +13,7 @@ export type HandlerSettings = {
 /** Every type that this worker runs. A handler of your own is one more line here. */
 export const createHandlers = ({ shellAllow }: HandlerSettings): readonly AnyJobHandler[] => [
   httpJob,
+  etlJob,
+  mlJob,
   ...(shellAllow ? [createShellJob({ executables: shellAllow })] : []),
 ]

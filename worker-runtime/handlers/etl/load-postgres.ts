@@ -1,0 +1,36 @@
+import type { LoadMode } from '../../../db/queries/etl.ts'
+import type { JobContext } from '../../handler-api.ts'
+import { isDatabaseError, refuseStatement } from '../sources/postgres-error.ts'
+import { countBadRows } from './bad-rows.ts'
+import { loadAtOnce } from './load-at-once.ts'
+import { loadByBatch } from './load-by-batch.ts'
+import type { PostgresLoad } from './load-schema.ts'
+import { openLoad } from './open-load.ts'
+import type { Target } from './target.ts'
+
+/**
+ * Loads into a table: each batch is a transaction, or with `atomic` all of them are one. A `fresh` load begins with the
+ * first row, whatever earlier attempts have loaded.
+ */
+export async function openPostgresTarget(
+  load: PostgresLoad,
+  ctx: JobContext,
+  options: { atomic: boolean; fresh: boolean },
+): Promise<Target> {
+  const open = await openLoad(load, ctx, options)
+  const mode: LoadMode = load.key ? { mode: 'upsert', key: load.key } : { mode: 'append' }
+  const holder = { jobId: ctx.jobId, token: ctx.fencingToken }
+  const loading = { ...open, mode, holder, refused: countBadRows(open.progress.bad) }
+  const strategy = options.atomic ? loadAtOnce(loading) : loadByBatch(loading)
+  const explain = (error: unknown): never => {
+    throw isDatabaseError(error) ? refuseStatement(`Cannot load into ${load.table}`, error) : error
+  }
+  return {
+    batchSize: load.batch_size,
+    progress: open.progress,
+    result: open.result,
+    load: (batch, reject) => strategy.load(batch, reject).catch(explain),
+    loaded: strategy.loaded,
+    finish: (result) => strategy.finish(result).catch(explain),
+  }
+}
