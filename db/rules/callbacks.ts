@@ -17,7 +17,7 @@ export type CallbackBody = {
   data: Record<string, unknown>
 }
 
-/** Up to five and a half hours of a receiver that is down; half of that on average. */
-export const CALLBACK_RETRY: RetryPolicy = { maxAttempts: 12, initialDelaySeconds: 5, backoffMultiplier: 3 }
+/** A receiver may be down for a day on average, for 53 hours at most. */
+export const CALLBACK_RETRY: RetryPolicy = { maxAttempts: 60, initialDelaySeconds: 5, backoffMultiplier: 3 }
 
 export const CALLBACK_TIMEOUT_SECONDS = 20
