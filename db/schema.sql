@@ -355,9 +355,18 @@ create table jobs (
   -- What the predictor saw, packed by db/learning/sample.ts: what is learned from when the job has run. Of jobs that were
   -- submitted together and look alike only the first few have one.
   sample bytea,
-  primary key (org_id, id)
+  callback_url text,
+  triggered_by jsonb,
+  primary key (org_id, id),
+  constraint jobs_callback_url check (char_length(callback_url) <= 2048)
 );
 comment on table jobs is 'What was submitted. Never changes.';
+comment on column jobs.callback_url is 'Told when the job has ended, beside the endpoints of its organisation.';
+comment on column jobs.triggered_by is
+  'What has made the job, if not a person or program over the API: {kind: webhook | schedule | callback, …}.';
+
+create index jobs_by_callback on jobs (org_id, id) where callback_url is not null;
+comment on index jobs_by_callback is 'Serves find-callbacks: whether anybody has asked for one.';
 
 create index jobs_by_stream on jobs (stream_id, id) with (deduplicate_items = off);
 comment on index jobs_by_stream is 'Serves list-jobs by type and by name.';
@@ -515,8 +524,11 @@ create table job_event_groups (
   attempts integer[] not null,
   reasons text[] not null,
   ats timestamptz[] not null,
-  ran_ms double precision[] not null default '{}'
+  ran_ms double precision[] not null default '{}',
+  -- Events in the order of their commits: a number is given before, and a statement that takes long commits late.
+  xid xid8 default pg_current_xact_id()
 );
+comment on column job_event_groups.xid is 'Null: written before there was a reader that needs it.';
 comment on table job_event_groups is
   'Transitions of an organisation''s jobs, written by the statement that makes them: one row for all of a statement.
 An array with one value speaks for all jobs, an empty one means: no reason, or the time of the row.';
@@ -532,6 +544,9 @@ alter table job_event_groups
 
 create index job_event_groups_by_time on job_event_groups using brin (at) with (pages_per_range = 16, autosummarize = on);
 comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
+
+create index job_event_groups_by_commit on job_event_groups (xid, id) where xid is not null;
+comment on index job_event_groups_by_commit is 'Serves find-callbacks.';
 
 create view job_events with (security_invoker = true) as
 select
@@ -957,7 +972,9 @@ select
   p.progress,
   p.note as progress_note,
   j.predicted_p99_ms,
-  j.promised_wait_ms
+  j.promised_wait_ms,
+  j.callback_url,
+  j.triggered_by
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
@@ -1188,13 +1205,15 @@ create table idempotency_keys (
   body_hash bytea not null,
   job_ids uuid[] not null,
   created_at timestamptz not null,
+  expires_at timestamptz not null default now() + interval '24 hours',
   primary key (org_id, key),
   constraint idempotency_keys_length check (char_length(key) between 1 and 255)
 );
-comment on table idempotency_keys is 'Good for 24 hours; then the key may be used anew.';
+comment on table idempotency_keys is
+  'What was submitted under a key: for 24 hours, or as long as whoever submits asks for. Then the key may be used anew.';
 
-create index idempotency_keys_by_time on idempotency_keys (created_at);
-comment on index idempotency_keys_by_time is 'Serves delete-stale.';
+create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
+comment on index idempotency_keys_by_expiry is 'Serves delete-stale.';
 
 create function count_unfinished(in_org uuid) returns bigint
 language sql
@@ -1318,7 +1337,7 @@ as $$
 -- fresh snapshots, after it has locked the organisation: of two submissions with one key the second sees the first.
 --
 -- The arrays have a value for each submission. Only those whose kind is acceptable are looked at: the others are refused
--- for other reasons. keys: [{submission, org_id, key, body_hash, job_ids}], no key twice.
+-- for other reasons. keys: [{submission, org_id, key, body_hash, job_ids, keep_seconds}], no key twice.
 declare
   org record;
   limits quotas;
@@ -1347,7 +1366,7 @@ begin
         from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text)
         join idempotency_keys k on k.org_id = w.org_id and k.key = w.key
         where w.org_id = org.org_id
-          and k.created_at > clock_timestamp() - interval '24 hours'
+          and k.expires_at > clock_timestamp()
         group by w.submission
       ) used;
     end if;
@@ -1385,12 +1404,17 @@ begin
     where s.org_id = state.org_id;
   end loop;
   if keys is not null then
-    insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at)
-    select w.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp()
-    from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text, job_ids uuid[])
+    insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at, expires_at)
+    select
+      w.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp(),
+      clock_timestamp() + coalesce(w.keep_seconds, 86400) * interval '1 second'
+    from jsonb_to_recordset(keys)
+      as w (submission integer, org_id uuid, key text, body_hash text, job_ids uuid[], keep_seconds integer)
     where kinds[w.submission] = any (acceptable)
     on conflict on constraint idempotency_keys_pkey do update
-    set body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at;
+    set
+      body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at,
+      expires_at = excluded.expires_at;
   end if;
 end
 $$;
@@ -2059,3 +2083,225 @@ grant select, insert, update, delete on
 to smartqueue_workers;
 -- Streams that nothing is left of are forgotten.
 grant delete on streams to smartqueue_workers;
+
+-- Webhooks that come in.
+
+create table webhook_sources (
+  org_id uuid not null references orgs on delete cascade,
+  id uuid not null,
+  name text not null,
+  scheme text not null,
+  -- What the scheme leaves open: which header has the signature, and the like.
+  verification jsonb not null default '{}',
+  secret text not null,
+  -- Good beside the other until then, so that the sender can be changed over.
+  previous_secret text,
+  previous_expires_at timestamptz,
+  filter jsonb,
+  template jsonb not null,
+  enabled boolean not null default true,
+  -- Grows with each change: whoever goes by what it remembers finds out in the statement that stores.
+  version bigint not null default 1,
+  created_by uuid,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id),
+  constraint webhook_sources_id unique (id),
+  constraint webhook_sources_name check (char_length(name) between 1 and 200),
+  constraint webhook_sources_scheme check (scheme in ('github', 'stripe', 'standard-webhooks', 'hmac')),
+  constraint webhook_sources_previous check ((previous_secret is null) = (previous_expires_at is null))
+);
+comment on table webhook_sources is 'Who may send webhooks, how they sign, and which job an event becomes.';
+
+create table webhook_deliveries (
+  org_id uuid not null references orgs on delete cascade,
+  id uuid not null,
+  -- Outlives the source, which is deleted at once however long its journal is.
+  source_id uuid not null,
+  received_at timestamptz not null default now(),
+  status text not null,
+  reason text,
+  event_id text,
+  event_type text,
+  -- The job that it has made, or of which it is a duplicate.
+  job_id uuid,
+  replay_of uuid,
+  -- Both without what looks secret. A body that is not JSON is a JSON string.
+  headers jsonb not null,
+  body jsonb,
+  primary key (org_id, id),
+  constraint webhook_deliveries_status check (status in ('accepted', 'duplicate', 'filtered', 'rejected', 'quarantined')),
+  constraint webhook_deliveries_job check (status not in ('accepted', 'duplicate') or job_id is not null)
+);
+comment on table webhook_deliveries is 'The journal of what has come in, and what became of it.';
+
+create index webhook_deliveries_by_source on webhook_deliveries (source_id, id);
+comment on index webhook_deliveries_by_source is 'Serves list-deliveries.';
+create index webhook_deliveries_by_status on webhook_deliveries (source_id, status, id);
+comment on index webhook_deliveries_by_status is 'Serves list-deliveries by status, and the limit of rejected ones.';
+create index webhook_deliveries_by_time on webhook_deliveries (received_at);
+comment on index webhook_deliveries_by_time is 'Serves delete-expired-deliveries.';
+
+-- Schedules.
+
+create table schedules (
+  org_id uuid not null references orgs on delete cascade,
+  id uuid not null,
+  name text not null,
+  cron text not null,
+  timezone text not null,
+  catch_up text not null,
+  -- The job of each tick, with all that was left out when it was sent.
+  job jsonb not null,
+  paused_at timestamptz,
+  -- The next tick. Null: it is paused, or there is none.
+  next_at timestamptz,
+  last_tick_at timestamptz,
+  skipped_ticks bigint not null default 0,
+  version bigint not null default 1,
+  created_by uuid,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id),
+  constraint schedules_name check (char_length(name) between 1 and 200),
+  constraint schedules_catch_up check (catch_up in ('skip', 'one', 'all')),
+  constraint schedules_paused check (paused_at is null or next_at is null)
+);
+comment on table schedules is 'What is to be submitted again and again, and when next.';
+
+create index schedules_by_next on schedules (next_at) where next_at is not null;
+comment on index schedules_by_next is 'Serves find-due-schedules.';
+
+create table schedule_ticks (
+  schedule_id uuid not null,
+  tick_at timestamptz not null,
+  org_id uuid not null,
+  job_id uuid,
+  outcome text not null,
+  reason text,
+  fired_at timestamptz not null default now(),
+  -- A tick is fired once, whoever tries to.
+  primary key (schedule_id, tick_at),
+  foreign key (org_id, schedule_id) references schedules (org_id, id) on delete cascade,
+  constraint schedule_ticks_outcome check (outcome in ('fired', 'refused', 'skipped'))
+);
+comment on table schedule_ticks is 'Ticks that have come, and what became of each.';
+
+create index schedule_ticks_by_time on schedule_ticks (fired_at);
+comment on index schedule_ticks_by_time is 'Serves delete-expired-ticks.';
+
+-- Callbacks: those outside who want to know what became of jobs.
+
+create table callback_endpoints (
+  org_id uuid not null references orgs on delete cascade,
+  id uuid not null,
+  url text not null,
+  -- Of all jobs of the organisation. None: it is the callback_url of some jobs, kept here because it is disabled.
+  events text[] not null,
+  disabled_at timestamptz,
+  disabled_reason text,
+  created_by uuid,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  primary key (org_id, id),
+  constraint callback_endpoints_url unique (org_id, url),
+  constraint callback_endpoints_url_length check (char_length(url) <= 2048),
+  constraint callback_endpoints_events check (events <@ '{job.completed,job.failed,job.cancelled}'::text[])
+);
+comment on table callback_endpoints is 'Where an organisation is told of its jobs, and where it does not want to be told any more.';
+
+create table callback_secrets (
+  org_id uuid primary key references orgs on delete cascade,
+  secret text not null,
+  -- Signs beside the other until then, so that receivers can be changed over.
+  previous_secret text,
+  previous_expires_at timestamptz,
+  created_at timestamptz not null default now(),
+  constraint callback_secrets_previous check ((previous_secret is null) = (previous_expires_at is null))
+);
+comment on table callback_secrets is 'What callbacks of an organisation are signed with.';
+
+create function new_signing_secret() returns text
+language sql volatile
+-- As the Standard Webhooks specification writes it: 32 bytes, 244 bits of them random.
+return 'whsec_' || encode(decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'), 'base64');
+
+create table callback_cursor (
+  only_row boolean primary key default true,
+  xid xid8 not null,
+  id bigint not null,
+  constraint callback_cursor_only_row check (only_row)
+);
+comment on table callback_cursor is 'Up to which event callbacks have been made.';
+insert into callback_cursor (xid, id) values ('0', 0);
+
+-- The walls around them.
+
+create function scope_source() returns uuid
+language sql stable parallel safe
+-- The webhook source whose address is called: its row may be seen.
+return nullif(current_setting('smartqueue.source', true), '')::uuid;
+
+create function enter_with_source(source uuid, known_version bigint, ip text, request text) returns text
+language plpgsql
+as $$
+-- Whoever calls the address of a source may see that source. Its organisation is open to those who have verified a
+-- delivery, and name the version that they have done so with: one that has changed since is 'closed', as is one that is
+-- gone or disabled.
+declare
+  owner uuid;
+begin
+  perform set_scope(ip => enter_with_source.ip, request => enter_with_source.request);
+  perform set_config('smartqueue.source', source::text, true);
+  select s.org_id into owner
+  from webhook_sources s
+  where s.id = source
+    and s.enabled
+    and (known_version is null or s.version = known_version);
+  if owner is null then return 'closed'; end if;
+  if known_version is not null then perform set_config('smartqueue.orgs', array[owner]::text, true); end if;
+  return 'entered';
+end
+$$;
+
+create policy of_org on webhook_sources to smartqueue_functions
+  using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+create policy of_address on webhook_sources for select to smartqueue_functions using (id = (select scope_source()));
+
+do $$
+declare
+  walled text;
+begin
+  foreach walled in array '{
+    webhook_deliveries, schedules, schedule_ticks, callback_endpoints, callback_secrets
+  }'::text[] loop
+    execute format(
+      'create policy of_org on %I to smartqueue_functions
+       using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]))', walled
+    );
+    execute format('create policy of_all_orgs on %I to smartqueue_workers using (true)', walled);
+  end loop;
+  foreach walled in array '{
+    webhook_sources, webhook_deliveries, schedules, schedule_ticks, callback_endpoints, callback_secrets
+  }'::text[] loop
+    execute format('alter table %I enable row level security', walled);
+    execute format('alter table %I force row level security', walled);
+    execute format('create policy of_owner on %I to %I using (true)', walled, current_user);
+  end loop;
+end
+$$;
+
+grant select, insert, update, delete on
+  webhook_sources, schedules, callback_endpoints, callback_secrets
+to smartqueue_functions;
+grant select, insert on webhook_deliveries, schedule_ticks to smartqueue_functions;
+
+-- The leader fires schedules and makes callbacks; what is old goes.
+grant insert on jobs, streams to smartqueue_workers;
+grant select, update on quota_states to smartqueue_workers;
+grant select, update on schedules to smartqueue_workers;
+grant select, insert, update, delete on schedule_ticks to smartqueue_workers;
+grant select, insert, update on callback_endpoints to smartqueue_workers;
+grant select, insert on callback_secrets to smartqueue_workers;
+grant select, update on callback_cursor to smartqueue_workers;
+grant select (org_id, id, received_at), delete on webhook_deliveries to smartqueue_workers;

@@ -11,7 +11,9 @@ import { jobRoutes } from './jobs/routes.ts'
 import { organisationRoutes } from './orgs/routes.ts'
 import { predictionRouter } from './prediction/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
+import { scheduleRoutes } from './schedules/routes.ts'
 import { servicesFor } from './services.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 export const createApp = (): OpenAPIHono<AppEnv> => {
   // Not strict: a trailing slash names the same resource.
@@ -30,8 +32,10 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', authRoutes())
   app.route('/', organisationRoutes())
   app.route('/', jobRoutes())
+  app.route('/', webhookRoutes())
   app.route('/', deadLetterRoutes())
   app.route('/', queueRoutes())
+  app.route('/', scheduleRoutes())
   app.route('/', predictionRouter())
   app.route('/', apiDocsRoutes(app))
   return app

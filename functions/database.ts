@@ -2,32 +2,19 @@ import { NeonDbError, neon, neonConfig } from '@neondatabase/serverless'
 import { type Entry, NOT_ENTERED } from '../db/queries/scope.ts'
 import type { Query, Run } from '../db/query.ts'
 import { isConnectionLoss, isTransient } from '../db/rules/transient-error.ts'
-
-/** Postgres did not answer. Whether the statement committed is not known. */
-export class DatabaseUnavailable extends Error {
-  constructor(cause: unknown) {
-    super('The database did not answer.', { cause })
-    this.name = 'DatabaseUnavailable'
-  }
-}
-
-/** The database did not let the transaction in: nothing was seen, and nothing done. */
-export class NotEntered extends Error {
-  readonly reason: (typeof NOT_ENTERED)[keyof typeof NOT_ENTERED]
-
-  constructor(code: keyof typeof NOT_ENTERED) {
-    super(`The transaction was not let in: ${NOT_ENTERED[code]}`)
-    this.name = 'NotEntered'
-    this.reason = NOT_ENTERED[code]
-  }
-}
+import { DatabaseUnavailable, NotEntered } from './database-errors.ts'
 
 export type Database = {
   /** For what belongs to no organisation. */
   readonly run: Run
   /** Runs each statement in a transaction that begins with these; one round trip all the same. */
   after(...entries: Entry[]): Run
+  /** Runs them in one transaction and one round trip, and answers the rows of each. */
+  transaction<Rows extends unknown[]>(queries: Queries<Rows>): Promise<{ [N in keyof Rows]: Rows[N][] }>
 }
+
+/** A statement for each kind of row. */
+export type Queries<Rows extends unknown[]> = { [N in keyof Rows]: Query<Rows[N]> }
 
 const TRIES = 3
 /** Longer than any statement of ours should take, shorter than a client waits. */
@@ -43,11 +30,13 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
   const runOnce = async <Row>(query: Query<Row>): Promise<Row[]> =>
     (await sql.query(query.text, [...query.values], fetchOptions())) as Row[]
 
-  const runAfter = async <Row>(entries: readonly Entry[], query: Query<Row>): Promise<Row[]> => {
-    const statements = [...entries, query].map(({ text, values }) => sql.query(text, [...values]))
-    const results = (await sql.transaction(statements, fetchOptions())) as unknown[][]
-    return (results.at(-1) ?? []) as Row[]
+  const runTogether = async (queries: readonly Query<unknown>[]): Promise<unknown[][]> => {
+    const statements = queries.map(({ text, values }) => sql.query(text, [...values]))
+    return (await sql.transaction(statements, fetchOptions())) as unknown[][]
   }
+
+  const runAfter = async <Row>(entries: readonly Entry[], query: Query<Row>): Promise<Row[]> =>
+    ((await runTogether([...entries, query])).at(-1) ?? []) as Row[]
 
   return {
     run: (query) => persist(() => runOnce(query)),
@@ -55,6 +44,8 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
       (...entries) =>
       (query) =>
         persist(() => runAfter(entries, query)),
+    transaction: <Rows extends unknown[]>(queries: Queries<Rows>) =>
+      persist(() => runTogether(queries)) as Promise<{ [N in keyof Rows]: Rows[N][] }>,
   }
 }
 

@@ -10,6 +10,8 @@ import { createSubmitter, type Submitter } from './jobs/submitter.ts'
 import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
 import { createMetrics, type Metrics } from './prediction/metrics.ts'
 import { guardWalls } from './walls.ts'
+import { createRejectionLimit, type RejectionLimit } from './webhooks/rejection-limit.ts'
+import { createSourceCache, type SourceCache } from './webhooks/source-cache.ts'
 
 /** What one isolate keeps between requests. */
 export type Services = {
@@ -20,6 +22,8 @@ export type Services = {
   readonly submitter: Submitter
   readonly predictions: JobPredictions
   readonly metrics: Metrics
+  readonly webhookSources: SourceCache
+  readonly webhookRejections: RejectionLimit
   /** Origins whose pages may call the API. */
   readonly corsOrigins: readonly string[]
 }
@@ -44,6 +48,8 @@ export const servicesFor = (raw: RawBindings): Services => {
     }),
     predictions: createJobPredictions(database.run),
     metrics: createMetrics(database.run),
+    webhookSources: createSourceCache(database),
+    webhookRejections: createRejectionLimit(),
     corsOrigins: bindings.CORS_ORIGINS,
   }
   isolates.set(raw, services)

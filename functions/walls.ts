@@ -34,5 +34,9 @@ export const guardWalls = (database: Database): Database => {
   return {
     run: guarded(database.run),
     after: (...entries) => guarded(database.after(...entries)),
+    transaction: async (queries) => {
+      if (!stand) await inspect()
+      return database.transaction(queries)
+    },
   }
 }

@@ -68,6 +68,35 @@ test('values that are known are hidden in every text', () => {
   assert.equal(createRedactor(['', 'abc', undefined]).text('abc'), 'abc', 'too short to be one')
 })
 
+test('in text of any form, what stands behind the name of a secret is hidden', () => {
+  const { unstructured } = createRedactor(['topsecret'])
+  for (const [given, expected] of [
+    ['user=ada&password=p%20w&n=1', `user=ada&password=${HIDDEN}&n=1`],
+    ['{"api_key": "a\\"b", "n": 1}', `{"api_key": ${HIDDEN}, "n": 1}`],
+    ["{'client_secret': 'x'}", `{'client_secret': ${HIDDEN}}`],
+    ['Token: abc', `Token: ${HIDDEN}`],
+    ['Authorization: Bearer abcdefghij', `Authorization: ${HIDDEN} ${HIDDEN}`],
+    ['token=topsecret, "token": topsecret', `token=${HIDDEN}, "token": ${HIDDEN}`],
+    ['token_id=7 and topsecret', `token_id=7 and ${HIDDEN}`],
+    ['{"password": "cut off', `{"password": ${HIDDEN}`],
+    ['a secret that has no value', 'a secret that has no value'],
+  ] as const) {
+    assert.equal(unstructured(given), expected)
+  }
+  const long = `${'a'.repeat(200_000)}${'token'.repeat(10_000)}`
+  const startedAt = performance.now()
+  assert.equal(unstructured(long), long)
+  assert.ok(performance.now() - startedAt < 2_000, 'a long word costs little')
+})
+
+test('how deep is looked can be said', () => {
+  const nest = (depth: number, value: unknown): unknown =>
+    depth === 0 ? value : { in: nest(depth - 1, value) }
+  const { value } = createRedactor([], { deepest: 32 })
+  assert.deepEqual(value(nest(31, { kept: 1, token: 't' })), nest(31, { kept: 1, token: HIDDEN }))
+  assert.deepEqual(createRedactor().value(nest(20, {})), nest(9, HIDDEN))
+})
+
 test('the log of a worker keeps secrets out of messages, fields and errors', () => {
   const lines: string[] = []
   const redactor = createRedactor(['topsecret'])

@@ -4,6 +4,8 @@ import type { Query, Run } from '../db/query.ts'
 
 export type Database = {
   readonly run: Run
+  /** What `work` runs is committed together, or not at all if it throws. */
+  transaction<Result>(work: (run: Run) => Promise<Result>): Promise<Result>
   close(): Promise<void>
 }
 
@@ -25,6 +27,9 @@ export const PINNED_PLAN = {
 
 /** What commits need not wait for: a crash of the server undoes the last of them. */
 export const RELAXED_COMMIT = { synchronous_commit: 'off' } as const
+
+/** A process that stands still in the middle of a transaction must not hold up whoever takes over from it. */
+export const SHORT_TRANSACTIONS = { idle_in_transaction_session_timeout: '2000' } as const
 
 export const createDatabase = (options: {
   url: string
@@ -52,13 +57,36 @@ export const createDatabase = (options: {
   // An idle connection that breaks (a restart of Postgres) is replaced by the pool; unheard it ends the process.
   pool.on('error', options.onError)
   return {
-    run: async <Row>(query: Query<Row>): Promise<Row[]> => {
-      const result = await pool.query({ name: query.name, text: query.text, values: [...query.values] })
-      return result.rows as Row[]
+    run: runOn(pool),
+    transaction: async (work) => {
+      const client = await pool.connect()
+      // One that breaks between two statements says so, and unheard that ends the process; the next statement fails.
+      const hear = (): void => {}
+      client.on('error', hear)
+      try {
+        await client.query('begin')
+        const result = await work(runOn(client))
+        await client.query('commit')
+        client.release()
+        return result
+      } catch (error) {
+        // What is wrong with the session goes with it, and so does what it has not committed.
+        client.release(true)
+        throw error
+      } finally {
+        client.off('error', hear)
+      }
     },
     close: () => pool.end(),
   }
 }
+
+const runOn =
+  (session: pg.Pool | pg.PoolClient): Run =>
+  async <Row>({ name, text, values }: Query<Row>): Promise<Row[]> => {
+    const result = await session.query({ name, text, values: [...values] })
+    return result.rows as Row[]
+  }
 
 /** Postgres will not take these values (data, constraint or size), however often they are sent. */
 export const isRefused = (error: unknown): boolean =>

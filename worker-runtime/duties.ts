@@ -5,9 +5,11 @@ import { lookOut, type Outlook } from '../db/queries/outlook.ts'
 import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
 import { reserveCapacity } from '../db/queries/reservations.ts'
 import {
+  deleteExpiredDeliveries,
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredTicks,
   deleteStale,
   forgetIdleStreams,
 } from '../db/queries/retention.ts'
@@ -216,13 +218,19 @@ const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
     const [executions] = await run(
       deleteExpiredExecutions({ term, days, keep: KEPT_EXECUTIONS, limit: SWEEP }),
     )
+    const [ticks] = await run(deleteExpiredTicks({ term, days, limit: SWEEP }))
+    const [deliveries] = await run(deleteExpiredDeliveries({ term, days, limit: BATCH }))
     const deleted = {
       jobs: jobs?.deleted ?? 0,
       events: events?.deleted ?? 0,
       executions: executions?.deleted ?? 0,
+      ticks: ticks?.deleted ?? 0,
+      deliveries: deliveries?.deleted ?? 0,
     }
     if (deleted.jobs > 0) logger.debug('expired jobs deleted', deleted)
-    const more = deleted.jobs === BATCH || deleted.events === SWEEP || deleted.executions === SWEEP
+    const more =
+      [deleted.jobs, deleted.deliveries].includes(BATCH) ||
+      [deleted.events, deleted.executions, deleted.ticks].includes(SWEEP)
     return more ? 50 : 60 * SECOND
   },
 })

@@ -8,7 +8,7 @@ import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'
 import { type Config, secretsOf } from './config.ts'
 import { createJobSessions } from './connections/job-sessions.ts'
-import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from './database.ts'
+import { createDatabase, PINNED_PLAN, RELAXED_COMMIT, SHORT_TRANSACTIONS } from './database.ts'
 import { decideEnds } from './decide-ends.ts'
 import { createDuties } from './duties.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
@@ -29,6 +29,8 @@ import { describePayload } from './payload-schema.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { requireCurrentSchema } from './require-current-schema.ts'
 import { requireWalls } from './require-walls.ts'
+import { createScheduleDuty, FIRING_LANES } from './schedules/duty.ts'
+import { createTickPredictions } from './schedules/tick-predictions.ts'
 import { createSlowWatch } from './slow-watch.ts'
 import { createThreadPool } from './threads/pool.ts'
 import { createWorkSharing } from './work-sharing.ts'
@@ -74,6 +76,7 @@ export const createWorker = (options: {
   const durable = connect(1, PINNED_PLAN)
   const relaxed = connect(1, { ...PINNED_PLAN, ...RELAXED_COMMIT })
   const upkeep = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
+  const firing = connect(FIRING_LANES, SHORT_TRANSACTIONS)
   const { run } = database
 
   const egress = createGuardedFetch({ allow })
@@ -193,6 +196,13 @@ export const createWorker = (options: {
     }),
     duties: [
       ...createDuties({ run: upkeep.run, logger, retentionDays: config.SMARTQUEUE_RETENTION_DAYS }),
+      createScheduleDuty({
+        run: upkeep.run,
+        transaction: firing.transaction,
+        predictions: createTickPredictions({ run: upkeep.run, onError: failed('predictor') }),
+        logger,
+        onError: failed('schedules'),
+      }),
       createLearningDuty({
         url,
         applicationName: `smartqueue ${id} learner`,
@@ -238,7 +248,7 @@ export const createWorker = (options: {
     if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
     await Promise.all([leaseKeeper.stop(), slowWatch.stop()])
     await heartbeat.stop()
-    const databases = [database, durable, relaxed, upkeep]
+    const databases = [database, durable, relaxed, upkeep, firing]
     await Promise.all([egress, threads, ...databases].map((part) => part.close()))
     logger.info('worker stopped', { worker_id: id })
   }

@@ -1,12 +1,14 @@
 import type { Query } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
 import type { Priority } from '../rules/priority.ts'
-import type { OnParentFailure, PredictionSource } from './submission.ts'
+import type { OnParentFailure, PredictionSource, TriggeredBy } from './submission.ts'
 
 export type JobSummaryRow = {
   id: string
   org_id: string
   created_by: string | null
+  triggered_by: TriggeredBy | null
+  callback_url: string | null
   type: string
   name: string
   status: JobState
@@ -48,7 +50,7 @@ export type JobFailure = { code: string; message: string }
 
 /** Of `job_overview`. The deadline is judged as at submission: by the 90th percentile, and by facts once there are. */
 export const SUMMARY_COLUMNS = `
-      id, org_id, created_by, type, name, status, priority, rank, predicted_ms, predicted_p90_ms, prediction_source,
+      id, org_id, created_by, triggered_by, callback_url, type, name, status, priority, rank, predicted_ms, predicted_p90_ms, prediction_source,
       model_version, cpu_units, memory_mb, tags, timeout_seconds, max_attempts, initial_delay_seconds,
       backoff_multiplier, run_at, deadline,
       coalesce(

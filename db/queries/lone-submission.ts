@@ -16,7 +16,7 @@ import {
 import { ANNOUNCED } from './submission-text.ts'
 
 /**
- * Commits one job of a stream that exists, without dependencies and without a key: what most submissions to a quiet
+ * Commits one job of a stream that exists, without dependencies, key and callback: what most submissions to a quiet
  * system are. It does the same as `submitJobs` without what it takes for many. If the stream does not exist after all,
  * the user is not a member, or it does not fit the quotas, nothing is stored and nothing answered.
  */
@@ -108,7 +108,7 @@ const loneText = (delayed: boolean, predicted: boolean): string => `
     with stream as materialized (${stream(predicted)}
     ),${CHARGE}
     job as (
-      ${insertJobs(predicted)}
+      ${insertJobs({ predicted, linked: false })}
       select
         $1::uuid, $3::uuid, $2::uuid, stream_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
         $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,

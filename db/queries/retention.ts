@@ -87,6 +87,34 @@ export const deleteExpiredEvents = (expiry: {
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
+/** The oldest deliveries of webhooks, a bounded number at a time. */
+export const deleteExpiredDeliveries = (expiry: {
+  term: string
+  days: number
+  limit: number
+}): Query<{ deleted: number }> => ({
+  name: 'delete-expired-deliveries',
+  text: `
+    with expired as materialized (
+      select org_id, id
+      from webhook_deliveries
+      where received_at < now() - $2::double precision * interval '1 day'
+        and ${IN_TERM}
+      order by received_at
+      limit $3::int
+    ),
+    deleted as (
+      delete from webhook_deliveries d
+      using expired e
+      where d.org_id = e.org_id
+        and d.id = e.id
+      returning d.id
+    )
+    select count(*)::int as deleted
+    from deleted`,
+  values: [expiry.term, expiry.days, expiry.limit],
+})
+
 /**
  * The oldest executions, by age and beyond a number of rows, a bounded number at a time. They stand at the left of the
  * primary key; the number of a row says how many came after it, so that nothing need be counted.
@@ -120,6 +148,35 @@ export const deleteExpiredExecutions = (expiry: {
     select count(*)::int as deleted
     from deleted`,
   values: [expiry.term, expiry.days, expiry.keep, expiry.limit],
+})
+
+/** The oldest ticks of schedules, a bounded number at a time; of each schedule the newest stays, however old it is. */
+export const deleteExpiredTicks = (expiry: {
+  term: string
+  days: number
+  limit: number
+}): Query<{ deleted: number }> => ({
+  name: 'delete-expired-ticks',
+  text: `
+    with oldest as materialized (
+      select schedule_id, tick_at
+      from schedule_ticks t
+      where fired_at < now() - $2::double precision * interval '1 day'
+        and exists (select from schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
+        and ${IN_TERM}
+      order by fired_at
+      limit $3::int
+    ),
+    deleted as (
+      delete from schedule_ticks t
+      using oldest o
+      where t.schedule_id = o.schedule_id
+        and t.tick_at = o.tick_at
+      returning t.tick_at
+    )
+    select count(*)::int as deleted
+    from deleted`,
+  values: [expiry.term, expiry.days, expiry.limit],
 })
 
 /**
@@ -179,7 +236,7 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
     ),
     key as (
       delete from idempotency_keys
-      where created_at < now() - interval '25 hours'
+      where expires_at < now() - interval '1 hour'
         and ${IN_TERM}
       returning 1
     ),

@@ -14,7 +14,7 @@ export const NOT_ENTERED = {
   SQ401: 'unknown',
   /** The role is too low. */
   SQ403: 'forbidden',
-  /** There is no such invitation that could be accepted. */
+  /** There is no such invitation that could be accepted, or no such webhook source as it was remembered. */
   SQ404: 'closed',
 } as const
 
@@ -81,6 +81,22 @@ export const enterWithApiKey = (keyHash: string): Entry => ({
   text: `
     select enter_with_api_key($1::text)`,
   values: [keyHash],
+})
+
+/** Whoever calls the address of a webhook source may see that one, and nothing else. */
+export const approachSource = (sourceId: string, origin: Origin): Entry => ({
+  name: 'approach-source',
+  text: `
+    select enter_with_source($1::uuid, null, $2::text, $3::text)`,
+  values: [sourceId, origin.ip, origin.requestId],
+})
+
+/** Opens the organisation of a source, if it is enabled and still at the version that was gone by. */
+export const enterWithSource = (source: { id: string; version: string }, origin: Origin): Entry => ({
+  name: 'enter-with-source',
+  text: `
+    select must_enter(enter_with_source($1::uuid, $2::bigint, $3::text, $4::text))`,
+  values: [source.id, source.version, origin.ip, origin.requestId],
 })
 
 /** For an invited user, after `enter`. */

@@ -60,3 +60,18 @@ export const charge = ({
       returning s.org_id
     ),`
 }
+
+/** The same for bytes that are kept beside jobs. */
+export const chargeBytes = ({ org, bytes, when }: Record<'org' | 'bytes' | 'when', string>): string => {
+  const day = ring(DAY, 'clock.hour', bytes)
+  return `
+    charge as (
+      update quota_states s
+      set${day.set}
+      from quotas_of(${org}) q, ${CLOCK}
+      where s.org_id = ${org}
+        and ${when}
+        and (q.payload_bytes_per_day is null or ${day.usedBefore} + ${bytes} <= q.payload_bytes_per_day)
+      returning s.org_id
+    ),`
+}

@@ -19,7 +19,9 @@ export const toKinds = (submissions: readonly Submission[]): Kinds => {
   const result: Kinds = { kinds: [], jobs: [], edges: [] }
 
   /** Mostly the last one again: that is seen without putting its identity together. */
-  let last: { job: NewJob; orgId: string; userId: string; submission: number; number: number } | undefined
+  let last:
+    | { job: NewJob; orgId: string; userId: string | null; submission: number; number: number }
+    | undefined
 
   const numberOf = (job: NewJob, member: Submission, submission: number): number => {
     const { orgId, userId } = member
@@ -56,7 +58,7 @@ export const toKinds = (submissions: readonly Submission[]): Kinds => {
   return result
 }
 
-/** What makes a kind, but for the tags and the prediction. */
+/** What makes a kind, but for the tags, the prediction and what has triggered it. */
 const FIELDS = [
   'type',
   'name',
@@ -72,6 +74,7 @@ const FIELDS = [
   'run_at',
   'deadline',
   'on_parent_failure',
+  'callback_url',
 ] as const satisfies (keyof NewJob)[]
 
 /** The same fields one by one: asked for by name they take longer than the rest of a submission. */
@@ -90,6 +93,8 @@ const isAlike = (a: NewJob, b: NewJob): boolean =>
   a.run_at === b.run_at &&
   a.deadline === b.deadline &&
   a.on_parent_failure === b.on_parent_failure &&
+  a.callback_url === b.callback_url &&
+  a.triggered_by === b.triggered_by &&
   a.tags.length === b.tags.length &&
   a.tags.every((tag, n) => tag === b.tags[n]) &&
   (a.prediction === b.prediction || isPredictedAlike(a.prediction, b.prediction))
@@ -116,6 +121,7 @@ const predictionOf = (prediction: JobPrediction) => ({
 const identityOf = ({ prediction, ...job }: NewJob): string =>
   [
     ...FIELDS.map((field) => job[field]),
+    job.triggered_by && JSON.stringify(job.triggered_by),
     ...(prediction ? Object.values(predictionOf(prediction)) : []),
     ...job.tags,
   ].join('\0')

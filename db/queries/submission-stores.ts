@@ -17,13 +17,15 @@ const membersOf = (alike: boolean): string => `
 /** Where the promises and the samples of the jobs stand among the parameters. */
 export type PredictionParameters = { promises: string; samples: string } | null
 
-const storeJobs = (alike: boolean, predicted: PredictionParameters): string => `
-      ${insertJobs(predicted !== null)}
+type StoredShape = { delayed: boolean; predicted: PredictionParameters; linked: boolean }
+
+const storeJobs = (alike: boolean, { predicted, linked }: StoredShape): string => `
+      ${insertJobs({ predicted: predicted !== null, linked })}
       select
         k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $3::jsonb -> n - 1, k.priority, k.tags,
         k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb,
         k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base,
-        k.rank_slope${predicted ? predictedColumns(predicted) : ''}${membersOf(alike)}`
+        k.rank_slope${predicted ? predictedColumns(predicted) : ''}${linked ? ', k.callback_url, k.triggered_by' : ''}${membersOf(alike)}`
 
 const predictedColumns = ({ promises, samples }: NonNullable<PredictionParameters>): string => `,
         k.predicted_p99_ms, k.model_version, k.residual_log, (${promises}::double precision[])[n],
@@ -35,10 +37,9 @@ const isAtRisk = (startBy: string, delayed: boolean): string =>
   `${startBy} < ${delayed ? 'greatest(now(), run_at)' : 'now()'}`
 
 /** All of one kind, and so in one state: each table is filled from the kind itself, and not from what another has stored. */
-export const storeAlike = (
-  delayed: boolean,
-  predicted: PredictionParameters,
-): string => `job as (${storeJobs(true, predicted)}
+export const storeAlike = (shape: StoredShape): string => {
+  const { delayed } = shape
+  return `job as (${storeJobs(true, shape)}
     ),${delayed ? ALIKE_PENDING : ''}
     ready as (
       ${INSERT_READY}
@@ -53,6 +54,7 @@ export const storeAlike = (
         case when ${isAtRisk(START_BY, delayed)} then '{deadline_at_risk}' else '{}' end::text[], '{}'
       from kind
     )`
+}
 
 const ALIKE_PENDING = `
     pending as (
@@ -60,18 +62,11 @@ const ALIKE_PENDING = `
       select ($2::uuid[])[n], k.org_id, 'pending', 0, k.run_at${membersOf(true)}${where([IS_PENDING])}
     ),`
 
-export const storeMixed = ({
-  dependent,
-  delayed,
-  predicted,
-}: {
-  dependent: boolean
-  delayed: boolean
-  predicted: PredictionParameters
-}): string => {
+export const storeMixed = (shape: StoredShape & { dependent: boolean }): string => {
+  const { dependent, delayed } = shape
   const atRisk = isAtRisk('start_by', delayed)
   const isUnblocked = dependent && `not ${IS_BLOCKED}`
-  return `job as (${storeJobs(false, predicted)}
+  return `job as (${storeJobs(false, shape)}
       returning
         org_id, id, stream_id, type, cpu_units, memory_mb, predicted_ms, ${RANK} as rank, ${START_BY} as start_by${delayed ? ', run_at' : ''}${dependent ? ', on_parent_failure' : ''}
     ),${dependent ? `${BLOCKED},` : ''}${delayed ? pending(isUnblocked) : ''}

@@ -2,11 +2,17 @@
 export const RANK = `rank_base + rank_slope * ln(predicted_ms)`
 export const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
 
-/** What comes with a prediction is left out of the text where none does. */
-export const insertJobs = (predicted: boolean): string => `insert into jobs (
+/** What no job of a statement has is left out of the text. */
+export const insertJobs = ({
+  predicted,
+  linked,
+}: {
+  predicted: boolean
+  linked: boolean
+}): string => `insert into jobs (
         org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope${predicted ? PREDICTED_COLUMNS : ''}
+        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope${predicted ? PREDICTED_COLUMNS : ''}${linked ? ', callback_url, triggered_by' : ''}
       )`
 
 const PREDICTED_COLUMNS = `,

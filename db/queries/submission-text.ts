@@ -10,7 +10,7 @@ const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
  * Kinds by members, with the stream and the estimate to go by. Left lateral joins on each row, and no joins with all
  * streams: each is one probe of an index, whatever the planner believes about the request.
  */
-const request = (predicted: boolean): string => `
+const request = ({ predicted, linked, owned }: Shape): string => `
     request as materialized (
       select
         k.*, s.stream_id,
@@ -22,20 +22,14 @@ const request = (predicted: boolean): string => `
           submission integer, org_id uuid, user_id uuid, type text, name job_name, priority job_priority, tags text[],
           timeout_seconds positive_integer, max_attempts positive_integer, initial_delay_seconds unsigned_double,
           backoff_multiplier growth_factor, cpu_units unsigned_real, memory_mb unsigned_integer, run_at timestamptz,
-          deadline timestamptz, on_parent_failure parent_failure_rule, rank_base double precision, rank_slope real${predicted ? PREDICTED_FIELDS : ''}
+          deadline timestamptz, on_parent_failure parent_failure_rule, rank_base double precision, rank_slope real${predicted ? PREDICTED_FIELDS : ''}${linked ? LINKED_FIELDS : ''}
         )
       ) with ordinality as k (
         submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts, initial_delay_seconds,
         backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base, rank_slope,
-        ${predicted ? 'p50_log, p90_log, p99_log, source, model_version, residual_log, ' : ''}number
+        ${predicted ? 'p50_log, p90_log, p99_log, source, model_version, residual_log, ' : ''}${linked ? 'callback_url, triggered_by, ' : ''}number
       )
-      cross join lateral (
-        select
-        from memberships
-        where org_id = k.org_id
-          and user_id = k.user_id
-        offset 0
-      ) m
+${owned ? BY_MEMBERS : ''}
       left join lateral (
         select id as stream_id, mean_log, deviation_log
         from streams
@@ -47,6 +41,18 @@ const request = (predicted: boolean): string => `
       left join lateral (${startingEstimate('k.org_id', 'k.type', `s.mean_log is null${predicted ? ' and k.p50_log is null' : ''}`)}
       ) t on true
     )`
+
+const BY_MEMBERS = `
+      cross join lateral (
+        select
+        from memberships
+        where org_id = k.org_id
+          and user_id = k.user_id
+        offset 0
+      ) m`
+
+const LINKED_FIELDS = `,
+          callback_url text, triggered_by jsonb`
 
 const PREDICTED_FIELDS = `,
           p50_log double precision, p90_log double precision, p99_log double precision, source prediction_source,
@@ -75,28 +81,34 @@ type Shape = {
   alike: boolean
   /** Some job has a prediction. */
   predicted: boolean
+  /** Some job has a callback, or was made by something else than a call of the API. */
+  linked: boolean
+  /** They are somebody's, who must be a member. */
+  owned: boolean
   /**
    * `charge`: of one organisation, without keys and dependencies; if it does not fit the quotas nothing happens. `judge`:
-   * whatever it is, and who may not pass is told.
+   * whatever it is, and who may not pass is told. `free`: nobody is asked.
    */
-  admission: 'charge' | 'judge'
+  admission: Admission
 }
 
+export type Admission = 'charge' | 'judge' | 'free'
+
 const compose = (shape: Shape): string => {
-  const { dependent, delayed, alike } = shape
+  const { dependent, delayed, alike, linked } = shape
   const predicted = predictionParameters(shape)
   const { parts, admitted, refused } = ADMISSIONS[shape.admission](shape)
   return `
-    with ${request(shape.predicted).trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newStreams(admitted, dependent)}
+    with ${request(shape).trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newStreams(admitted, dependent)}
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
-        rank_slope,
+        rank_slope,${linked ? ' callback_url, triggered_by,' : ''}
         ${STREAM_ID},${predicted ? PREDICTED : ESTIMATED}
       from request${where([admitted, dependent && ACCEPTED])}
     ),
-    ${alike ? storeAlike(delayed, predicted) : storeMixed({ dependent, delayed, predicted })}
+    ${alike ? storeAlike({ delayed, predicted, linked }) : storeMixed({ dependent, delayed, predicted, linked })}
     select
       number::integer as kind, submission,
       (case when run_at > now() then 'pending' else 'ready' end)::job_state as status, now() as created_at,
@@ -118,9 +130,10 @@ const compose = (shape: Shape): string => {
 
 const NO_KIND = 'null, submission, null, null, null, null, null, null, null, null, null, null'
 
-type Admission = { parts: string; admitted: string; refused: string }
+type AdmissionText = { parts: string; admitted: string; refused: string }
 
-const ADMISSIONS: Record<Shape['admission'], (shape: Shape) => Admission> = {
+const ADMISSIONS: Record<Admission, (shape: Shape) => AdmissionText> = {
+  free: () => ({ parts: '', admitted: 'true', refused: '' }),
   charge: (shape) => {
     const [org, jobs, bytes] = admissionParameters(shape)
     return {
@@ -201,11 +214,14 @@ const texts = new Map<string, { name: string; text: string }>()
 
 /** What no job of a submission needs is left out of the text. */
 export const submissionText = (shape: Shape): { name: string; text: string } => {
-  const { dependent, delayed, alike, predicted, admission } = shape
+  const { dependent, delayed, alike, predicted, linked, owned, admission } = shape
   const parts = [
     'submit',
     predicted && 'predicted',
+    linked && 'linked',
+    !owned && 'unowned',
     admission === 'charge' && 'charged',
+    admission === 'free' && 'free',
     dependent && 'dependent',
     delayed && 'delayed',
     alike && 'alike',

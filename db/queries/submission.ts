@@ -7,7 +7,7 @@ import type { Quota } from '../rules/quotas.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import { type Kinds, toKinds } from './submission-kinds.ts'
 import { samplesOf } from './submission-samples.ts'
-import { submissionText } from './submission-text.ts'
+import { type Admission, submissionText } from './submission-text.ts'
 
 export type NewJob = RankTerms & {
   id: string
@@ -27,9 +27,19 @@ export type NewJob = RankTerms & {
   /** Ids of jobs of the organisation, or of the same submission, which must have no cycle. */
   depends_on: string[]
   on_parent_failure: OnParentFailure
+  /** Told when the job has ended. */
+  callback_url: string | null
+  triggered_by: TriggeredBy | null
   /** Null: the statement goes by the newest estimate that it finds. */
   prediction: JobPrediction | null
 }
+
+/** What has made a job, if not a person or program over the API. */
+export type TriggeredBy =
+  | { kind: 'webhook'; source_id: string; delivery_id: string }
+  /** Without a tick: somebody has run it by hand. */
+  | { kind: 'schedule'; schedule_id: string; tick_at: string | null }
+  | { kind: 'callback'; job_id: string; event: string }
 
 export type OnParentFailure = 'fail' | 'wait'
 
@@ -38,13 +48,20 @@ export type PredictionSource = 'lstm' | 'stream' | 'type' | 'default'
 /** Jobs that are accepted together or not at all. */
 export type Submission = {
   orgId: string
-  userId: string
+  /** Null: nobody's. Then whoever runs the statement has to know that the organisation wants the jobs. */
+  userId: string | null
   jobs: readonly NewJob[]
   /** What each of these keys stands for must not have been submitted before. */
   keys?: readonly IdempotencyKey[]
 }
 
-export type IdempotencyKey = { key: string; bodyHash: string; jobIds: readonly string[] }
+/** Good for 24 hours, unless it is to be kept for longer. */
+export type IdempotencyKey = {
+  key: string
+  bodyHash: string
+  jobIds: readonly string[]
+  keepSeconds?: number
+}
 
 export type SubmittedJob = {
   /** Position of the submission in the statement, from 1. */
@@ -102,7 +119,8 @@ export type AnswerRow =
  * made by a member of its organisation.
  *
  * But if one is over a quota, or has a key that was used before, then none is stored, and only those are answered: the
- * others are to be sent again without them. No two may have the same key. If they are only charged, none is answered.
+ * others are to be sent again without them. No two may have the same key. If they are only charged, none is answered. What is
+ * free is stored whatever the quotas say, and must have no keys.
  *
  * A job without a prediction gets the running estimate of its stream as of this statement, else that of the
  * organisation's jobs of the type, else the type's, else that of all types, else the default.
@@ -112,7 +130,7 @@ export type AnswerRow =
  */
 export const submitJobs = (
   submissions: readonly Submission[],
-  admission: 'charge' | 'judge' = 'judge',
+  admission: Admission = 'judge',
 ): Query<AnswerRow> => {
   const { kinds, jobs, edges } = toKinds(submissions)
   const payloads = jobs.map(({ job }) => JSON.stringify(job.payload))
@@ -120,6 +138,8 @@ export const submitJobs = (
   const delayed = jobs.some(({ job }) => job.run_at !== null)
   const alike = !dependent && kinds.length === 1
   const predicted = jobs.some(({ job }) => job.prediction !== null)
+  const linked = jobs.some(({ job }) => job.callback_url !== null || job.triggered_by !== null)
+  const owned = submissions.some(({ userId }) => userId !== null)
   const values: QueryValue[] = [
     JSON.stringify(kinds),
     arrayOf(jobs.map(({ job }) => job.id)),
@@ -141,8 +161,8 @@ export const submitJobs = (
     const promises = jobs.map(({ job }) => job.prediction?.promisedWaitMs ?? 'null')
     values.push(arrayOf(promises), samplesOf(jobs))
   }
-  values.push(...(admission === 'charge' ? toCharge : toAdmission)(submissions, jobs, payloads))
-  return { ...submissionText({ dependent, delayed, alike, predicted, admission }), values }
+  values.push(...ADMISSION_VALUES[admission](submissions, jobs, payloads))
+  return { ...submissionText({ dependent, delayed, alike, predicted, linked, owned, admission }), values }
 }
 
 /** Whether `submitJobs` may only charge: that is quicker, and answers nothing if it would have to refuse somebody. */
@@ -163,6 +183,15 @@ const toCharge = (
   jobs.length,
   payloads.reduce((sum, payload) => sum + utf8Bytes(payload), 0),
 ]
+
+const ADMISSION_VALUES: Record<
+  Admission,
+  (submissions: readonly Submission[], jobs: Kinds['jobs'], payloads: readonly string[]) => QueryValue[]
+> = {
+  charge: (...all) => toCharge(...all),
+  judge: (...all) => toAdmission(...all),
+  free: () => [],
+}
 
 /** What `admit_submissions` asks: whose each submission is, of which kind its first job, how many jobs, how many bytes. */
 const toAdmission = (
@@ -188,12 +217,13 @@ const toAdmission = (
 
 export const toKeyRows = (submissions: readonly Submission[]): string | null => {
   const rows = submissions.flatMap(({ orgId, keys = [] }, n) =>
-    keys.map(({ key, bodyHash, jobIds }) => ({
+    keys.map(({ key, bodyHash, jobIds, keepSeconds }) => ({
       submission: n + 1,
       org_id: orgId,
       key,
       body_hash: bodyHash,
       job_ids: jobIds,
+      ...(keepSeconds !== undefined && { keep_seconds: keepSeconds }),
     })),
   )
   return rows.length > 0 ? JSON.stringify(rows) : null
@@ -224,11 +254,13 @@ export const readSubmitted = (
 export const findSubmitted = (
   orgId: string,
   jobIds: readonly string[],
-): Query<SubmittedJob & { created_by: string | null; depends_on: string[] }> => ({
+): Query<
+  SubmittedJob & { created_by: string | null; triggered_by: TriggeredBy | null; depends_on: string[] }
+> => ({
   name: 'find-submitted',
   text: `
     select
-      1 as submission, id, created_by,
+      1 as submission, id, created_by, triggered_by,
       array(select parent_id from job_dependencies where child_id = id order by parent_id) as depends_on,
       case
         when status = 'blocked' then status
@@ -258,7 +290,7 @@ export const findIdempotencyKeys = (
     from idempotency_keys
     where org_id = $1::uuid
       and key = any ($2::text[])
-      and created_at > now() - interval '24 hours'
+      and expires_at > now()
     order by key`,
   values: [orgId, keys],
 })

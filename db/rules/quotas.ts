@@ -7,3 +7,19 @@ export const QUOTAS = [
 ] as const
 
 export type Quota = (typeof QUOTAS)[number]
+
+const WHAT: Record<Quota, string> = {
+  submissions_per_minute: 'jobs submitted within a minute',
+  queued_jobs: 'jobs queued or running',
+  running_jobs: 'jobs running',
+  payload_bytes_per_day: 'bytes of payload within a day',
+}
+
+/** Why there is no room for what is wanted. */
+export const quotaInWords = (over: { quota: Quota; limit: number; used: number; wanted: number }): string => {
+  const { quota, limit, used, wanted } = over
+  const number = (value: number): string => value.toLocaleString('en')
+  const why =
+    wanted > limit ? `this alone is ${number(wanted)}: send less at once` : `and has ${number(used)}`
+  return `The organisation may have ${number(limit)} ${WHAT[quota]}, ${why}.`
+}

@@ -1,6 +1,8 @@
-/** Keeps secrets out of logs: by the name of a field, by their form, and by their value where it is known. */
+/** Keeps secrets out of what is written down: by the name of a field, by their form, and by their value where it is known. */
 export type Redactor = {
   text(text: string): string
+  /** Text that may have fields: what stands behind the name of a secret, `token=…` or `"token": …`, is hidden, too. */
+  unstructured(text: string): string
   /** Any value that is about to be written as JSON. */
   value(value: unknown): unknown
 }
@@ -8,7 +10,14 @@ export type Redactor = {
 const HIDDEN = '[redacted]'
 
 const SECRET_NAME =
-  /passw(or)?d|passphrase|secret|token|authori[sz]ation|cookie|api[-_]?key|private[-_]?key|credential|connection[-_]?string|database[-_]?url|signature/i
+  /passw(?:or)?d|passphrase|secret|token|authori[sz]ation|cookie|api[-_]?key|private[-_]?key|credential|connection[-_]?string|database[-_]?url|signature/i
+
+/** The same with what stands before and after, in a text. Bounded: a long word is not looked through again and again. */
+const SECRET_FIELD = new RegExp(
+  `(["']?)([\\w.-]{0,40}(?:${SECRET_NAME.source})[\\w.-]{0,40})\\1(\\s{0,9}[:=]\\s{0,9})` +
+    `(?!\\[redacted\\])("(?:[^"\\\\]|\\\\.)*"?|'[^']*'?|[^\\s&,;"'}\\]]+)`,
+  'gi',
+)
 
 /** Says which one, or how many, or when, and not what it is. */
 const HARMLESS_NAME = /[-_](id|ids|at|prefix|count|days|seconds)$/i
@@ -27,7 +36,11 @@ const SECRET_FORMS: [RegExp, string][] = [
 const SHORTEST = 6
 const DEEPEST = 8
 
-export const createRedactor = (secrets: readonly (string | undefined)[] = []): Redactor => {
+/** What is nested deeper than `deepest` is hidden as a whole. */
+export const createRedactor = (
+  secrets: readonly (string | undefined)[] = [],
+  { deepest = DEEPEST }: { deepest?: number } = {},
+): Redactor => {
   const known = [...new Set(secrets)].filter((secret) => secret !== undefined && secret.length >= SHORTEST)
 
   const text = (given: string): string => {
@@ -40,7 +53,7 @@ export const createRedactor = (secrets: readonly (string | undefined)[] = []): R
   const visit = (value: unknown, depth: number): unknown => {
     if (typeof value === 'string') return text(value)
     if (typeof value !== 'object' || value === null || value instanceof Date) return value
-    if (depth > DEEPEST) return HIDDEN
+    if (depth > deepest) return HIDDEN
     if (Array.isArray(value)) return value.map((item) => visit(item, depth + 1))
     return Object.fromEntries(
       Object.entries(value).map(([name, child]) => [
@@ -50,7 +63,12 @@ export const createRedactor = (secrets: readonly (string | undefined)[] = []): R
     )
   }
 
-  return { text, value: (value) => visit(value, 0) }
+  const unstructured = (given: string): string =>
+    text(given).replace(SECRET_FIELD, (field, quote: string, name: string, sign: string) =>
+      isSecretName(name) ? `${quote}${name}${quote}${sign}${HIDDEN}` : field,
+    )
+
+  return { text, unstructured, value: (value) => visit(value, 0) }
 }
 
 const isSecretName = (name: string): boolean => SECRET_NAME.test(name) && !HARMLESS_NAME.test(name)

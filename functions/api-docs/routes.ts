@@ -8,8 +8,10 @@ const TAGS = [
   { name: 'auth', description: 'Accounts and sign-in.' },
   { name: 'organisations', description: 'Members, invitations, quotas and the audit log.' },
   { name: 'jobs', description: 'Submit jobs and watch them.' },
+  { name: 'webhooks', description: 'Events of other systems that become jobs.' },
   { name: 'dead letters', description: 'Jobs that failed for good, by their error.' },
   { name: 'queue', description: 'Pause and resume.' },
+  { name: 'schedules', description: 'Jobs that are submitted again and again, by the clock.' },
   { name: 'prediction', description: 'How long jobs will take, and how well that is known.' },
   { name: 'operations', description: 'For probes and operators.' },
 ]
@@ -28,7 +30,7 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
         openapi: '3.1.0',
         info: {
           title: 'SmartQueue',
-          version: '0.4.0',
+          version: '0.5.0',
           description: 'A multi-tenant job scheduling platform on Postgres.',
           license: { name: 'MIT' },
         },

@@ -9,11 +9,22 @@ export const PERMISSIONS = {
   'jobs:read': {
     role: 'user',
     key: true,
-    about: 'see jobs, logs, dead letters, workers, pauses, predictions and the model',
+    about: 'see jobs, logs, dead letters, workers, pauses, schedules, predictions and the model',
   },
   'jobs:submit': { role: 'user', key: true, about: 'submit jobs' },
   'jobs:manage': { role: 'user', key: true, about: 'cancel and retry jobs' },
+  'schedules:manage': {
+    role: 'user',
+    key: true,
+    about: 'make, change, pause, run and delete schedules',
+  },
   'queue:manage': { role: 'org_admin', key: true, about: 'pause and resume the queue' },
+  'webhooks:read': { role: 'user', key: true, about: 'see webhook sources and deliveries' },
+  'webhooks:manage': {
+    role: 'org_admin',
+    key: true,
+    about: 'make, change and delete webhook sources, replay deliveries',
+  },
   'org:read': { role: 'user', key: true, about: 'see the organisation, its members and quotas' },
   'org:manage': { role: 'org_admin', key: false, about: 'invite members, change their roles, remove them' },
   'org:leave': { role: 'user', key: false, about: 'leave the organisation' },

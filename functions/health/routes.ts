@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../../db/queries/schema-version.ts'
-import { DatabaseUnavailable } from '../database.ts'
+import { DatabaseUnavailable } from '../database-errors.ts'
 import { jsonContent, problemResponses } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'

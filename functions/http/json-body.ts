@@ -13,6 +13,9 @@ const JOB_LIMITS: BodyLimits = { maxBytes: 256 * KIB, maxDepth: 32 }
 /** A job of a batch stands two levels deeper than one that is sent alone. */
 export const BATCH_LIMITS: BodyLimits = { maxBytes: 5 * KIB * KIB, maxDepth: JOB_LIMITS.maxDepth + 2 }
 
+/** That of a schedule, one level. */
+export const SCHEDULE_LIMITS: BodyLimits = { ...JOB_LIMITS, maxDepth: JOB_LIMITS.maxDepth + 1 }
+
 /** What hono's validator takes for JSON, no more: it passes over a body of another type. */
 const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
 
@@ -28,6 +31,24 @@ export const jsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
         throw new ProblemError('unsupported-media-type', 'Send the body as content-type: application/json.')
       }
       checkJson(parseJson(await c.req.arrayBuffer()), limits)
+      await next()
+    })
+}
+
+/** The same for a route that may be called without a body, whatever the header says of one. */
+export const optionalJsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
+  const limitSize = bodyLimit({ maxSize: limits.maxBytes, onError: () => refuseSize(limits) })
+  const check = jsonBody(limits)
+  return (c, next) =>
+    limitSize(c, async () => {
+      if ((await c.req.arrayBuffer()).byteLength > 0) {
+        await check(c, next)
+        return
+      }
+      const { url, method, headers } = c.req.raw
+      const bare = new Headers(headers)
+      bare.delete('content-type')
+      c.req.raw = new Request(url, { method, headers: bare })
       await next()
     })
 }

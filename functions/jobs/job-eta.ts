@@ -10,7 +10,7 @@ import { type Ahead, etaBehind, etaInQueue, etaOfRunning, sumAhead } from '../..
 import type { LaneSum, QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 import { logFailure } from '../http/background.ts'
 import type { eta } from './schemas.ts'
-import type { SubmittedRow } from './submission.ts'
+import type { SubmittedRow } from './stored-job.ts'
 
 type EtaView = z.output<typeof eta>
 

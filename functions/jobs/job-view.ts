@@ -8,6 +8,8 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   id: row.id,
   org_id: row.org_id,
   created_by: row.created_by,
+  triggered_by: row.triggered_by,
+  callback_url: row.callback_url,
   name: row.name,
   type: row.type,
   status: row.status,

@@ -35,6 +35,12 @@ const jobId = z.uuid().toLowerCase()
 
 export const idempotencyKey = z.string().min(1).max(255).openapi({ example: 'order-4711' })
 
+/** As the http handler wants its URL. */
+export const callbackUrl = z
+  .url('must be a URL')
+  .max(2048)
+  .regex(/^https?:\/\/[^/?#\\@]+([/?#]|$)/i, 'must be an http: or https: URL without a user name')
+
 const fields = {
   name: z.string().min(1).max(200).openapi({
     example: 'nightly-report',
@@ -64,6 +70,11 @@ const fields = {
   on_parent_failure: z.enum(['fail', 'wait']).default('fail').openapi({
     description:
       'If a job that it depends on fails or is cancelled: fail with it, or wait until that was retried.',
+  }),
+  callback_url: callbackUrl.optional().openapi({
+    description:
+      'Told when the job has completed, failed or was cancelled: a POST, signed as Standard Webhooks describes.',
+    example: 'https://example.com/hooks/smartqueue',
   }),
   idempotency_key: idempotencyKey.optional().openapi({
     description:

@@ -26,16 +26,22 @@ export const isRefusedParent = (row: SubmissionRow): row is RefusedSubmission & 
 const isOverQuota = (row: SubmissionRow): row is RefusedSubmission & QuotaExceeded =>
   row.id === null && row.refusal === 'quota'
 
-/** What was sent: the jobs, the id of each, where they stood in the body, and by whom. */
-type Sent = { requests: readonly JobRequest[]; ids: readonly string[]; pathOf: PathOf; principal: Principal }
+/** What was sent: the jobs, the id of each, and where they stood in the body. */
+type Sent = { requests: readonly JobRequest[]; ids: readonly string[]; pathOf: PathOf }
 
 /** Throws why the database did not store a submission; nothing if it did. */
-export const refuse = (rows: readonly SubmissionRow[], sent: Sent): void => {
-  const over = rows.find(isOverQuota)
-  if (over) throw quotaExceeded(over.detail)
-  const refused = rows.filter(isRefusedParent)
-  if (refused.length > 0) throw refusedParents(refused, sent)
+export const refuse = (rows: readonly SubmissionRow[], sent: Sent & { principal: Principal }): void => {
+  const refusal = refusalOf(rows, sent)
+  if (refusal) throw refusal
   if (rows.length === 0) throw noMember(sent.principal)
+}
+
+/** Why not, if it is because of a quota or of what the jobs depend on. */
+export const refusalOf = (rows: readonly SubmissionRow[], sent: Sent): ProblemError | undefined => {
+  const over = rows.find(isOverQuota)
+  if (over) return quotaExceeded(over.detail)
+  const refused = rows.filter(isRefusedParent)
+  return refused.length > 0 ? refusedParents(refused, sent) : undefined
 }
 
 /** An admin may be in an organisation without being a member of it. */

@@ -32,10 +32,24 @@ export const eta = z
       'Null once it has finished, while no live worker can run it, and while it waits for jobs that have no estimate themselves.',
   })
 
+const triggeredBy = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('webhook'), source_id: z.uuid(), delivery_id: z.uuid() }),
+  z.object({
+    kind: z.literal('schedule'),
+    schedule_id: z.uuid(),
+    tick_at: timestamp.nullable().openapi({ description: 'Null: somebody has run it by hand.' }),
+  }),
+  z.object({ kind: z.literal('callback'), job_id: z.uuid(), event: z.string() }),
+])
+
 const summaryFields = {
   id: z.uuid(),
   org_id: z.uuid(),
   created_by: z.uuid().nullable(),
+  triggered_by: triggeredBy.nullable().openapi({
+    description: 'What has made the job, if nobody has submitted it over the API.',
+  }),
+  callback_url: z.string().nullable(),
   name: z.string(),
   type: z.string(),
   status: z.enum(JOB_STATES),

@@ -1,15 +1,12 @@
-import type { JobPrediction } from '../../db/learning/prediction.ts'
-import type { JobRow } from '../../db/queries/jobs.ts'
 import {
   findIdempotencyKeys,
   findSubmitted,
   type NewJob,
   type SubmissionRow,
-  type SubmittedJob,
+  type TriggeredBy,
   type UsedKeys,
 } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
-import { rankTerms } from '../../db/rules/priority.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import { memberOf, type Principal } from '../auth/principal.ts'
@@ -21,6 +18,7 @@ import { type KeyedPart, keyedParts, keyReused, type RequestKey, toIdempotencyKe
 import type { JobRequest } from './new-job.ts'
 import { checkPayloads } from './payloads.ts'
 import { isRefusedParent, isSubmitted, isUsedKey, refuse } from './refusals.ts'
+import { type SubmittedRow, toNewJob, toRow } from './stored-job.ts'
 import { createToPredict } from './to-predict.ts'
 
 /** The path of a job in the body that it came in: none if it is the body. */
@@ -30,14 +28,14 @@ export type SubmissionContext = {
   pathOf: PathOf
   /** Makes the whole request idempotent. */
   requestKey?: RequestKey | undefined
+  /** Somebody has run what usually runs by itself. */
+  triggeredBy?: TriggeredBy
   run: Run
   hold: Hold
 }
 
 /** `created` false: all of it was submitted before, under the same idempotency key. */
 export type Submitted = { rows: SubmittedRow[]; created: boolean }
-
-export type SubmittedRow = JobRow & Pick<SubmittedJob, 'promised_wait_ms'>
 
 /**
  * Checks jobs that were sent together and commits them, all or none. Answers once they are committed: one round trip
@@ -66,7 +64,12 @@ export const submitAll = async (
   for (;;) {
     const parents = resolveParents(requests, ids)
     const jobs = requests.map((request, i) =>
-      toNewJob(request, ids[i] ?? '', parents[i] ?? [], predictions[i] ?? null),
+      toNewJob(request, {
+        id: ids[i] ?? '',
+        parents: parents[i] ?? [],
+        prediction: predictions[i] ?? null,
+        triggeredBy: context.triggeredBy ?? null,
+      }),
     )
     const fresh = jobs.filter((_, i) => !before.has(i))
     if (fresh.length === 0) return { rows: await findAll(run, orgId, jobs), created: false }
@@ -129,7 +132,8 @@ const toRows = (
   return jobs.map((job) => {
     const row = submitted.get(job.id)
     if (!row) throw membershipEnded()
-    return toRow(job, row, { org_id: principal.org_id, created_by: principal.user_id })
+    const { triggered_by } = job
+    return toRow(job, row, { org_id: principal.org_id, created_by: principal.user_id, triggered_by })
   })
 }
 
@@ -145,57 +149,6 @@ const findAll = async (run: Run, orgId: string, jobs: readonly NewJob[]): Promis
   return jobs.map((job) => {
     const row = byId.get(job.id)
     if (!row) throw new ProblemError('not-found', `The job ${job.id} of this idempotency key is gone.`)
-    return toRow(job, row, { org_id: orgId, created_by: row.created_by })
+    return toRow(job, row, { org_id: orgId, created_by: row.created_by, triggered_by: row.triggered_by })
   })
 }
-
-const toNewJob = (
-  request: JobRequest,
-  id: string,
-  depends_on: string[],
-  prediction: JobPrediction | null,
-): NewJob => {
-  const { name, type, payload, priority, tags, retry, resources, on_parent_failure } = request
-  const timeout_seconds = request.timeout_seconds ?? null
-  return {
-    id,
-    name,
-    type,
-    payload,
-    priority,
-    tags,
-    timeout_seconds,
-    ...retry,
-    ...resources,
-    ...rankTerms(priority, timeout_seconds, prediction?.spreadLog),
-    run_at: toUtc(request.run_at),
-    deadline: toUtc(request.deadline),
-    depends_on,
-    on_parent_failure,
-    prediction,
-  }
-}
-
-/** RFC 3339 allows what Postgres does not read: offsets up to a day, any number of digits. */
-const toUtc = (time: string | undefined): string | null => (time ? new Date(time).toISOString() : null)
-
-const toRow = (
-  job: NewJob,
-  submitted: SubmittedJob,
-  owner: Pick<JobRow, 'org_id' | 'created_by'>,
-): SubmittedRow => ({
-  ...job,
-  ...submitted,
-  ...owner,
-  run_at: job.run_at ? new Date(job.run_at) : null,
-  deadline: job.deadline ? new Date(job.deadline) : null,
-  attempts: 0,
-  worker_id: null,
-  progress: null,
-  progress_note: null,
-  result: null,
-  error: null,
-  started_at: null,
-  finished_at: null,
-  slow: false,
-})

@@ -9,7 +9,8 @@ import { viewPromise } from './job-eta.ts'
 import { viewJob } from './job-view.ts'
 import { idempotencyKey, newBatch, newJob } from './new-job.ts'
 import { job } from './schemas.ts'
-import { type SubmittedRow, submitAll } from './submission.ts'
+import type { SubmittedRow } from './stored-job.ts'
+import { submitAll } from './submission.ts'
 
 export const submitRoutes = () =>
   createRouter()

@@ -41,6 +41,8 @@ import {
 export type Submitter = {
   /** Resolves with the rows of this submission once it is committed or refused. No row: the member may not submit. */
   submit(submission: OwnSubmission, hold?: Hold): Promise<SubmissionRow[]>
+  /** Tells workers of jobs that were submitted in another way. */
+  announce(types: readonly string[], hold: Hold): void
 }
 
 const MAX_JOBS = 500
@@ -192,6 +194,9 @@ export const createSubmitter = (options: {
   }
 
   return {
+    announce: (types, hold) => {
+      if (types.length > 0) hold(announcer.announce(types))
+    },
     submit: (submission, hold = () => {}) => {
       const work = submit(submission, hold)
       hold(work.catch(() => {}))
@@ -214,6 +219,7 @@ const findLoneJob = (submissions: readonly Submission[]) => {
   if (!only || !job || submissions.length > 1 || only.jobs.length > 1 || !isChargeable(submissions))
     return undefined
   const { orgId, userId } = only
+  if (userId === null || job.callback_url !== null || job.triggered_by !== null) return undefined
   return { orgId, userId, job, stream: `${orgId} ${job.type} ${job.name}` }
 }
 

@@ -1,7 +1,7 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
 import type { PredictionFault } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
-import { DatabaseUnavailable, NotEntered } from '../database.ts'
+import { DatabaseUnavailable, NotEntered } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { createFaults, type Faults } from './faults.ts'
 import { createInputCache, type InputCache, type Inputs, InputsTimeout } from './inputs.ts'

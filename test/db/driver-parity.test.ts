@@ -57,20 +57,41 @@ import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import {
+  deleteExpiredDeliveries,
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredTicks,
   deleteStale,
   forgetIdleStreams,
 } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
+import {
+  advanceSchedule,
+  findDueSchedules,
+  holdSchedule,
+  listTicks,
+  refuseTicks,
+  storeTicks,
+  suspendSchedule,
+} from '../../db/queries/schedule-ticks.ts'
+import {
+  auditScheduleRun,
+  changeSchedule,
+  createSchedule,
+  deleteSchedule,
+  getSchedule,
+  listSchedules,
+} from '../../db/queries/schedules.ts'
 import { schemaVersion } from '../../db/queries/schema-version.ts'
 import {
   approach,
+  approachSource,
   enter,
   enterTogether,
   enterWithApiKey,
   enterWithRefreshToken,
+  enterWithSource,
 } from '../../db/queries/scope.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
 import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
@@ -82,14 +103,33 @@ import {
   wakeDueJobs,
 } from '../../db/queries/upkeep.ts'
 import { FUNCTIONS_ROLE, inspectWalls } from '../../db/queries/walls.ts'
+import { getDelivery, listDeliveries } from '../../db/queries/webhook-deliveries.ts'
+import { journalDelivery, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
+import {
+  changeSource,
+  createSource,
+  deleteSource,
+  getReceivingSource,
+  getSource,
+  listSources,
+  rotateSecret,
+} from '../../db/queries/webhook-sources.ts'
 import { askForWork, reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { exchange, held, newJob } from '../support/jobs.ts'
+import { newScheduledJob } from '../support/schedules.ts'
 
 /** They need a session of their own, and so have no meaning over HTTP, or a transaction that was entered before. */
-const TCP_ONLY = ['listen', 'try-to-lead', 'confirm-term', 'end-silent-leader', 'open-invitation']
+const TCP_ONLY = [
+  'listen',
+  'try-to-lead',
+  'confirm-term',
+  'end-silent-leader',
+  'end-job-session',
+  'open-invitation',
+]
 
 /** What only an operator may: `npm run admin`, as the owner of the database. */
 const OWNER_ONLY = [
@@ -345,6 +385,7 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
   await play(deleteExpiredEvents({ term, days: 30, limit: 10 }))
   await play(deleteExpiredExecutions({ term, days: 30, keep: 10, limit: 10 }))
+  await play(deleteExpiredTicks({ term, days: 30, limit: 10 }))
   await play(forgetIdleStreams({ term, days: 30, afterId: '0', limit: 10 }))
   await play(deleteStale(term))
 }
@@ -459,6 +500,69 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(getLeader())
 }
 
+const playSchedules = async ({ play }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  const [begun] = await play(beginTerm('w'))
+  const term = begun?.term ?? ''
+  const job = newScheduledJob({ name: TEXT, payload: PAYLOAD, tags: ['a,b', TEXT] })
+  const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catchUp: 'one' as const, job }
+  const nextAt = '2020-01-01T00:00:00.000Z'
+  await play(createSchedule({ ...plan, id: id(91), orgId, userId, paused: false, nextAt }))
+  await play(createSchedule({ ...plan, id: id(92), orgId, userId, paused: true, nextAt: null }))
+  await play(listSchedules({ orgId, after: id(90), limit: 10 }))
+  const [found] = await play(findDueSchedules({ term, withinMs: 1e-7, limit: 10 }))
+  assert.ok(found)
+  await play(holdSchedule(term, found))
+  const ticks = [
+    { tickAt: new Date(nextAt), jobId: id(93), outcome: 'fired' as const, reason: null },
+    { tickAt: new Date('2020-01-02'), jobId: null, outcome: 'skipped' as const, reason: TEXT },
+  ]
+  await play(storeTicks(found, ticks))
+  await play(storeTicks(found, ticks))
+  await play(refuseTicks(found.id, [{ tickAt: new Date(nextAt), reason: TEXT }]))
+  const to = { nextAt: new Date('2020-01-03'), lastTickAt: new Date(nextAt), skipped: 2 ** 40 }
+  await play(advanceSchedule(found, to))
+  await play(suspendSchedule(term, { ...found, next_at: to.nextAt }, TEXT))
+  await play(listTicks({ orgId, scheduleId: id(91), before: null, limit: 2 }))
+  await play(listTicks({ orgId, scheduleId: id(91), before: nextAt, limit: 2 }))
+  const change = { ...plan, orgId, id: id(91), version: '2', paused: false, fields: ['paused', TEXT] }
+  await play(changeSchedule({ ...change, replan: { nextAt } }))
+  await play(changeSchedule({ ...change, replan: null }))
+  await play(getSchedule(orgId, id(91)))
+  await play(auditScheduleRun(orgId, id(91), id(93)))
+  await play(deleteSchedule(orgId, id(91)))
+}
+
+const playWebhooks = async ({ play }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  const source = { id: id(94), orgId, userId, name: TEXT, scheme: 'hmac' as const, secret: TEXT }
+  const rules = { verification: { prefix: TEXT }, filter: { path: '$', eq: TEXT }, template: PAYLOAD }
+  await play(createSource({ ...source, ...rules, enabled: true }))
+  await play(listSources({ orgId, after: id(90), limit: 10 }))
+  await play(changeSource(orgId, id(94), { name: `${TEXT}!`, filter: null }))
+  await play(rotateSecret({ orgId, id: id(94), secret: `${TEXT}!`, keepPreviousSeconds: 60 }))
+  await play(getSource(orgId, id(94)))
+  await play(approachSource(id(94), ORIGIN))
+  await play(enterWithSource({ id: id(94), version: '3' }, ORIGIN))
+  await play(getReceivingSource(id(94)))
+  const event = { orgId, sourceId: id(94), eventId: TEXT, eventType: TEXT }
+  const kept = { headers: JSON.stringify({ x: TEXT }), body: JSON.stringify(PAYLOAD) }
+  const keys = { event: { key: TEXT, keepSeconds: 9 }, job: { key: 'other', bodyHash: hash('a') } }
+  const first = { ...event, ...kept, id: id(95), replayOf: null }
+  await play(journalDelivery(first, { jobId: id(11), keys, otherwise: null }))
+  const otherwise = { status: 'quarantined' as const, reason: TEXT }
+  const again = { ...first, id: id(96), replayOf: id(95) }
+  await play(journalDelivery(again, { jobId: null, keys: { event: null, job: null }, otherwise }))
+  await play(lockRejections(orgId, id(94)))
+  await play(journalRejection({ ...first, id: id(97), body: null }, TEXT))
+  await play(listDeliveries({ orgId, sourceId: id(94), status: null, before: null, limit: 2 }))
+  await play(listDeliveries({ orgId, sourceId: id(94), status: 'quarantined', before: null, limit: 2 }))
+  await play(getDelivery(orgId, id(95)))
+  const [begun] = await play(beginTerm('w'))
+  await play(deleteExpiredDeliveries({ term: begun?.term ?? '', days: 30, limit: 10 }))
+  await play(deleteSource(orgId, id(94)))
+}
+
 const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
   await sql(`update workers set last_seen = now(), status = 'online'`)
@@ -496,6 +600,8 @@ const SCENARIO = [
   playRegistry,
   playActions,
   playLists,
+  playSchedules,
+  playWebhooks,
   playPredictions,
 ]
 

@@ -4,9 +4,11 @@ import pg from 'pg'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import {
+  deleteExpiredDeliveries,
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredTicks,
   forgetIdleStreams,
 } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
@@ -27,6 +29,7 @@ import {
   seedTenant,
   type Tenant,
 } from '../support/jobs.ts'
+import { seedSchedule } from '../support/schedules.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { keepLog } from '../support/worker.ts'
 
@@ -107,6 +110,34 @@ test('a parent stays as long as a child is blocked', async () => {
   assert.equal(await expire(), 1)
 })
 
+test('old ticks of schedules go, but of each schedule the newest stays', async () => {
+  const [busy, idle] = await Promise.all([
+    seedSchedule(database.run, tenant, { nextAt: null }),
+    seedSchedule(database.run, tenant, { nextAt: null }),
+  ])
+  const seedTicks = (id: string, daysAgo: number[]) =>
+    database.sql(
+      `insert into schedule_ticks (schedule_id, org_id, tick_at, outcome, fired_at)
+      select $1, $2, at, 'fired', at
+      from unnest($3::int[]) as days, lateral (select now() - days * interval '1 day') as a (at)`,
+      [id, tenant.orgId, daysAgo],
+    )
+  await seedTicks(busy, [50, 40, 31, 29, 1])
+  await seedTicks(idle, [300, 200])
+  const expireTicks = async (limit: number, inTerm = term) =>
+    (await database.run(deleteExpiredTicks({ term: inTerm, days: 30, limit })))[0]?.deleted
+  assert.equal(await expireTicks(10, '0'), 0, 'not in another term')
+  assert.deepEqual([await expireTicks(3), await expireTicks(3), await expireTicks(3)], [3, 1, 0])
+  const kept = await database.sql(
+    `select schedule_id, round(extract(epoch from now() - fired_at) / 86400)::int as days from schedule_ticks order by days`,
+  )
+  assert.deepEqual(kept, [
+    { schedule_id: busy, days: 1 },
+    { schedule_id: busy, days: 29 },
+    { schedule_id: idle, days: 200 },
+  ])
+})
+
 test('each look deletes no more than it is told to, over all organisations', async () => {
   const other = await seedTenant(database.run)
   await seedJobs(
@@ -132,6 +163,26 @@ test('events go by age, a bounded number at a time', async () => {
     (await database.run(deleteExpiredEvents({ term, days: 30, limit })))[0]?.deleted
   assert.deepEqual([await deleted(1), await deleted(10), await deleted(10)], [1, 1, 0])
   assert.equal(await count('job_events'), 1)
+})
+
+test('deliveries of webhooks go by age, a bounded number at a time, and for the leader only', async () => {
+  const seed = (rows: number, days: number) =>
+    database.sql(
+      `insert into webhook_deliveries (org_id, id, source_id, received_at, status, headers)
+      select $1, gen_random_uuid(), gen_random_uuid(), now() - $2::int * interval '1 day', 'filtered', '{}'
+      from generate_series(1, $3)`,
+      [tenant.orgId, days, rows],
+    )
+  await seed(5, 31)
+  await seed(2, 29)
+  const deleted = async (limit: number, by = term) =>
+    (await database.run(deleteExpiredDeliveries({ term: by, days: 30, limit })))[0]?.deleted
+  assert.equal(await deleted(100, '0'), 0, 'a former leader')
+  assert.deepEqual([await deleted(3), await deleted(3), await deleted(3)], [3, 2, 0])
+  await seed(1, 31)
+  const duties = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 })
+  await duties.find(({ name }) => name === 'retention')?.step(term)
+  assert.equal(await count('webhook_deliveries'), 2)
 })
 
 test('a job that is being retried in that moment stays', async () => {

@@ -46,6 +46,13 @@ const fill = async (tenant: Tenant): Promise<void> => {
     `insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb) values ($3, $1, 'w', 1, 1)`,
     `insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log) values ($1, 'test', 1, 1, 1)`,
     `insert into stream_memories (stream_id, org_id, memory) select id, org_id, '' from streams where org_id = $1`,
+    `insert into webhook_sources (org_id, id, name, scheme, secret, template) values ($1, $3, 's', 'hmac', 'x', '{}')`,
+    `insert into webhook_deliveries (org_id, id, source_id, status, headers) values ($1, $3, $3, 'filtered', '{}')`,
+    `insert into schedules (org_id, id, name, cron, timezone, catch_up, job)
+     values ($1, $3, 's', '* * * * *', 'UTC', 'one', '{}')`,
+    `insert into schedule_ticks (org_id, schedule_id, tick_at, outcome) values ($1, $3, now(), 'skipped')`,
+    `insert into callback_endpoints (org_id, id, url, events) values ($1, $3, 'https://example.com/', '{}')`,
+    `insert into callback_secrets (org_id, secret) values ($1, 'x')`,
   ]
   for (const row of rows) {
     const used = ids.map((_, n) => n + 1).filter((n) => row.includes(`$${n}`))
@@ -110,6 +117,42 @@ test('without having entered they see nothing at all', async () => {
       assert.equal((await client.query(`select from ${table} ${where}`)).rowCount, 0, table)
     })
   }
+})
+
+test('the address of a webhook source shows that source, and its organisation to whoever names its version', async () => {
+  const [mine] = await database.sql<{ id: string }>('select id from webhook_sources where org_id = $1', [
+    ada.orgId,
+  ])
+  const enter = async (client: pg.Client, version: number | null): Promise<string> => {
+    const { rows } = await client.query('select enter_with_source($1, $2, null, null) as entry', [
+      mine?.id,
+      version,
+    ])
+    return rows[0].entry
+  }
+  const seen = async (client: pg.Client, table: string) =>
+    (await client.query(`select org_id from ${table}`)).rows.map(({ org_id }) => org_id)
+  await inScope(undefined, async (client) => {
+    assert.equal(await enter(client, null), 'entered')
+    assert.deepEqual(await seen(client, 'webhook_sources'), [ada.orgId])
+    assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
+    for (const change of ['update webhook_sources set enabled = enabled', 'delete from webhook_sources']) {
+      assert.equal((await client.query(change)).rowCount, 0, change)
+    }
+  })
+  await inScope(undefined, async (client) => {
+    assert.equal(await enter(client, 1), 'entered')
+    assert.deepEqual([...new Set(await seen(client, 'webhook_deliveries'))], [ada.orgId])
+    assert.deepEqual([...new Set(await seen(client, 'jobs'))], [ada.orgId])
+  })
+  await inScope(undefined, async (client) => {
+    assert.equal(await enter(client, 2), 'closed')
+    assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
+  })
+  await inScope(bob, async (client) => {
+    assert.equal(await enter(client, null), 'entered', 'whoever asks, and wherever they have been')
+    assert.deepEqual(await seen(client, 'jobs'), [])
+  })
 })
 
 test('the setting of one transaction is gone in the next', async () => {
@@ -217,7 +260,7 @@ test('workers see all of the queue, and no account, key or token', async () => {
   await withClient(asLogin(database.url, 'workers'), async (client) => {
     const { rows } = await client.query('select distinct org_id from jobs')
     assert.equal(rows.length, 2)
-    const closed = ['users', 'memberships', 'api_keys', 'invitations', 'audit_log', 'quota_states']
+    const closed = ['users', 'memberships', 'api_keys', 'invitations', 'audit_log', 'webhook_sources']
     for (const table of closed) {
       await assert.rejects(client.query(`select * from ${table}`), { code: '42501' }, table)
     }

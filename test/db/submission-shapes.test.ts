@@ -72,7 +72,18 @@ const PREDICTED = SHAPES.map(({ name, jobs, states }) => ({
   states,
 })).filter(({ name }) => !name.includes('dependent'))
 
-for (const { name, jobs, states } of [...SHAPES, ...PREDICTED]) {
+/** And with callbacks, of which every third job has another. */
+const LINKED = SHAPES.map(({ name, jobs, states }) => ({
+  name: name.replace('submit-', 'submit-linked-').replace('alike-', ''),
+  jobs: jobs.map((job, n) => ({
+    ...job,
+    id: newJob().id,
+    callback_url: n % 3 === 0 ? 'https://example.com/a' : 'https://example.com/b',
+  })),
+  states,
+})).filter(({ name }) => !name.includes('dependent'))
+
+for (const { name, jobs, states } of [...SHAPES, ...PREDICTED, ...LINKED]) {
   test(`${name} stores each job once, in the order given`, async () => {
     const submissions = [{ ...tenant, jobs }]
     assert.equal(submitJobs(submissions).name, name)
@@ -306,3 +317,34 @@ for (const [field, value] of Object.entries({
     assert.deepEqual(await database.sql('select from jobs'), [])
   })
 }
+
+test('what has triggered a job and whom it tells are stored with it', async () => {
+  const triggered_by = { kind: 'callback', job_id: newJob().id, event: 'job.failed' } as const
+  const jobs = [newJob(), newJob({ callback_url: 'https://example.com/' }), newJob({ triggered_by })]
+  await submitAll(database.run, [{ ...tenant, jobs }])
+  const rows = await database.sql('select callback_url, triggered_by from jobs order by id')
+  assert.deepEqual(rows, [
+    { callback_url: null, triggered_by: null },
+    { callback_url: 'https://example.com/', triggered_by: null },
+    { callback_url: null, triggered_by },
+  ])
+})
+
+test('jobs that are nobody’s need no member', async () => {
+  const submissions = [{ orgId: tenant.orgId, userId: null, jobs: [newJob(), newJob({ name: 'other' })] }]
+  assert.equal((await submitAll(database.run, submissions)).length, 2)
+  assert.deepEqual(await database.sql('select distinct created_by from jobs'), [{ created_by: null }])
+})
+
+test('what is free is stored although the organisation is over its quota', async () => {
+  await database.sql(`insert into quotas (org_id, queued_jobs) values ($1, 0)`, [tenant.orgId])
+  const submissions = [{ orgId: tenant.orgId, userId: null, jobs: [newJob()] }]
+  const [refused] = await submitAll(database.run, submissions)
+  assert.equal(refused?.id, null)
+  const answer = readSubmitted(submissions, await database.run(submitJobs(submissions, 'free')))
+  assert.deepEqual(
+    answer.map(({ id }) => id),
+    submissions[0]?.jobs.map(({ id }) => id),
+  )
+  await database.sql(`delete from quotas where org_id = $1`, [tenant.orgId])
+})

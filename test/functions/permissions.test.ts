@@ -14,6 +14,8 @@ import { type Cast, makeCast } from '../support/tenants.ts'
 const PUBLIC = [
   ...['GET /healthz', 'GET /readyz', 'GET /metrics', 'GET /.well-known/jwks.json'],
   ...['POST /auth/register', 'POST /auth/login', 'POST /auth/refresh', 'POST /auth/logout'],
+  // Whoever sends there proves themselves by a signature.
+  'POST /hooks/{source_id}',
 ]
 
 type Operation = { method: string; path: string; permission: Permission | undefined }
@@ -53,6 +55,11 @@ const IDS: Record<string, () => Promise<string>> = {
   '/jobs/{id}/explain': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/cancel': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/retry': () => jobInState(database.run, cast.owner, 'failed'),
+  '/schedules/{id}': () => makeSchedule(),
+  '/schedules/{id}/ticks': () => makeSchedule(),
+  '/schedules/{id}/run': () => makeSchedule(),
+  '/schedules/{id}/pause': () => makeSchedule(),
+  '/schedules/{id}/resume': () => makeSchedule(),
   '/auth/keys/{id}': async () => (await makeKey(cast.owner.token)).body.id,
   '/orgs/me/members/{id}': async () => cast.member.userId,
   '/orgs/me/invitations/{id}': async () => (await invite()).body.id,
@@ -60,6 +67,11 @@ const IDS: Record<string, () => Promise<string>> = {
   '/orgs/{id}/invite': async () => cast.owner.orgId,
   '/orgs/{id}/switch': async () => cast.owner.orgId,
   '/orgs/{id}/quotas': async () => cast.owner.orgId,
+  '/webhooks/sources/{id}': () => makeSource(),
+  '/webhooks/sources/{id}/rotate': () => makeSource(),
+  '/webhooks/sources/{id}/deliveries': () => makeSource(),
+  '/webhooks/deliveries/{id}': () => makeDelivery(),
+  '/webhooks/deliveries/{id}/replay': () => makeDelivery(),
 }
 
 const makeKey = (token: string): Promise<Answer> =>
@@ -69,6 +81,32 @@ const invite = (): Promise<Answer> =>
   edge.request('POST', `/orgs/${cast.owner.orgId}/invite`, { token: cast.owner.token, json: {} })
 
 const JOB = { name: 'n', type: 'test', payload: {} }
+const SCHEDULE = { name: 'n', cron: '0 0 * * *', job: { type: 'test', payload: {} } }
+
+const makeSchedule = async (): Promise<string> =>
+  (await edge.request('POST', '/schedules', { token: cast.owner.token, json: SCHEDULE })).body.id
+
+const SOURCE = { name: 'n', scheme: 'hmac', template: JOB }
+
+const makeSource = async (): Promise<string> => {
+  const [row] = await database.sql<{ id: string }>(
+    `insert into webhook_sources (org_id, id, name, scheme, secret, template)
+    values ($1, gen_random_uuid(), 'n', 'hmac', 'secret', $2)
+    returning id`,
+    [cast.owner.orgId, JOB],
+  )
+  return row?.id ?? ''
+}
+
+const makeDelivery = async (): Promise<string> => {
+  const [row] = await database.sql<{ id: string }>(
+    `insert into webhook_deliveries (org_id, id, source_id, status, headers, body)
+    values ($1, gen_random_uuid(), $2, 'filtered', '{}', '{}')
+    returning id`,
+    [cast.owner.orgId, await makeSource()],
+  )
+  return row?.id ?? ''
+}
 
 /** Bodies that a route takes. Those not named take an empty object, or none. */
 const BODIES: Record<string, unknown> = {
@@ -78,9 +116,13 @@ const BODIES: Record<string, unknown> = {
   'POST /jobs/bulk/cancel': { filter: { name: 'none' } },
   'POST /jobs/bulk/retry': { filter: { name: 'none' } },
   'POST /dlq/replay': { fingerprint: '0'.repeat(32) },
+  'POST /schedules': SCHEDULE,
+  'POST /schedules/preview': { cron: '0 0 * * *' },
   'POST /auth/keys': { name: 'k', scopes: ['jobs:read'] },
   'POST /auth/password': { current_password: 'wrong', new_password: 'correct horse' },
   'POST /orgs': { name: 'Another' },
+  'POST /webhooks/sources': SOURCE,
+  'PATCH /webhooks/sources/{id}': { enabled: true },
   'PATCH /orgs/me/members/{id}': { role: 'user' },
   'PATCH /orgs/{id}/quotas': { running_jobs: null },
 }
@@ -168,7 +210,7 @@ test('an admin may everything, in all organisations', async () => {
     })
     const name = nameOf(operation)
     // An admin looks after the jobs of others, but submits only where they are a member. The key is somebody else's.
-    if (['POST /jobs', 'POST /jobs/batch'].includes(name)) {
+    if (['POST /jobs', 'POST /jobs/batch', 'POST /schedules/{id}/run'].includes(name)) {
       assert.equal(answer.status, 403, `${name}: ${answer.text}`)
     } else if (name === 'DELETE /auth/keys/{id}') assert.equal(answer.status, 404, answer.text)
     else assertRole(operation, 'admin', answer)
@@ -198,7 +240,10 @@ test('to another organisation every id answers 404, as one that does not exist d
 })
 
 test('to another organisation no list shows anything', async () => {
-  const lists = ['/jobs', '/dlq', '/orgs/me/members', '/orgs/me/invitations', '/orgs/me/audit', '/auth/keys']
+  const lists = [
+    ...['/jobs', '/dlq', '/schedules', '/webhooks/sources', '/auth/keys'],
+    ...['/orgs/me/members', '/orgs/me/invitations', '/orgs/me/audit'],
+  ]
   for (const path of lists) {
     const { status, text } = await edge.request('GET', path, { token: cast.stranger.token })
     assert.equal(status, 200, text)

@@ -53,6 +53,8 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   deadline: null,
   depends_on: [],
   on_parent_failure: 'fail',
+  callback_url: null,
+  triggered_by: null,
   prediction: null,
   ...rankTerms(overrides.priority ?? 'normal', overrides.timeout_seconds ?? null),
   ...overrides,

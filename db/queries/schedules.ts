@@ -1,0 +1,198 @@
+import type { Query } from '../query.ts'
+import type { CatchUp } from '../rules/catch-up.ts'
+import type { ScheduledJob } from '../rules/scheduled-job.ts'
+import { audit } from './audit.ts'
+import type { TickOutcome } from './schedule-ticks.ts'
+
+export type ScheduleRow = {
+  id: string
+  name: string
+  cron: string
+  timezone: string
+  catch_up: CatchUp
+  job: ScheduledJob
+  paused_at: Date | null
+  next_at: Date | null
+  skipped_ticks: number
+  version: string
+  created_at: Date
+  updated_at: Date
+  /** Of the newest tick; all null if none has come yet. */
+  tick_at: Date | null
+  outcome: TickOutcome | null
+  job_id: string | null
+  reason: string | null
+  fired_at: Date | null
+}
+
+/** Of an organisation. */
+export const MAX_SCHEDULES = 1000
+
+const FIELDS = `
+        org_id, id, name, cron, timezone, catch_up, job, paused_at, next_at, skipped_ticks, version, created_at, updated_at`
+
+const selectFrom = (source: string): string => `
+    select
+      s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at,
+      s.skipped_ticks::double precision as skipped_ticks, s.version::text as version, s.created_at, s.updated_at,
+      t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at
+    from ${source} s
+    left join lateral (
+      select tick_at, outcome, job_id, reason, fired_at
+      from schedule_ticks
+      where schedule_id = s.id
+      order by tick_at desc
+      limit 1
+    ) t on true`
+
+const TARGET = `jsonb_build_object('schedule_id', id, 'name', name)`
+
+export type NewSchedule = {
+  id: string
+  orgId: string
+  userId: string
+  name: string
+  cron: string
+  timezone: string
+  catchUp: CatchUp
+  job: ScheduledJob
+  paused: boolean
+  /** Null if it is paused. */
+  nextAt: string | null
+}
+
+/** No row: the organisation has too many. */
+export const createSchedule = (schedule: NewSchedule): Query<ScheduleRow> => ({
+  name: 'create-schedule',
+  text: `
+    with created as (
+      insert into schedules (id, org_id, created_by, name, cron, timezone, catch_up, job, paused_at, next_at)
+      select
+        $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::text, $7::text, $8::jsonb,
+        case when $9::boolean then now() end, $10::timestamptz
+      where (select count(*) from schedules where org_id = $2::uuid) < ${MAX_SCHEDULES}
+      returning${FIELDS}
+    ),
+    audit as (${audit('schedule.created', TARGET, 'created')}
+    )${selectFrom('created')}`,
+  values: [
+    schedule.id,
+    schedule.orgId,
+    schedule.userId,
+    schedule.name,
+    schedule.cron,
+    schedule.timezone,
+    schedule.catchUp,
+    JSON.stringify(schedule.job),
+    schedule.paused,
+    schedule.nextAt,
+  ],
+})
+
+/** Oldest first. */
+export const listSchedules = (page: {
+  orgId: string
+  after: string | null
+  limit: number
+}): Query<ScheduleRow> => ({
+  name: 'list-schedules',
+  text: `${selectFrom('schedules')}
+    where s.org_id = $1::uuid
+      and ($2::uuid is null or s.id > $2::uuid)
+    order by s.id
+    limit $3::int`,
+  values: [page.orgId, page.after, page.limit],
+})
+
+export const getSchedule = (orgId: string, id: string): Query<ScheduleRow> => ({
+  name: 'get-schedule',
+  text: `${selectFrom('schedules')}
+    where s.org_id = $1::uuid
+      and s.id = $2::uuid`,
+  values: [orgId, id],
+})
+
+/**
+ * No row: somebody has changed it since this version, or it is gone. `replan` puts another next tick in the place of that
+ * which it has, which a leader may be about to fire; what is due and not replanned still comes.
+ */
+export const changeSchedule = (change: {
+  orgId: string
+  id: string
+  version: string
+  name: string
+  cron: string
+  timezone: string
+  catchUp: CatchUp
+  job: ScheduledJob
+  paused: boolean
+  replan: { nextAt: string | null } | null
+  /** What is changed, for the audit log. */
+  fields: readonly string[]
+}): Query<ScheduleRow> => ({
+  name: 'change-schedule',
+  text: `
+    with changed as (
+      update schedules
+      set
+        name = $4::text,
+        cron = $5::text,
+        timezone = $6::text,
+        catch_up = $7::text,
+        job = $8::jsonb,
+        paused_at = case when $9::boolean then coalesce(paused_at, now()) end,
+        next_at = case when $9::boolean then null when $10::boolean then $11::timestamptz else next_at end,
+        version = version + 1,
+        updated_at = now()
+      where org_id = $1::uuid
+        and id = $2::uuid
+        and version = $3::bigint
+      returning${FIELDS}
+    ),
+    audit as (${audit('schedule.changed', `${TARGET} || jsonb_build_object('fields', $12::text[])`, 'changed')}
+    )${selectFrom('changed')}`,
+  values: [
+    change.orgId,
+    change.id,
+    change.version,
+    change.name,
+    change.cron,
+    change.timezone,
+    change.catchUp,
+    JSON.stringify(change.job),
+    change.paused,
+    change.replan !== null,
+    change.replan?.nextAt ?? null,
+    change.fields,
+  ],
+})
+
+/** With its ticks. Jobs that it has made stay. */
+export const deleteSchedule = (orgId: string, id: string): Query<{ id: string }> => ({
+  name: 'delete-schedule',
+  text: `
+    with deleted as (
+      delete from schedules
+      where org_id = $1::uuid
+        and id = $2::uuid
+      returning org_id, id, name
+    ),
+    audit as (${audit('schedule.deleted', TARGET, 'deleted')}
+    )
+    select id
+    from deleted`,
+  values: [orgId, id],
+})
+
+/** Somebody has run it by hand. */
+export const auditScheduleRun = (orgId: string, id: string, jobId: string): Query<never> => ({
+  name: 'audit-schedule-run',
+  text: `
+    with ran as (
+      select org_id, id, name
+      from schedules
+      where org_id = $1::uuid
+        and id = $2::uuid
+    )${audit('schedule.run', `${TARGET} || jsonb_build_object('job_id', $3::uuid)`, 'ran')}`,
+  values: [orgId, id, jobId],
+})

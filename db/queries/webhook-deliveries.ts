@@ -1,0 +1,57 @@
+import type { Query } from '../query.ts'
+
+export const DELIVERY_STATUSES = ['accepted', 'duplicate', 'filtered', 'rejected', 'quarantined'] as const
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
+
+export type DeliverySummaryRow = {
+  id: string
+  source_id: string
+  received_at: Date
+  status: DeliveryStatus
+  reason: string | null
+  event_id: string | null
+  event_type: string | null
+  job_id: string | null
+  replay_of: string | null
+}
+
+export type DeliveryRow = DeliverySummaryRow & { headers: Record<string, string>; body: unknown }
+
+const SUMMARY_COLUMNS = 'id, source_id, received_at, status, reason, event_id, event_type, job_id, replay_of'
+
+/** Newest first. */
+export const listDeliveries = (page: {
+  orgId: string
+  sourceId: string
+  status: DeliveryStatus | null
+  before: string | null
+  limit: number
+}): Query<DeliverySummaryRow> => ({
+  // Two statements, so that each goes by its own index.
+  name: page.status === null ? 'list-deliveries' : 'list-deliveries-by-status',
+  text: `
+    select ${SUMMARY_COLUMNS}
+    from webhook_deliveries
+    where org_id = $1::uuid
+      and source_id = $2::uuid
+      and id < coalesce($3::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')${page.status === null ? '' : `\n      and status = $5::text`}
+    order by id desc
+    limit $4::int`,
+  values: [
+    page.orgId,
+    page.sourceId,
+    page.before,
+    page.limit,
+    ...(page.status === null ? [] : [page.status]),
+  ],
+})
+
+export const getDelivery = (orgId: string, id: string): Query<DeliveryRow> => ({
+  name: 'get-delivery',
+  text: `
+    select ${SUMMARY_COLUMNS}, headers, body
+    from webhook_deliveries
+    where org_id = $1::uuid
+      and id = $2::uuid`,
+  values: [orgId, id],
+})

@@ -1,0 +1,232 @@
+import type { Query } from '../query.ts'
+import { audit } from './audit.ts'
+
+export const WEBHOOK_SCHEMES = ['github', 'stripe', 'standard-webhooks', 'hmac'] as const
+export type WebhookScheme = (typeof WEBHOOK_SCHEMES)[number]
+
+/** As people see it. */
+export type WebhookSourceRow = {
+  id: string
+  name: string
+  scheme: WebhookScheme
+  verification: Record<string, unknown>
+  filter: unknown
+  template: unknown
+  enabled: boolean
+  /** The end of the secret: enough to tell two apart. */
+  secret_hint: string
+  /** Null: there is no second secret that is still good. */
+  previous_expires_at: Date | null
+  created_by: string | null
+  created_at: Date
+  updated_at: Date
+}
+
+const COLUMNS = `id, name, scheme, verification, filter, template, enabled, right(secret, 4) as secret_hint,
+      case when previous_expires_at > now() then previous_expires_at end as previous_expires_at,
+      created_by, created_at, updated_at`
+
+const NAMED = `jsonb_build_object('source_id', id, 'name', name, 'scheme', scheme)`
+
+/** Of an organisation. */
+export const MAX_SOURCES = 100
+
+/** No row: the organisation has too many. */
+export const createSource = (source: {
+  id: string
+  orgId: string
+  userId: string
+  name: string
+  scheme: WebhookScheme
+  verification: object
+  secret: string
+  filter: unknown
+  template: unknown
+  enabled: boolean
+}): Query<WebhookSourceRow> => ({
+  name: 'create-webhook-source',
+  text: `
+    with created as (
+      insert into webhook_sources (
+        org_id, id, name, scheme, verification, secret, filter, template, enabled, created_by
+      )
+      select
+        $1::uuid, $2::uuid, $3::text, $4::text, $5::jsonb, $6::text, $7::jsonb, $8::jsonb, $9::boolean, $10::uuid
+      where (select count(*) from webhook_sources where org_id = $1::uuid) < ${MAX_SOURCES}
+      returning org_id, ${COLUMNS}
+    ),
+    audit as (${audit('webhook_source.created', NAMED, 'created')}
+    )
+    select *
+    from created`,
+  values: [
+    source.orgId,
+    source.id,
+    source.name,
+    source.scheme,
+    JSON.stringify(source.verification),
+    source.secret,
+    jsonOrNull(source.filter),
+    JSON.stringify(source.template),
+    source.enabled,
+    source.userId,
+  ],
+})
+
+const jsonOrNull = (value: unknown): string | null =>
+  value === null || value === undefined ? null : JSON.stringify(value)
+
+/** Oldest first. */
+export const listSources = (page: {
+  orgId: string
+  after: string | null
+  limit: number
+}): Query<WebhookSourceRow> => ({
+  name: 'list-webhook-sources',
+  text: `
+    select ${COLUMNS}
+    from webhook_sources
+    where org_id = $1::uuid
+      and ($2::uuid is null or id > $2::uuid)
+    order by id
+    limit $3::int`,
+  values: [page.orgId, page.after, page.limit],
+})
+
+export const getSource = (orgId: string, id: string): Query<WebhookSourceRow> => ({
+  name: 'get-webhook-source',
+  text: `
+    select ${COLUMNS}
+    from webhook_sources
+    where org_id = $1::uuid
+      and id = $2::uuid`,
+  values: [orgId, id],
+})
+
+/** What is not named stays. A `filter` of null is none. */
+export type SourceChange = {
+  name?: string | undefined
+  verification?: object | undefined
+  filter?: unknown
+  template?: unknown
+  enabled?: boolean | undefined
+}
+
+/** No row: there is no such source. */
+export const changeSource = (
+  orgId: string,
+  id: string,
+  { name, verification, filter, template, enabled }: SourceChange,
+): Query<WebhookSourceRow> => ({
+  name: 'change-webhook-source',
+  text: `
+    with changed as (
+      update webhook_sources
+      set
+        name = coalesce($3::text, name),
+        verification = coalesce($4::jsonb, verification),
+        filter = case when $5::boolean then $6::jsonb else filter end,
+        template = coalesce($7::jsonb, template),
+        enabled = coalesce($8::boolean, enabled),
+        version = version + 1,
+        updated_at = now()
+      where org_id = $1::uuid
+        and id = $2::uuid
+      returning org_id, ${COLUMNS}
+    ),
+    audit as (${audit('webhook_source.changed', `${NAMED} || jsonb_build_object('fields', $9::text[])`, 'changed')}
+    )
+    select *
+    from changed`,
+  values: [
+    orgId,
+    id,
+    name ?? null,
+    jsonOrNull(verification),
+    filter !== undefined,
+    jsonOrNull(filter),
+    jsonOrNull(template),
+    enabled ?? null,
+    Object.entries({ name, verification, filter, template, enabled }).flatMap(([field, value]) =>
+      value === undefined ? [] : [field],
+    ),
+  ],
+})
+
+/**
+ * The secret so far stays good beside the new one for so long; one before that ends now. No row: there is no such source, or it
+ * has this secret already.
+ */
+export const rotateSecret = (rotation: {
+  orgId: string
+  id: string
+  secret: string
+  keepPreviousSeconds: number
+}): Query<WebhookSourceRow> => ({
+  name: 'rotate-webhook-secret',
+  text: `
+    with rotated as (
+      update webhook_sources
+      set
+        previous_secret = case when $4::integer > 0 then secret end,
+        previous_expires_at = case when $4::integer > 0 then now() + $4::integer * interval '1 second' end,
+        secret = $3::text,
+        version = version + 1,
+        updated_at = now()
+      where org_id = $1::uuid
+        and id = $2::uuid
+        and secret <> $3::text
+      returning org_id, ${COLUMNS}
+    ),
+    audit as (${audit('webhook_source.rotated', `${NAMED} || jsonb_build_object('keep_previous_seconds', $4::integer)`, 'rotated')}
+    )
+    select *
+    from rotated`,
+  values: [rotation.orgId, rotation.id, rotation.secret, rotation.keepPreviousSeconds],
+})
+
+/** No row: there is no such source. Its journal stays until it is too old. */
+export const deleteSource = (orgId: string, id: string): Query<{ id: string }> => ({
+  name: 'delete-webhook-source',
+  text: `
+    with deleted as (
+      delete from webhook_sources
+      where org_id = $1::uuid
+        and id = $2::uuid
+      returning org_id, id, name, scheme
+    ),
+    audit as (${audit('webhook_source.deleted', NAMED, 'deleted')}
+    )
+    select id
+    from deleted`,
+  values: [orgId, id],
+})
+
+/** What it takes to receive a delivery, secrets included. */
+export type ReceivingSourceRow = {
+  org_id: string
+  id: string
+  /** A bigint is a text. */
+  version: string
+  name: string
+  scheme: WebhookScheme
+  verification: Record<string, unknown>
+  secret: string
+  previous_secret: string | null
+  previous_expires_at: Date | null
+  filter: unknown
+  template: unknown
+  enabled: boolean
+}
+
+/** After `approachSource`, or by somebody of its organisation. */
+export const getReceivingSource = (id: string): Query<ReceivingSourceRow> => ({
+  name: 'get-receiving-source',
+  text: `
+    select
+      org_id, id, version::text, name, scheme, verification, secret, previous_secret, previous_expires_at, filter, template,
+      enabled
+    from webhook_sources
+    where id = $1::uuid`,
+  values: [id],
+})

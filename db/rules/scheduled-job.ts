@@ -1,0 +1,20 @@
+import type { Priority } from './priority.ts'
+
+/** The job of each tick, as a schedule keeps it: with all that was left out when it was sent. */
+export type ScheduledJob = {
+  name: string
+  type: string
+  payload: Record<string, unknown>
+  priority: Priority
+  resources: { cpu_units: number; memory_mb: number }
+  retry: { max_attempts: number; initial_delay_seconds: number; backoff_multiplier: number }
+  tags: string[]
+  timeout_seconds: number | null
+  callback_url: string | null
+  /** After the tick. */
+  deadline_seconds: number | null
+}
+
+/** When the job of a tick should be done, or of one that somebody runs at that moment. */
+export const deadlineOf = ({ deadline_seconds }: ScheduledJob, at: Date): string | null =>
+  deadline_seconds === null ? null : new Date(at.getTime() + deadline_seconds * 1_000).toISOString()

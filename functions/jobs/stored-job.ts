@@ -1,0 +1,60 @@
+import type { JobPrediction } from '../../db/learning/prediction.ts'
+import type { JobRow } from '../../db/queries/jobs.ts'
+import type { NewJob, SubmittedJob, TriggeredBy } from '../../db/queries/submission.ts'
+import { rankTerms } from '../../db/rules/priority.ts'
+import type { JobRequest } from './new-job.ts'
+
+/** A request as it is stored. */
+export const toNewJob = (
+  request: JobRequest,
+  made: { id: string; parents: string[]; prediction: JobPrediction | null; triggeredBy: TriggeredBy | null },
+): NewJob => {
+  const { name, type, payload, priority, tags, retry, resources, on_parent_failure } = request
+  const timeout_seconds = request.timeout_seconds ?? null
+  return {
+    id: made.id,
+    name,
+    type,
+    payload,
+    priority,
+    tags,
+    timeout_seconds,
+    ...retry,
+    ...resources,
+    ...rankTerms(priority, timeout_seconds, made.prediction?.spreadLog),
+    run_at: toUtc(request.run_at),
+    deadline: toUtc(request.deadline),
+    depends_on: made.parents,
+    on_parent_failure,
+    callback_url: request.callback_url ?? null,
+    triggered_by: made.triggeredBy,
+    prediction: made.prediction,
+  }
+}
+
+/** RFC 3339 allows what Postgres does not read: offsets up to a day, any number of digits. */
+const toUtc = (time: string | undefined): string | null => (time ? new Date(time).toISOString() : null)
+
+export type SubmittedRow = JobRow & Pick<SubmittedJob, 'promised_wait_ms'>
+
+/** What has just been stored, as if it had been looked up. */
+export const toRow = (
+  job: NewJob,
+  submitted: SubmittedJob,
+  made: Pick<JobRow, 'org_id' | 'created_by' | 'triggered_by'>,
+): SubmittedRow => ({
+  ...job,
+  ...submitted,
+  ...made,
+  run_at: job.run_at ? new Date(job.run_at) : null,
+  deadline: job.deadline ? new Date(job.deadline) : null,
+  attempts: 0,
+  worker_id: null,
+  progress: null,
+  progress_note: null,
+  result: null,
+  error: null,
+  started_at: null,
+  finished_at: null,
+  slow: false,
+})

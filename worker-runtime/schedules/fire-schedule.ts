@@ -1,0 +1,123 @@
+import { JOBS_READY } from '../../db/channels.ts'
+import { notify } from '../../db/queries/notifications.ts'
+import {
+  advanceSchedule,
+  type DueSchedule,
+  holdSchedule,
+  type NewTick,
+  refuseTicks,
+  storeTicks,
+  suspendSchedule,
+} from '../../db/queries/schedule-ticks.ts'
+import type { Run } from '../../db/query.ts'
+import { planTicks, type TickPlan } from '../../db/rules/catch-up.ts'
+import { type Database, isRefused } from '../database.ts'
+import { describeError } from '../describe-error.ts'
+import type { Logger } from '../logger.ts'
+import { type SubmittedTicks, submitTicks, type TickJob, toTickJob } from './tick-jobs.ts'
+import type { TickPredictions } from './tick-predictions.ts'
+
+export type FiringOptions = {
+  run: Run
+  transaction: Database['transaction']
+  predictions: TickPredictions
+  logger: Logger
+}
+
+/** Fires the ticks of a schedule that have come. Whatever somebody else was quicker with is left alone. */
+export const fireSchedule = async (
+  options: FiringOptions,
+  term: string,
+  schedule: DueSchedule,
+): Promise<void> => {
+  const { run, predictions, logger } = options
+  const plan = planOf(schedule)
+  if (typeof plan === 'string') {
+    const [suspended] = await run(suspendSchedule(term, schedule, plan))
+    if (suspended) logger.warn('schedule suspended', { ...describe(schedule), reason: plan })
+    return
+  }
+  const predicted = await predictions.predict(schedule.org_id, schedule.job, plan.fire.length)
+  const jobs = plan.fire.map((tickAt, n) => toTickJob(schedule, tickAt, predicted[n] ?? null))
+  const done = await commitOrRefuse(options, { term, schedule, plan, jobs })
+  if (!done) return
+  // After the commit, and for many: see db/channels.ts.
+  if (done.submitted.some(({ announced }) => !announced)) await run(notify(JOBS_READY, [schedule.job.type]))
+  logFiring(logger, schedule, plan, done)
+}
+
+/** Or why there is none: somebody else's time zone data may know a zone that ours does not. */
+const planOf = (schedule: DueSchedule): TickPlan | string => {
+  const { cron, timezone, catch_up: catchUp, next_at: nextAt, now } = schedule
+  try {
+    return planTicks({ cron, timezone, catchUp, nextAt }, now)
+  } catch (error) {
+    return `The schedule cannot be read here, and was paused: ${describeError(error)}`
+  }
+}
+
+type Firing = { term: string; schedule: DueSchedule; plan: TickPlan; jobs: readonly TickJob[] }
+
+/** What Postgres will never take is refused once and for all: else it would be tried for ever. */
+const commitOrRefuse = async (
+  { transaction, logger }: FiringOptions,
+  firing: Firing,
+): Promise<SubmittedTicks | undefined> => {
+  try {
+    return await transaction((run) => commitTicks(run, firing))
+  } catch (error) {
+    if (!isRefused(error)) throw error
+    logger.error('the database refuses the job of a schedule', { ...describe(firing.schedule), error })
+    return transaction((run) => commitTicks(run, firing, 'The database does not take the job.'))
+  }
+}
+
+/** Undefined: it was changed, deleted or fired by another since it was found, or this term is over. */
+const commitTicks = async (
+  run: Run,
+  firing: Firing,
+  refusal?: string,
+): Promise<SubmittedTicks | undefined> => {
+  const { term, schedule, plan, jobs } = firing
+  const [held] = await run(holdSchedule(term, schedule))
+  if (!held) return undefined
+  const stored = await run(storeTicks(schedule, toTicks(firing, refusal)))
+  const isNew = new Set(stored.map(({ tick_at }) => tick_at.getTime()))
+  const fresh = jobs.filter(({ tickAt }) => isNew.has(tickAt.getTime()))
+  const done =
+    refusal === undefined
+      ? await submitTicks(run, schedule.org_id, fresh)
+      : { submitted: [], refused: fresh.map(({ tickAt }) => ({ tickAt, reason: refusal })) }
+  if (refusal === undefined && done.refused.length > 0) await run(refuseTicks(schedule.id, done.refused))
+  const lastTickAt = plan.fire.at(-1) ?? plan.skip.at(-1) ?? schedule.next_at
+  await run(advanceSchedule(schedule, { nextAt: plan.next, lastTickAt, skipped: plan.skip.length }))
+  return done
+}
+
+/** Of those that are skipped the newest speaks for all: there may be hundreds. */
+const toTicks = ({ plan, jobs, schedule }: Firing, refusal: string | undefined): NewTick[] => {
+  const newest = plan.skip.at(-1)
+  const skipped: NewTick[] = newest
+    ? [{ tickAt: newest, jobId: null, outcome: 'skipped', reason: skippedInWords(schedule, plan) }]
+    : []
+  const fired = jobs.map(({ tickAt, job }): NewTick => {
+    if (refusal !== undefined) return { tickAt, jobId: null, outcome: 'refused', reason: refusal }
+    return { tickAt, jobId: job.id, outcome: 'fired', reason: null }
+  })
+  return [...skipped, ...fired]
+}
+
+const skippedInWords = ({ catch_up, next_at }: DueSchedule, { skip }: TickPlan): string => {
+  const others = skip.length > 1 ? `, as were those before it since ${next_at.toISOString()}` : ''
+  return `Missed${others}, and not run: catch_up is "${catch_up}".`
+}
+
+const logFiring = (logger: Logger, schedule: DueSchedule, plan: TickPlan, done: SubmittedTicks): void => {
+  const { submitted, refused } = done
+  const what = describe(schedule)
+  logger.debug('schedule fired', { ...what, jobs: submitted.map(({ id }) => id) })
+  if (plan.skip.length > 0) logger.warn('ticks skipped', { ...what, ticks: plan.skip.length })
+  for (const { tickAt, reason } of refused) logger.warn('tick refused', { ...what, tick_at: tickAt, reason })
+}
+
+const describe = ({ id, org_id }: DueSchedule) => ({ schedule_id: id, org_id })
