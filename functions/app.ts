@@ -2,6 +2,7 @@ import { OpenAPIHono } from '@hono/zod-openapi'
 import { requestId } from 'hono/request-id'
 import { apiDocsRoutes } from './api-docs/routes.ts'
 import { authRoutes } from './auth/routes.ts'
+import { callbackRoutes } from './callbacks/routes.ts'
 import type { AppEnv } from './context.ts'
 import { deadLetterRoutes } from './dead-letters/routes.ts'
 import { healthRoutes } from './health/routes.ts'
@@ -37,6 +38,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', queueRoutes())
   app.route('/', scheduleRoutes())
   app.route('/', predictionRouter())
+  app.route('/', callbackRoutes())
   app.route('/', apiDocsRoutes(app))
   return app
 }

@@ -47,6 +47,7 @@ test('secrets are known by their form wherever they stand', () => {
     `sqk_${'a1'.repeat(32)}`,
     `sqr_${'b2'.repeat(32)}`,
     `sqi_${'c3'.repeat(32)}`,
+    'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD2z9ySCeg5/0=',
     'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl',
   ]) {
     assert.equal(text(`before ${secret} after`), `before ${HIDDEN} after`)

@@ -4,6 +4,8 @@ import type { EndedAttempt } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
 import { createRedactor } from '../db/rules/redaction.ts'
+import { createCallbackDuties } from './callbacks/duties.ts'
+import { createCallbackJob } from './callbacks/handler.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'
 import { type Config, secretsOf } from './config.ts'
@@ -37,6 +39,7 @@ import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
   readonly id: string
+  /** That can be submitted. */
   readonly types: string[]
   start(): Promise<void>
   /** Stops claiming, lets running jobs finish for the drain time, gives the rest back. Twice is safe. */
@@ -58,9 +61,8 @@ export const createWorker = (options: {
   const id = `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 4)}`
   const url = config.DATABASE_URL
   const { SMARTQUEUE_HTTP_ALLOW: allow, SMARTQUEUE_CONNECTIONS: connections = {} } = config
+  const { SMARTQUEUE_RETENTION_DAYS: retentionDays } = config
   const threads = createThreadPool({ allow, connections })
-  const handlers = new Map(options.handlers.map((handler) => [handler.type, threads.toJobHandler(handler)]))
-  const types = [...handlers.keys()]
   const failed = createFailureReports({ logger, now: () => performance.now() })
   let processed = 0
 
@@ -79,6 +81,12 @@ export const createWorker = (options: {
   const firing = connect(FIRING_LANES, SHORT_TRANSACTIONS)
   const { run } = database
 
+  const internal = createCallbackJob(run)
+  if (options.handlers.some(({ type }) => type === internal.type)) throw reservedType(internal.type)
+  const handlers = new Map(
+    [...options.handlers.map(threads.toJobHandler), internal].map((handler) => [handler.type, handler]),
+  )
+  const types = [...handlers.keys()]
   const egress = createGuardedFetch({ allow })
   const redactor = createRedactor(secretsOf(config))
   const logs = createLogWriter({ run, redactor, onError: failed('log writing') })
@@ -195,7 +203,7 @@ export const createWorker = (options: {
       onError: failed('leader election'),
     }),
     duties: [
-      ...createDuties({ run: upkeep.run, logger, retentionDays: config.SMARTQUEUE_RETENTION_DAYS }),
+      ...createDuties({ run: upkeep.run, logger, retentionDays }),
       createScheduleDuty({
         run: upkeep.run,
         transaction: firing.transaction,
@@ -203,6 +211,7 @@ export const createWorker = (options: {
         logger,
         onError: failed('schedules'),
       }),
+      ...createCallbackDuties({ run: upkeep.run, transaction: database.transaction, logger, retentionDays }),
       createLearningDuty({
         url,
         applicationName: `smartqueue ${id} learner`,
@@ -217,6 +226,7 @@ export const createWorker = (options: {
   const start = async (): Promise<void> => {
     await requireCurrentSchema(run)
     await requireWalls(run)
+    // Not our own: what is not announced cannot be submitted.
     const described = options.handlers.map(({ type, schema }) => ({
       type,
       payload_schema: describePayload(schema),
@@ -257,7 +267,7 @@ export const createWorker = (options: {
 
   return {
     id,
-    types,
+    types: options.handlers.map(({ type }) => type),
     start,
     stop: () => {
       stopping ??= stop()
@@ -279,6 +289,9 @@ const logRecorded = (logger: Logger, job: ClaimedJob, ended: EndedAttempt | unde
     }
   }
 }
+
+const reservedType = (type: string): Error =>
+  new Error(`"${type}" is a type of SmartQueue's own: give the handler another name.`)
 
 /** In a container that limits it, its limit. */
 const machineMemoryMb = (): number => {

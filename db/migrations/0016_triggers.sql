@@ -11,6 +11,9 @@ comment on column jobs.triggered_by is
 create index jobs_by_callback on jobs (org_id, id) where callback_url is not null;
 comment on index jobs_by_callback is 'Serves find-callbacks: whether anybody has asked for one.';
 
+create index jobs_by_told on jobs (org_id, (triggered_by ->> 'job_id'), id) where triggered_by ->> 'kind' = 'callback';
+comment on index jobs_by_told is 'Serves callbacks_of_job.';
+
 create or replace view job_overview with (security_invoker = true) as
 select
   j.id,
@@ -333,8 +336,12 @@ return 'whsec_' || encode(decode(replace(gen_random_uuid()::text || gen_random_u
 
 create table callback_cursor (
   only_row boolean primary key default true,
+  -- Of a row of job_event_groups, and of its jobs: with one statement thousands may have ended.
   xid xid8 not null,
   id bigint not null,
+  position integer not null default 0,
+  -- Rows up to this one came with a dump from another server, whose transactions had other numbers.
+  foreign_id bigint not null default 0,
   constraint callback_cursor_only_row check (only_row)
 );
 comment on table callback_cursor is 'Up to which event callbacks have been made.';
@@ -368,6 +375,19 @@ begin
   return 'entered';
 end
 $$;
+
+create function callbacks_of_job(in_org uuid, told_job uuid) returns setof uuid
+language sql stable security definer
+set search_path = pg_catalog, public
+-- Like tagged_jobs: under row-level security no index serves what looks into JSON.
+begin atomic
+  select id
+  from jobs
+  where org_id = in_org
+    and triggered_by ->> 'job_id' = told_job::text
+    and triggered_by ->> 'kind' = 'callback'
+    and (sees_all_orgs() or in_org = any (scope_orgs()) or pg_has_role(session_user, 'smartqueue_workers', 'usage'));
+end;
 
 create policy of_org on webhook_sources to smartqueue_functions
   using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
@@ -406,7 +426,7 @@ grant insert on jobs, streams to smartqueue_workers;
 grant select, update on quota_states to smartqueue_workers;
 grant select, update on schedules to smartqueue_workers;
 grant select, insert, update, delete on schedule_ticks to smartqueue_workers;
-grant select, insert, update on callback_endpoints to smartqueue_workers;
+grant select, insert, update, delete on callback_endpoints to smartqueue_workers;
 grant select, insert on callback_secrets to smartqueue_workers;
 grant select, update on callback_cursor to smartqueue_workers;
 grant select (org_id, id, received_at), delete on webhook_deliveries to smartqueue_workers;

@@ -30,6 +30,10 @@ export const AUDIT_ACTIONS = [
   'webhook_source.rotated',
   'webhook_source.deleted',
   'webhook_delivery.replayed',
+  'callback_endpoint.created',
+  'callback_endpoint.changed',
+  'callback_endpoint.deleted',
+  'callback_secret.rotated',
   'admin.granted',
   'admin.revoked',
 ] as const

@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import { CALLBACK_TYPE } from '../rules/callbacks.ts'
 
 export type JobTypeRow = { type: string; payload_schema: Record<string, unknown> }
 
@@ -16,11 +17,13 @@ export const registerJobTypes = (types: JobTypeRow[]): Query<never> => ({
   values: [JSON.stringify(types)],
 })
 
+/** Those that jobs can be submitted of: not ours, although a handler of an earlier release may have had its name. */
 export const listJobTypes = (): Query<JobTypeRow> => ({
   name: 'list-job-types',
   text: `
     select type, payload_schema
     from job_types
+    where type <> '${CALLBACK_TYPE}'
     order by type`,
   values: [],
 })

@@ -25,6 +25,8 @@ const HARMLESS_NAME = /[-_](id|ids|at|prefix|count|days|seconds)$/i
 const SECRET_FORMS: [RegExp, string][] = [
   // Our own: refresh tokens, API keys, invitations.
   [/\bsq[rki]_[0-9a-f]{8,}/g, HIDDEN],
+  // What webhooks are signed with, as Standard Webhooks writes it.
+  [/\bwhsec_[\w+/=-]{8,}/g, HIDDEN],
   // JSON Web Tokens.
   [/(?<![\w-])eyJ[\w-]{8,}\.[\w-]+\.[\w-]*/g, HIDDEN],
   [/\b(Bearer|Basic) +[\w.~+/=-]{8,}/gi, `$1 ${HIDDEN}`],

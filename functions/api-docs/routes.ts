@@ -13,6 +13,7 @@ const TAGS = [
   { name: 'queue', description: 'Pause and resume.' },
   { name: 'schedules', description: 'Jobs that are submitted again and again, by the clock.' },
   { name: 'prediction', description: 'How long jobs will take, and how well that is known.' },
+  { name: 'callbacks', description: 'Who outside is told when jobs have ended.' },
   { name: 'operations', description: 'For probes and operators.' },
 ]
 

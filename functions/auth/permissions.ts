@@ -19,11 +19,11 @@ export const PERMISSIONS = {
     about: 'make, change, pause, run and delete schedules',
   },
   'queue:manage': { role: 'org_admin', key: true, about: 'pause and resume the queue' },
-  'webhooks:read': { role: 'user', key: true, about: 'see webhook sources and deliveries' },
+  'webhooks:read': { role: 'user', key: true, about: 'see webhook sources, deliveries and callbacks' },
   'webhooks:manage': {
     role: 'org_admin',
     key: true,
-    about: 'make, change and delete webhook sources, replay deliveries',
+    about: 'manage webhook sources, callback endpoints and what they sign with, replay deliveries',
   },
   'org:read': { role: 'user', key: true, about: 'see the organisation, its members and quotas' },
   'org:manage': { role: 'org_admin', key: false, about: 'invite members, change their roles, remove them' },

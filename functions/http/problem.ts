@@ -13,6 +13,7 @@ export const PROBLEMS = {
   'last-org-admin': { status: 409, title: 'An organisation needs an org_admin' },
   'limit-reached': { status: 409, title: 'There are as many as there may be' },
   'already-member': { status: 409, title: 'Already a member of the organisation' },
+  'endpoint-exists': { status: 409, title: 'The URL is an endpoint already' },
   'already-finished': { status: 409, title: 'The job has already finished' },
   'not-retryable': { status: 409, title: 'The job cannot be retried now' },
   'not-replayable': { status: 409, title: 'The delivery cannot be replayed' },

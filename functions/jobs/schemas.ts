@@ -5,7 +5,7 @@ import { LOG_LEVELS } from '../../db/rules/log-levels.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
 import { timestamp } from '../http/openapi.ts'
 
-const failure = z.object({ code: z.string(), message: z.string() })
+export const failure = z.object({ code: z.string(), message: z.string() })
 
 export const prediction = z.object({
   p50_ms: z.number().openapi({ description: 'Half of such attempts take no longer.' }),

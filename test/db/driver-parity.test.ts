@@ -7,9 +7,31 @@ import { changePassword, findUser, listUsers, nameOf, registerAccount } from '..
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
 import { auditFailedSignIn, listAuditLog } from '../../db/queries/audit.ts'
+import {
+  getCallbackCursor,
+  moveCallbackCursor,
+  restartCallbackCursor,
+} from '../../db/queries/callback-cursor.ts'
+import {
+  createCallbackSecret,
+  disableCallbackUrl,
+  findCallbackAddress,
+  forgetDisabledUrls,
+} from '../../db/queries/callback-delivery.ts'
+import {
+  changeEndpoint,
+  createEndpoint,
+  deleteEndpoint,
+  getEndpoint,
+  listEndpoints,
+} from '../../db/queries/callback-endpoints.ts'
+import { listJobCallbacks } from '../../db/queries/callback-job.ts'
+import { findCallbacks } from '../../db/queries/callback-outbox.ts'
+import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callback-secrets.ts'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
+import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
 import { getRetryPolicies } from '../../db/queries/exchange.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
@@ -588,6 +610,49 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
 }
 
+const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  const [begun] = await play(beginTerm('teller'))
+  const term = begun?.term ?? ''
+  const endpoint = { id: id(90), orgId, userId, url: TEXT, events: ['job.cancelled' as const] }
+  await play(createEndpoint(endpoint))
+  await play(createEndpoint(endpoint))
+  await play(getEndpoint(orgId, id(90)))
+  await play(changeEndpoint({ ...endpoint, url: null, disabled: true }))
+  await play(changeEndpoint({ ...endpoint, events: null, disabled: false }))
+  await play(disableCallbackUrl({ id: id(91), orgId, url: 'https://example.com/gone', reason: TEXT }))
+  await play(listEndpoints({ orgId, after: null, limit: 10 }))
+  await play(getCallbackSecret(orgId))
+  await play(findCallbackAddress(orgId, TEXT))
+  await play(createCallbackSecret(orgId))
+  await play(rotateCallbackSecret(orgId, 60))
+  await play(getCallbackSecret(orgId))
+  await play(findCallbackAddress(orgId, 'https://example.com/gone'))
+  const jobs = [newJob({ id: id(92), callback_url: 'https://example.com/', run_at: '2999-01-01T00:00:00Z' })]
+  const start = { xid: '0', id: '0', position: 0 }
+  await sql(`delete from job_event_groups`)
+  await play(submitJobs([{ ...TENANT, jobs }]))
+  await play(cancelJobs(orgId, [id(92)]))
+  // Of a transaction that is over on the whole server, whatever else runs there.
+  await sql(`update job_event_groups set xid = '3', at = '2999-01-01', ats = '{2999-01-01}'`)
+  const [page] = await play(findCallbacks(start, '0', { groups: 10, jobs: 10, events: 10 }))
+  assert.equal(page?.events.length, 1)
+  await play(describeEndedJobs(page.events))
+  const [cursor] = await play(getCallbackCursor())
+  assert.ok(cursor)
+  await play(
+    moveCallbackCursor(term, cursor, { xid: '18446744073709551615', id: '9007199254740993', position: 7 }),
+  )
+  await play(getCallbackCursor())
+  await play(restartCallbackCursor(term))
+  const triggered_by = { kind: 'callback' as const, job_id: id(92), event: 'job.cancelled' }
+  const callback = newJob({ id: id(93), type: 'callback', payload: { url: TEXT }, triggered_by })
+  await play(submitJobs([{ orgId, userId: null, jobs: [callback] }], 'free'))
+  await play(listJobCallbacks({ orgId, jobId: id(92), after: null, limit: 10 }))
+  await play(forgetDisabledUrls(term, 0))
+  await play(deleteEndpoint(orgId, id(90)))
+}
+
 /** In order: each goes on from what the one before left. A new area is one more function. */
 const SCENARIO = [
   playOperations,
@@ -603,6 +668,7 @@ const SCENARIO = [
   playSchedules,
   playWebhooks,
   playPredictions,
+  playCallbacks,
 ]
 
 /** The answers by statement, with what differs by nature put aside. */
@@ -621,7 +687,11 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  * The database's clock differs between two runs; that a time is there, and its type, must not. Who tells the workers of a
  * submission depends on the moment.
  */
-const BY_THE_MOMENT = ['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id']
+const BY_THE_MOMENT = [
+  ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid'],
+  // Made by the database.
+  ...['secret', 'previous_secret', 'hint'],
+]
 
 const stable = (value: unknown): unknown => {
   const thisYear = new Date().getUTCFullYear()

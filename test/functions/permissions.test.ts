@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { importJWK, SignJWT } from 'jose'
+import { createCallbackSecret } from '../../db/queries/callback-delivery.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { isAtLeast, type Role } from '../../db/rules/roles.ts'
 import { PERMISSIONS, type Permission } from '../../functions/auth/permissions.ts'
@@ -30,6 +31,7 @@ before(async () => {
   await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
   await lead(database.run)
   cast = await makeCast(edge, database)
+  await database.run(createCallbackSecret(cast.owner.orgId))
   const { body } = await edge.request('GET', '/openapi.json')
   operations = Object.entries<Record<string, { 'x-permission'?: Permission }>>(body.paths).flatMap(
     ([path, item]) =>
@@ -60,6 +62,9 @@ const IDS: Record<string, () => Promise<string>> = {
   '/schedules/{id}/run': () => makeSchedule(),
   '/schedules/{id}/pause': () => makeSchedule(),
   '/schedules/{id}/resume': () => makeSchedule(),
+  '/jobs/{id}/callbacks': () => jobInState(database.run, cast.owner, 'completed'),
+  '/callbacks/endpoints/{id}': async () => (await makeEndpoint()).body.id,
+  '/callbacks/endpoints/{id}/test': async () => (await makeEndpoint()).body.id,
   '/auth/keys/{id}': async () => (await makeKey(cast.owner.token)).body.id,
   '/orgs/me/members/{id}': async () => cast.member.userId,
   '/orgs/me/invitations/{id}': async () => (await invite()).body.id,
@@ -76,6 +81,13 @@ const IDS: Record<string, () => Promise<string>> = {
 
 const makeKey = (token: string): Promise<Answer> =>
   edge.request('POST', '/auth/keys', { token, json: { name: 'k', scopes: ['jobs:read'] } })
+
+const makeEndpoint = async (): Promise<Answer> => {
+  // There may be only so many.
+  await database.sql('delete from callback_endpoints')
+  const json = { url: 'https://example.com/' }
+  return edge.request('POST', '/callbacks/endpoints', { token: cast.owner.token, json })
+}
 
 const invite = (): Promise<Answer> =>
   edge.request('POST', `/orgs/${cast.owner.orgId}/invite`, { token: cast.owner.token, json: {} })
@@ -125,6 +137,8 @@ const BODIES: Record<string, unknown> = {
   'PATCH /webhooks/sources/{id}': { enabled: true },
   'PATCH /orgs/me/members/{id}': { role: 'user' },
   'PATCH /orgs/{id}/quotas': { running_jobs: null },
+  'POST /callbacks/endpoints': { url: 'https://example.com/walk' },
+  'PATCH /callbacks/endpoints/{id}': { disabled: true },
 }
 
 const send = async (operation: Operation, token: string | undefined, id?: string): Promise<Answer> => {
@@ -197,6 +211,13 @@ test('a user may what the table says, and nothing else', async () => {
   assert.equal((await send(removal, cast.member.token, cast.owner.userId)).status, 403)
 })
 
+const SUBMITTING = [
+  'POST /jobs',
+  'POST /jobs/batch',
+  'POST /schedules/{id}/run',
+  'POST /callbacks/endpoints/{id}/test',
+]
+
 test('an admin may everything, in all organisations', async () => {
   for (const operation of operations) {
     if (!operation.permission || nameOf(operation) === 'DELETE /orgs/me/members/{id}') continue
@@ -210,7 +231,7 @@ test('an admin may everything, in all organisations', async () => {
     })
     const name = nameOf(operation)
     // An admin looks after the jobs of others, but submits only where they are a member. The key is somebody else's.
-    if (['POST /jobs', 'POST /jobs/batch', 'POST /schedules/{id}/run'].includes(name)) {
+    if (SUBMITTING.includes(name)) {
       assert.equal(answer.status, 403, `${name}: ${answer.text}`)
     } else if (name === 'DELETE /auth/keys/{id}') assert.equal(answer.status, 404, answer.text)
     else assertRole(operation, 'admin', answer)
@@ -241,7 +262,7 @@ test('to another organisation every id answers 404, as one that does not exist d
 
 test('to another organisation no list shows anything', async () => {
   const lists = [
-    ...['/jobs', '/dlq', '/schedules', '/webhooks/sources', '/auth/keys'],
+    ...['/jobs', '/dlq', '/schedules', '/webhooks/sources', '/callbacks/endpoints', '/auth/keys'],
     ...['/orgs/me/members', '/orgs/me/invitations', '/orgs/me/audit'],
   ]
   for (const path of lists) {

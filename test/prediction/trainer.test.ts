@@ -3,7 +3,12 @@ import { before, test } from 'node:test'
 import '@tensorflow/tfjs-backend-cpu'
 import * as tf from '@tensorflow/tfjs-core'
 import { createPredictor } from '../../functions/prediction/lstm/predictor.ts'
-import { type Batch, computeGradients, createTrainer } from '../../functions/prediction/lstm/trainer.ts'
+import {
+  type Batch,
+  computeGradients,
+  createTrainer,
+  type Trainer,
+} from '../../functions/prediction/lstm/trainer.ts'
 import { createWeights, PARAMETERS } from '../../functions/prediction/lstm/weights.ts'
 import { useWasmBackend } from '../../worker-runtime/learning/wasm-backend.ts'
 import { assertNear } from './assert-near.ts'
@@ -68,6 +73,23 @@ test('the same seed and the same batches give the same weights, to the bit', () 
   }
   assert.deepEqual(train(1), train(1))
   assert.notDeepEqual(train(1), train(2))
+})
+
+test('a trainer goes on where another left off, to the bit', () => {
+  const trainOn = (trainer: Trainer, from: number, to: number) => {
+    for (let n = from; n < to; n++) trainer.step(sampleBatch(SMALL, 4, 3, n))
+    return trainer
+  }
+  const first = trainOn(createTrainer({ weights: createWeights(SMALL, 1) }), 0, 10)
+  const [weights, optimiser] = [first.weights(), first.optimiser()]
+  trainOn(first, 10, 20)
+  const second = trainOn(createTrainer({ weights, optimiser }), 10, 20)
+  assert.deepEqual(second.weights(), first.weights())
+  assert.deepEqual(second.optimiser(), first.optimiser())
+  const third = trainOn(createTrainer({ weights, optimiser }), 10, 20)
+  assert.deepEqual(third.weights(), first.weights(), 'what was taken has not been changed by whoever used it')
+  const forgetful = trainOn(createTrainer({ weights }), 10, 20)
+  assert.notDeepEqual(forgetful.weights(), first.weights())
 })
 
 test('the weights it was given and those it gave stay as they are', () => {

@@ -104,7 +104,7 @@ test('a worker stands in the registry from its start until it goes', async () =>
   const row = await registered(worker)
   assert.deepEqual(
     [row?.hostname, row?.status, row?.types, row?.slots, row?.cpu_units, row?.memory_mb],
-    [hostname(), 'online', ['test'], 1, 6, 777],
+    [hostname(), 'online', ['test', 'callback'], 1, 6, 777],
   )
   await seedJobs(database.run, tenant, [newJob()])
   await waitFor('the heartbeat', async () => (await registered(worker))?.running === 1)

@@ -114,7 +114,8 @@ test('an attempt that runs too long is ended', async () => {
   assert.equal(job.error?.code, 'timeout')
   const [execution] = await database.sql<{ outcome: string; ran_ms: number[] }>('select * from executions')
   assert.equal(execution?.outcome, 'timed_out')
-  assert.ok((execution?.ran_ms[0] ?? 0) >= 1_000)
+  // Timers may go off a little before their time.
+  assert.ok((execution?.ran_ms[0] ?? 0) >= 990)
 })
 
 test('the next attempt goes on from the checkpoint of the one before, and progress is shown', async () => {
@@ -239,7 +240,7 @@ test('every outcome is in the registry by the next heartbeat', async () => {
   })
   assert.deepEqual(
     [row.status, row.types, row.slots, row.cpu_units, row.running],
-    ['online', ['test'], 10, 10, 0],
+    ['online', ['test', 'callback'], 10, 10, 0],
   )
   assert.ok(Number(row.memory_mb) > 100)
 })

@@ -1,6 +1,7 @@
 import type { AnyJobHandler } from '../handler-api.ts'
 import { etlJob } from './etl/etl.ts'
 import { httpJob } from './http.ts'
+import { mlJob } from './ml/ml.ts'
 import { createShellJob } from './shell.ts'
 
 /** What the operator decides about handlers. */
@@ -13,5 +14,6 @@ export type HandlerSettings = {
 export const createHandlers = ({ shellAllow }: HandlerSettings): readonly AnyJobHandler[] => [
   httpJob,
   etlJob,
+  mlJob,
   ...(shellAllow ? [createShellJob({ executables: shellAllow })] : []),
 ]

@@ -1,4 +1,4 @@
-import { clipGradients, createAdam, type Gradients } from './adam.ts'
+import { type AdamState, clipGradients, copyAdamState, createAdam, type Gradients } from './adam.ts'
 import { matrix, readMatrix, withMatrices } from './matrix.ts'
 import { backwardNetwork, forwardNetwork, toMatrices } from './network.ts'
 import { pinballLoss, type Targets } from './pinball.ts'
@@ -18,6 +18,8 @@ export type TrainerOptions = {
   quantiles?: readonly number[]
   learningRate?: number
   clipNorm?: number
+  /** Where a trainer with the same weights left off. */
+  optimiser?: AdamState | undefined
 }
 
 export type Trainer = {
@@ -28,6 +30,8 @@ export type Trainer = {
   step(batch: Batch): { loss: number; gradientNorm: number }
   /** A copy of what has been learned. */
   weights(): Weights
+  /** A copy of what the optimiser remembers: with it and the weights another trainer goes on, to the bit. */
+  optimiser(): AdamState
 }
 
 /** The median for ordering, and what nine of ten runs stay below, for promises. */
@@ -48,7 +52,8 @@ export const createTrainer = (options: TrainerOptions): Trainer => {
   if (quantiles.length !== weights.shape.heads) {
     throw new Error(`${quantiles.length} quantiles for ${weights.shape.heads} heads`)
   }
-  const adam = createAdam(weights, options.learningRate ?? DEFAULT_LEARNING_RATE)
+  const from = options.optimiser && copyAdamState(options.optimiser)
+  const adam = createAdam(weights, options.learningRate ?? DEFAULT_LEARNING_RATE, from)
   return {
     step(batch) {
       const { loss, gradients } = computeGradients(weights, batch, quantiles)
@@ -57,6 +62,7 @@ export const createTrainer = (options: TrainerOptions): Trainer => {
       return { loss, gradientNorm }
     },
     weights: () => copyWeights(weights),
+    optimiser: adam.state,
   }
 }
 

@@ -1,6 +1,6 @@
 import { lookUp, type Path, parsePath } from '../../../db/rules/paths.ts'
+import { toNumber } from '../sources/number.ts'
 import type { Row } from '../sources/row-batch.ts'
-import { toNumber } from './cast.ts'
 import { compareValues } from './compare-values.ts'
 import type { Aggregate } from './transform-schema.ts'
 

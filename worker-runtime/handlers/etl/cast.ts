@@ -1,3 +1,4 @@
+import { toNumber } from '../sources/number.ts'
 import type { Cast } from './transform-schema.ts'
 
 /** The value is not of the type that it should be cast to. */
@@ -42,15 +43,6 @@ const READERS: Record<Cast, (value: unknown) => unknown> = {
   timestamp: (value) => toTime(value)?.toISOString(),
   date: (value) => toTime(value)?.toISOString().slice(0, 10),
   json: toJson,
-}
-
-const NUMBER = /^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$/
-
-export function toNumber(value: unknown): number | undefined {
-  if (typeof value === 'number') return value
-  if (typeof value !== 'string' || !NUMBER.test(value)) return undefined
-  const number = Number(value)
-  return Number.isFinite(number) ? number : undefined
 }
 
 /** One that a double cannot hold stays text, with all its digits. */

@@ -1,35 +1,7 @@
 import { z } from 'zod'
 import { headersField, urlField } from '../http/fields.ts'
+import { csvField, encodingField, queryFields } from '../sources/fields.ts'
 import { pathField } from './path-field.ts'
-
-const character = z
-  .string()
-  .length(1)
-  .regex(/[^\r\n]/, 'cannot be a line end')
-const columnName = z.string().min(1).max(200)
-
-const csv = z
-  .strictObject({
-    delimiter: character.optional().describe('A comma if absent; "\\t" for tabs.'),
-    quote: character.optional().describe('A double quote if absent.'),
-    header: z.boolean().optional().describe('Whether the first line names the columns; true if absent.'),
-    columns: z
-      .array(columnName)
-      .min(1)
-      .max(2000)
-      .optional()
-      .describe('Names of the columns, instead of those of the header.'),
-    nulls: z
-      .array(z.string().max(100))
-      .max(20)
-      .optional()
-      .describe('Fields that are null; only the empty one if absent.'),
-    trim: z.boolean().optional().describe('Removes white space around fields without quotes.'),
-  })
-  .refine(({ delimiter = ',', quote = '"' }) => delimiter !== quote, {
-    path: ['quote'],
-    message: 'is the delimiter too',
-  })
 
 const inline = z.strictObject({
   from: z.literal('inline'),
@@ -42,13 +14,9 @@ const http = z
     url: urlField,
     headers: headersField.optional(),
     format: z.enum(['csv', 'ndjson', 'json']),
-    csv: csv.optional(),
+    csv: csvField.optional(),
     rows_at: pathField.optional().describe('Where the array of rows is in a JSON document.'),
-    encoding: z
-      .string()
-      .refine(isEncoding, 'is not the name of an encoding, such as "windows-1252"')
-      .optional()
-      .describe('That of the answer, or UTF-8, if absent.'),
+    encoding: encodingField.optional(),
   })
   .superRefine(({ format, csv, rows_at }, refinement) => {
     const misplaced = { csv: csv && format !== 'csv', rows_at: rows_at !== undefined && format !== 'json' }
@@ -58,30 +26,11 @@ const http = z
     }
   })
 
-/** As operators name them. */
-export const connectionName = z
-  .string()
-  .regex(/^[a-z][a-z0-9_-]{0,62}$/, 'is not the name of a connection, such as "warehouse"')
-
 const postgres = z.strictObject({
   from: z.literal('postgres'),
-  connection: connectionName,
-  query: z.string().min(1).max(100_000).describe('One statement that reads.'),
-  params: z
-    .array(z.union([z.string(), z.number(), z.boolean(), z.null()]))
-    .max(100)
-    .default([])
-    .describe('Values of $1, $2 and so on.'),
+  ...queryFields,
 })
 
 export const extract = z.discriminatedUnion('from', [inline, http, postgres])
 
 export type Extract = z.output<typeof extract>
-
-function isEncoding(label: string): boolean {
-  try {
-    return new TextDecoder(label) !== undefined
-  } catch {
-    return false
-  }
-}

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { headersField, urlField } from '../http/fields.ts'
-import { connectionName } from './extract-schema.ts'
+import { connectionName } from '../sources/fields.ts'
 
 const identifier = z.string().min(1).max(63)
 

@@ -1,0 +1,66 @@
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+
+/** A place among the events: a row of theirs, and how many of its jobs come before. */
+export type EventPosition = { xid: string; id: string; position: number }
+
+export type CallbackCursor = EventPosition & {
+  foreign_id: string
+  /** It is beyond all transactions that there have been: the database is the dump of another server's. */
+  is_foreign: boolean
+}
+
+export const getCallbackCursor = (): Query<CallbackCursor> => ({
+  name: 'get-callback-cursor',
+  text: `
+    select
+      xid::text, id::text, position, foreign_id::text, xid > pg_snapshot_xmax(pg_current_snapshot()) as is_foreign
+    from callback_cursor`,
+  values: [],
+})
+
+/** Moves the cursor. No row: it is not where it was, or somebody else leads. */
+export const moveCallbackCursor = (
+  term: string,
+  from: EventPosition,
+  to: EventPosition,
+): Query<{ moved: true }> => ({
+  name: 'move-callback-cursor',
+  text: `
+    update callback_cursor
+    set xid = $5::xid8, id = $6::bigint, position = $7::int
+    where xid = $2::xid8
+      and id = $3::bigint
+      and position = $4::int
+      and ${IN_TERM}
+    returning true as moved`,
+  values: [term, from.xid, from.id, from.position, to.xid, to.id, to.position],
+})
+
+/**
+ * Begins anew at the present. The rows that came with the dump are passed over for good: one day transactions of this
+ * server will have their numbers.
+ */
+export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
+  name: 'restart-callback-cursor',
+  text: `
+    update callback_cursor
+    set
+      xid = pg_snapshot_xmin(pg_current_snapshot()),
+      id = 0,
+      position = 0,
+      foreign_id = coalesce(
+        (
+          select id
+          from job_event_groups
+          where xid >= pg_snapshot_xmax(pg_current_snapshot())
+          order by id desc
+          limit 1
+        ),
+        foreign_id
+      )
+    where xid > pg_snapshot_xmax(pg_current_snapshot())
+      and ${IN_TERM}
+    returning true as restarted`,
+  values: [term],
+})

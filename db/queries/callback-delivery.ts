@@ -1,0 +1,66 @@
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+
+/** What a delivery needs to know at the moment of an attempt. */
+export type CallbackAddress = {
+  /** Null: the organisation has none yet. */
+  secret: string | null
+  /** While it is still good. */
+  previous_secret: string | null
+  disabled: boolean
+}
+
+export const findCallbackAddress = (orgId: string, url: string): Query<CallbackAddress> => ({
+  name: 'find-callback-address',
+  text: `
+    select
+      s.secret, case when s.previous_expires_at > now() then s.previous_secret end as previous_secret,
+      exists (
+        select
+        from callback_endpoints
+        where org_id = $1::uuid
+          and url = $2::text
+          and disabled_at is not null
+      ) as disabled
+    from (values ($1::uuid)) o (org_id)
+    left join callback_secrets s on s.org_id = o.org_id`,
+  values: [orgId, url],
+})
+
+/** The first one. Who comes second changes nothing, and looks again. */
+export const createCallbackSecret = (orgId: string): Query<never> => ({
+  name: 'create-callback-secret',
+  text: `
+    insert into callback_secrets (org_id, secret)
+    values ($1::uuid, new_signing_secret())
+    on conflict (org_id) do nothing`,
+  values: [orgId],
+})
+
+/** The receiver wants no more. Of a URL that is no endpoint, only that is kept. */
+export const disableCallbackUrl = (disabled: {
+  id: string
+  orgId: string
+  url: string
+  reason: string
+}): Query<never> => ({
+  name: 'disable-callback-url',
+  text: `
+    insert into callback_endpoints as e (org_id, id, url, events, disabled_at, disabled_reason)
+    values ($1::uuid, $2::uuid, $3::text, '{}', now(), $4::text)
+    on conflict on constraint callback_endpoints_url do update
+    set disabled_at = now(), disabled_reason = excluded.disabled_reason, updated_at = now()
+    where e.disabled_at is null`,
+  values: [disabled.orgId, disabled.id, disabled.url, disabled.reason],
+})
+
+/** URLs of their own, one for each job, would pile up. One that is used again answers again that it is gone. */
+export const forgetDisabledUrls = (term: string, days: number): Query<never> => ({
+  name: 'forget-disabled-urls',
+  text: `
+    delete from callback_endpoints
+    where events = '{}'
+      and disabled_at < now() - $2::double precision * interval '1 day'
+      and ${IN_TERM}`,
+  values: [term, days],
+})

@@ -1,0 +1,140 @@
+import type { Query } from '../query.ts'
+import type { CallbackEvent } from '../rules/callbacks.ts'
+import { audit } from './audit.ts'
+
+export type EndpointRow = {
+  id: string
+  url: string
+  events: CallbackEvent[]
+  disabled_at: Date | null
+  disabled_reason: string | null
+  created_by: string | null
+  created_at: Date
+  updated_at: Date
+}
+
+const COLUMNS = 'id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at'
+
+/** Of an organisation, that are told of all its jobs. */
+export const MAX_ENDPOINTS = 20
+
+/** Without the query, which may have a secret. */
+const TARGET = `jsonb_build_object('endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events)`
+
+/** Without an id: there was no room for it, or the URL is an endpoint already. */
+export type CreatedEndpoint = EndpointRow | { id: null; has_room: boolean }
+
+/** A URL that is only kept because it is disabled becomes an endpoint, and is enabled again. */
+export const createEndpoint = (endpoint: {
+  id: string
+  orgId: string
+  userId: string
+  url: string
+  events: readonly CallbackEvent[]
+}): Query<CreatedEndpoint> => ({
+  name: 'create-callback-endpoint',
+  text: `
+    with room as materialized (
+      select count(*) < ${MAX_ENDPOINTS} as has_room
+      from callback_endpoints
+      where org_id = $1::uuid
+        and events <> '{}'
+    ),
+    created as (
+      insert into callback_endpoints as e (org_id, id, url, events, created_by)
+      select $1::uuid, $2::uuid, $4::text, $5::text[], $3::uuid
+      from room
+      where has_room
+      on conflict on constraint callback_endpoints_url do update
+      set
+        events = excluded.events, disabled_at = null, disabled_reason = null, created_by = excluded.created_by,
+        created_at = now(), updated_at = now()
+      where e.events = '{}'
+      returning e.org_id, ${COLUMNS.replaceAll(/\w+/g, 'e.$&')}
+    ),
+    audit as (${audit('callback_endpoint.created', TARGET, 'created')}
+    )
+    select room.has_room, ${COLUMNS}
+    from room
+    left join created on true`,
+  values: [endpoint.orgId, endpoint.id, endpoint.userId, endpoint.url, endpoint.events],
+})
+
+/** Oldest first. */
+export const listEndpoints = (page: {
+  orgId: string
+  after: string | null
+  limit: number
+}): Query<EndpointRow> => ({
+  name: 'list-callback-endpoints',
+  text: `
+    select ${COLUMNS}
+    from callback_endpoints
+    where org_id = $1::uuid
+      and ($2::uuid is null or id > $2::uuid)
+    order by id
+    limit $3::int`,
+  values: [page.orgId, page.after, page.limit],
+})
+
+export const getEndpoint = (orgId: string, id: string): Query<EndpointRow> => ({
+  name: 'get-callback-endpoint',
+  text: `
+    select ${COLUMNS}
+    from callback_endpoints
+    where org_id = $1::uuid
+      and id = $2::uuid`,
+  values: [orgId, id],
+})
+
+/** The SQLSTATE of a URL that another endpoint has. */
+export const URL_TAKEN = '23505'
+
+/** What is null stays. No row: there is no such endpoint. */
+export const changeEndpoint = (change: {
+  id: string
+  orgId: string
+  url: string | null
+  events: readonly CallbackEvent[] | null
+  disabled: boolean | null
+}): Query<EndpointRow> => ({
+  name: 'change-callback-endpoint',
+  text: `
+    with changed as (
+      update callback_endpoints
+      set
+        url = coalesce($3::text, url),
+        events = coalesce($4::text[], events),
+        disabled_at = case when $5::boolean is null then disabled_at when $5::boolean then coalesce(disabled_at, now()) end,
+        disabled_reason = case
+          when $5::boolean is null then disabled_reason
+          when $5::boolean then coalesce(disabled_reason, 'by hand')
+        end,
+        updated_at = now()
+      where org_id = $1::uuid
+        and id = $2::uuid
+      returning org_id, ${COLUMNS}
+    ),
+    audit as (${audit('callback_endpoint.changed', `${TARGET} || jsonb_build_object('disabled', disabled_at is not null)`, 'changed')}
+    )
+    select ${COLUMNS}
+    from changed`,
+  values: [change.orgId, change.id, change.url, change.events, change.disabled],
+})
+
+/** No row: there is no such endpoint. */
+export const deleteEndpoint = (orgId: string, id: string): Query<{ id: string }> => ({
+  name: 'delete-callback-endpoint',
+  text: `
+    with deleted as (
+      delete from callback_endpoints
+      where org_id = $1::uuid
+        and id = $2::uuid
+      returning org_id, id, url, events
+    ),
+    audit as (${audit('callback_endpoint.deleted', TARGET, 'deleted')}
+    )
+    select id
+    from deleted`,
+  values: [orgId, id],
+})

@@ -1,0 +1,88 @@
+import type { Query } from '../query.ts'
+import {
+  CALLBACK_RETRY,
+  CALLBACK_TIMEOUT_SECONDS,
+  CALLBACK_TYPE,
+  type CallbackBody,
+  type CallbackEvent,
+} from '../rules/callbacks.ts'
+import type { JobState } from '../rules/job-states.ts'
+import { rankTerms } from '../rules/priority.ts'
+import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import { uuidV7 } from '../rules/uuid-v7.ts'
+import type { JobFailure } from './jobs.ts'
+import type { NewJob, TriggeredBy } from './submission.ts'
+
+/** Who is to be told what; `triggeredBy` null: somebody tries an endpoint out. */
+export type Callback = { url: string; body: CallbackBody; triggeredBy: TriggeredBy | null }
+
+/** Of a job; hosts may have 253. */
+const MAX_NAME_CHARACTERS = 200
+
+/** The job that tells a URL of an event. */
+export const newCallback = ({ url, body, triggeredBy }: Callback): NewJob => ({
+  id: uuidV7(),
+  type: CALLBACK_TYPE,
+  // Not the whole address: what follows the host may be secret, and would make a stream of each.
+  name: `${body.type} → ${URL.parse(url)?.host ?? 'nowhere'}`.slice(0, MAX_NAME_CHARACTERS),
+  payload: { url, event: body.type, body },
+  priority: 'normal',
+  tags: [],
+  timeout_seconds: CALLBACK_TIMEOUT_SECONDS,
+  max_attempts: CALLBACK_RETRY.maxAttempts,
+  initial_delay_seconds: CALLBACK_RETRY.initialDelaySeconds,
+  backoff_multiplier: CALLBACK_RETRY.backoffMultiplier,
+  ...DEFAULT_RESOURCES,
+  ...rankTerms('normal', CALLBACK_TIMEOUT_SECONDS),
+  run_at: null,
+  deadline: null,
+  depends_on: [],
+  on_parent_failure: 'fail',
+  callback_url: null,
+  triggered_by: triggeredBy,
+  prediction: null,
+})
+
+/** The columns are null in the one row that a job of which nobody was told answers; no row means no such job. */
+export type JobCallbackRow = {
+  id: string | null
+  event: CallbackEvent
+  url: string
+  status: JobState
+  attempts: number
+  error: JobFailure | null
+  created_at: Date
+  finished_at: Date | null
+}
+
+/** Those that told of a job, oldest first. */
+export const listJobCallbacks = (page: {
+  orgId: string
+  jobId: string
+  after: string | null
+  limit: number
+}): Query<JobCallbackRow> => ({
+  name: 'list-job-callbacks',
+  text: `
+    select c.id, c.event, c.url, c.status, c.attempts, c.error, c.created_at, c.finished_at
+    from jobs j
+    left join lateral (
+      select o.*
+      from callbacks_of_job(j.org_id, j.id) as told (id)
+      cross join lateral (
+        select
+          id, triggered_by ->> 'event' as event, payload ->> 'url' as url, status, attempts, error, created_at, finished_at
+        from job_overview
+        where org_id = j.org_id
+          and id = told.id
+        offset 0
+      ) o
+      where $3::uuid is null or told.id > $3::uuid
+      order by o.id
+      limit $4::int
+    ) c on true
+    where j.org_id = $1::uuid
+      and j.id = $2::uuid
+    order by c.id`,
+  values: [page.orgId, page.jobId, page.after, page.limit],
+})

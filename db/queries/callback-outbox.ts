@@ -1,0 +1,208 @@
+/**
+ * The events of `job_event_groups` are an outbox: whatever ends a job writes them, and the leader reads them in the order
+ * of their transactions and makes a job for each URL that wants to know. The rule that makes it exactly one: the cursor
+ * moves in the transaction that submits those jobs, and only from where it was when they were found.
+ */
+import type { Query } from '../query.ts'
+import { CALLBACK_TYPE, type CallbackEvent } from '../rules/callbacks.ts'
+import { FINISHED_STATES } from '../rules/job-states.ts'
+import type { EventPosition } from './callback-cursor.ts'
+
+export type EndedJob = EventPosition & {
+  org_id: string
+  job_id: string
+  event: CallbackEvent
+  attempts: number
+  reason: string | null
+  /** To the microsecond, as Postgres writes it. */
+  at: string
+  urls: string[]
+}
+
+export type OutboxPage = {
+  events: EndedJob[]
+  /** Everything before it has been looked at. */
+  next: EventPosition
+  /** There is more to look at. */
+  more: boolean
+}
+
+/** How many rows, how many of their jobs, and how many jobs that somebody wants to know of a page has at most. */
+export type OutboxLimits = { groups: number; jobs: number; events: number }
+
+const FINISHED = `'{${FINISHED_STATES.join(',')}}'::job_state[]`
+
+/**
+ * The next events that somebody wants to know of. Only up to the oldest transaction that still runs: beyond it, one that
+ * commits later could come before one that was read.
+ *
+ * Most organisations want to know nothing, and of those nothing is looked at but the row. Whether anybody asks is looked
+ * up in the order of an index, by a subquery with a limit: where callbacks are common, the planner would rather read the
+ * table until it finds one, and there may be none. Each job by its key, for the same reason. An endpoint is not told of
+ * what was before it.
+ *
+ * With a million jobs and 200,000 rows of events: 0.2 ms if nothing is new, 2 ms for a thousand rows of which nobody asks,
+ * 7 ms for a thousand jobs of which one does, 10 ms for 250 jobs and three URLs for each.
+ */
+export const findCallbacks = (
+  from: EventPosition,
+  foreignId: string,
+  limits: OutboxLimits,
+): Query<OutboxPage> => ({
+  name: 'find-callbacks',
+  text: `
+    with horizon as materialized (
+      select pg_snapshot_xmin(pg_current_snapshot()) as xid
+    ),
+    span as materialized (
+      select
+        xid, id, org_id, at, job_ids, states, attempts, reasons, ats,
+        case when xid = $1::xid8 and id = $2::bigint then $3::int else 0 end as skipped
+      from job_event_groups
+      where (xid, id) >= ($1::xid8, $2::bigint)
+        and xid < (select xid from horizon)
+        and id > $4::bigint
+        and (
+          (select true from callback_endpoints where disabled_at is null and events <> '{}' limit 1)
+          or (select true from jobs where callback_url is not null order by org_id, id limit 1)
+        )
+      order by xid, id
+      limit $5::int
+    ),
+    org as materialized (
+      select
+        org_id,
+        (
+          select true
+          from callback_endpoints e
+          where e.org_id = s.org_id
+            and disabled_at is null
+            and events <> '{}'
+          limit 1
+        ) as of_all,
+        (
+          select true
+          from jobs j
+          where j.org_id = s.org_id
+            and callback_url is not null
+          order by id
+          limit 1
+        ) as of_some
+      from (select distinct org_id from span) s
+    ),
+    asked as materialized (
+      select
+        s.*, o.of_all,
+        -- The last of its jobs that the page has room for.
+        ($6::int + cardinality(job_ids) - sum(cardinality(job_ids) - skipped) over (order by xid, id))::int as last
+      from span s
+      join org o using (org_id)
+      where states && ${FINISHED}
+        and (o.of_all or o.of_some)
+    ),
+    looked_at as materialized (
+      select
+        a.xid, a.id, (a.skipped + e.n)::int as position, a.org_id, a.of_all, e.job_id,
+        coalesce(e.state, a.states[1]) as state,
+        coalesce(e.attempt, a.attempts[1]) as attempt,
+        case when cardinality(a.reasons) = 1 then a.reasons[1] else e.reason end as reason,
+        coalesce(case when cardinality(a.ats) = 1 then a.ats[1] else e.at end, a.at) as at
+      from asked a
+      cross join lateral unnest(
+        a.job_ids[a.skipped + 1:a.last], a.states[a.skipped + 1:a.last], a.attempts[a.skipped + 1:a.last],
+        a.reasons[a.skipped + 1:a.last], a.ats[a.skipped + 1:a.last]
+      ) with ordinality as e (job_id, state, attempt, reason, at, n)
+      where a.last > a.skipped
+      -- In this order, so that those below need not look at all of them to find the first.
+      order by a.xid, a.id, e.n
+    ),
+    told as materialized (
+      select
+        l.xid, l.id, l.position, l.org_id, l.job_id, 'job.' || l.state as event, l.attempt as attempts, l.reason, l.at,
+        u.urls
+      from looked_at l
+      cross join lateral (
+        select callback_url
+        from jobs
+        where org_id = l.org_id
+          and id = l.job_id
+          and type <> '${CALLBACK_TYPE}'
+          and (l.of_all or callback_url is not null)
+        offset 0
+      ) j
+      cross join lateral (
+        select array_agg(url order by url) as urls
+        from (
+          select url
+          from callback_endpoints
+          where l.of_all
+            and org_id = l.org_id
+            and disabled_at is null
+            and 'job.' || l.state = any (events)
+            and created_at <= l.at
+          union
+          select j.callback_url
+          where j.callback_url is not null
+            and not exists (
+              select
+              from callback_endpoints
+              where org_id = l.org_id
+                and url = j.callback_url
+                and disabled_at is not null
+            )
+        ) wanted
+      ) u
+      where l.state = any (${FINISHED})
+        and u.urls is not null
+      order by l.xid, l.id, l.position
+      limit $7::int
+    ),
+    -- As far as the page has come: to a limit of its own, or to everything that has committed.
+    stop as materialized (
+      (
+        select 1 as place, xid, id, position, true as more
+        from told
+        where (select count(*) from told) = $7::int
+        order by xid desc, id desc, position desc
+        limit 1
+      )
+      union all
+      (
+        select 2, xid, id, position, true
+        from looked_at
+        where (select count(*) from looked_at) = $6::int
+        order by xid desc, id desc, position desc
+        limit 1
+      )
+      union all
+      (
+        select 3, xid, id, cardinality(job_ids), true
+        from span
+        where (select count(*) from span) = $5::int
+        order by xid desc, id desc
+        limit 1
+      )
+      union all
+      select 4, xid, 0, 0, false
+      from horizon
+      order by place
+      limit 1
+    )
+    select
+      jsonb_build_object('xid', xid::text, 'id', id::text, 'position', position) as next, more,
+      coalesce(
+        (
+          select jsonb_agg(
+            jsonb_build_object(
+              'xid', xid::text, 'id', id::text, 'position', position, 'org_id', org_id, 'job_id', job_id, 'event', event,
+              'attempts', attempts, 'reason', reason, 'at', at, 'urls', urls
+            )
+            order by xid, id, position
+          )
+          from told
+        ),
+        '[]'
+      ) as events
+    from stop`,
+  values: [from.xid, from.id, from.position, foreignId, limits.groups, limits.jobs, limits.events],
+})

@@ -1,0 +1,159 @@
+/**
+ * Callbacks, as duties of the leader: it reads which jobs have ended, and makes a job for each URL that wants to know.
+ * Nothing is added to the statements that end jobs.
+ *
+ * Most of the time nobody is to be told, and then nothing is written: how far the events have been read is remembered here,
+ * and stored only now and then. Another leader reads the last seconds again, which does no harm, because the jobs are
+ * submitted in the transaction that moves the stored cursor, from where it was known to be: of two that tell the same
+ * event one moves it first, and the other submits nothing.
+ */
+import { JOBS_READY } from '../../db/channels.ts'
+import {
+  type EventPosition,
+  getCallbackCursor,
+  moveCallbackCursor,
+  restartCallbackCursor,
+} from '../../db/queries/callback-cursor.ts'
+import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
+import { type EndedJob, findCallbacks, type OutboxPage } from '../../db/queries/callback-outbox.ts'
+import { notify } from '../../db/queries/notifications.ts'
+import { type Submission, submitJobs } from '../../db/queries/submission.ts'
+import type { Run } from '../../db/query.ts'
+import { CALLBACK_TYPE } from '../../db/rules/callbacks.ts'
+import { type Database, isRefused } from '../database.ts'
+import { describeError } from '../describe-error.ts'
+import type { Duty } from '../duties.ts'
+import type { Logger } from '../logger.ts'
+import { toSubmissions } from './submissions.ts'
+
+export type CallbackDutyOptions = {
+  run: Run
+  /** Its commits wait for the disk: what was told must not be told again, under another id, after a crash. */
+  transaction: Database['transaction']
+  logger: Logger
+  retentionDays: number
+}
+
+const POLL_MS = 300
+/** While nobody is told anything, so much is read again after a change of leaders. */
+const STORE_MS = 5_000
+const HOUR_MS = 3_600_000
+
+/** A body may have 70 KB, and goes to up to 21 URLs: no page is larger than some 20 MB. */
+const MAX_CALLBACKS = 250
+const LIMITS = { groups: 1_000, jobs: 1_000, events: MAX_CALLBACKS }
+
+export const createCallbackDuties = (options: CallbackDutyOptions): Duty[] => [
+  tellOfEnds(options),
+  forgetUrls(options),
+]
+
+/** `stored`: where the cursor is; `read`: how far this leader has looked. */
+type Place = {
+  term: string
+  stored: EventPosition
+  read: EventPosition
+  foreignId: string
+  storedAtMs: number
+}
+
+const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => {
+  let place: Place | undefined
+
+  const begin = async (term: string): Promise<Place> => {
+    const [restarted] = (await getCursor()).is_foreign ? await run(restartCallbackCursor(term)) : []
+    if (restarted) logger.warn('callbacks begin at the present: the database came from another server')
+    const { foreign_id: foreignId, is_foreign: _, ...cursor } = await getCursor()
+    return { term, stored: cursor, read: cursor, foreignId, storedAtMs: performance.now() }
+  }
+
+  const getCursor = async () => {
+    const [cursor] = await run(getCallbackCursor())
+    if (!cursor) throw new Error('The cursor of callbacks is one row')
+    return cursor
+  }
+
+  const pass = async (from: Place, next: EventPosition): Promise<Place | undefined> => {
+    const passed = { ...from, read: next }
+    if (performance.now() - from.storedAtMs < STORE_MS || isSame(from.stored, next)) return passed
+    const [moved] = await run(moveCallbackCursor(from.term, from.stored, next))
+    return moved && { ...passed, stored: next, storedAtMs: performance.now() }
+  }
+
+  const submit = async (
+    from: Place,
+    next: EventPosition,
+    submissions: readonly Submission[],
+  ): Promise<Place | undefined> => {
+    const rows = await transaction(async (runInside) => {
+      const [moved] = await runInside(moveCallbackCursor(from.term, from.stored, next))
+      if (!moved) return undefined
+      return submissions.length > 0 ? runInside(submitJobs(submissions, 'free')) : []
+    })
+    if (!rows) return undefined
+    const unheard = rows.some((row) => row.kind !== null && !row.announced)
+    if (unheard) await run(notify(JOBS_READY, [CALLBACK_TYPE]))
+    return { ...from, stored: next, read: next, storedAtMs: performance.now() }
+  }
+
+  /** What Postgres refuses is halved until the one that it refuses stands alone, and is passed over: others are not held up. */
+  const tell = async (from: Place, { events, next }: OutboxPage): Promise<Place | undefined> => {
+    try {
+      return await submit(from, next, await toSubmissions(run, events))
+    } catch (error) {
+      if (!isRefused(error)) throw error
+      if (events.length > 1) return tell(from, startOf(events, Math.ceil(events.length / 2)))
+      logger.error('callback refused', { job_id: events[0]?.job_id, reason: describeError(error) })
+      return submit(from, next, [])
+    }
+  }
+
+  return {
+    name: 'callbacks',
+    step: async (term) => {
+      const from = place?.term === term ? place : await begin(term)
+      // What goes wrong from here on may have happened all the same: the next step looks where the cursor is.
+      place = undefined
+      const [page] = await run(findCallbacks(from.read, from.foreignId, LIMITS))
+      if (!page) throw new Error('A page of events is one row')
+      const part = boundedPart(page)
+      place = part.events.length > 0 ? await tell(from, part) : await pass(from, part.next)
+      // Less may have been told than there was.
+      const isThrough = place?.read === page.next && !page.more
+      return isThrough || !place ? POLL_MS : 0
+    },
+    rest: async () => {
+      place = undefined
+    },
+  }
+}
+
+/** As many events as have no more callbacks than may be made at once; one at least. */
+const boundedPart = (page: OutboxPage): OutboxPage => {
+  let callbacks = 0
+  const beyond = page.events.findIndex(({ urls }) => {
+    const isFull = callbacks >= MAX_CALLBACKS
+    callbacks += urls.length
+    return isFull
+  })
+  return beyond === -1 ? page : startOf(page.events, beyond)
+}
+
+const startOf = (events: readonly EndedJob[], count: number): OutboxPage => {
+  const start = events.slice(0, count)
+  const last = start.at(-1)
+  if (!last) throw new Error('A page of callbacks has at least one event')
+  const { xid, id, position } = last
+  return { events: start, next: { xid, id, position }, more: true }
+}
+
+const isSame = (a: EventPosition, b: EventPosition): boolean =>
+  a.xid === b.xid && a.id === b.id && a.position === b.position
+
+const forgetUrls = ({ run, retentionDays }: CallbackDutyOptions): Duty => ({
+  name: 'deletion of disabled callback URLs',
+  step: async (term) => {
+    await run(forgetDisabledUrls(term, retentionDays))
+    return HOUR_MS
+  },
+})
