@@ -3,6 +3,7 @@ import { invalidRequest, problemAt } from '../http/validation.ts'
 import type { JobType, JobTypes } from './job-types.ts'
 import type { JobRequest } from './new-job.ts'
 import type { PathOf } from './submission.ts'
+import { spellOutUnion } from './union-issues.ts'
 
 /** Refuses types that no worker handles, and payloads that do not fit the schema of their handler. */
 export const checkPayloads = async (
@@ -43,7 +44,7 @@ const unknownType = (
 const payloadIssues = (type: JobType | undefined, { payload }: JobRequest, path: readonly PropertyKey[]) => {
   const checked = type?.payload.safeParse(payload)
   if (!type || !checked || checked.success) return []
-  return checked.error.issues.map((issue) => {
+  return checked.error.issues.flatMap(spellOutUnion).map((issue) => {
     const meant = issue.code === 'invalid_format' ? type.describe(issue.path) : undefined
     const message = meant ? `must be ${meant}` : issue.message
     return { ...issue, message, path: [...path, 'payload', ...issue.path] }

@@ -26,7 +26,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   auth     the verification of a token, a login, and what a token adds to a request; a quarter of a minute
   model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
   eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
-  etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; two minutes
+  etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; a minute
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { parseConfig } from '../../worker-runtime/config.ts'
 import type { AnyJobHandler, JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
-import { YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
+import { FRUGAL_MALLOC, YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
 import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
 import { createWorker, type Worker } from '../../worker-runtime/worker.ts'
 import { asLogin, type TestDatabase } from './database.ts'
@@ -43,6 +43,7 @@ export const startWorker = async (
     execArgv: [...process.execArgv, YOUNG_GENERATION],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
+      ...FRUGAL_MALLOC,
       ...process.env,
       DATABASE_URL: asLogin(databaseUrl, 'workers'),
       SMARTQUEUE_HTTP_ALLOW: '127.0.0.1',

@@ -13,6 +13,16 @@ export type WorkerProcess = ProcessGroup & { readonly ready: Promise<WorkerReady
  */
 export const YOUNG_GENERATION = '--max-semi-space-size=64'
 
+/**
+ * What is freed goes back to the system. By default glibc keeps it, in an arena for each thread, and V8's compilers free a
+ * lot: a worker took 160 MB when idle instead of 140, and 215 instead of 190 while an etl job reads a million rows.
+ */
+export const FRUGAL_MALLOC = {
+  MALLOC_ARENA_MAX: '2',
+  MALLOC_MMAP_THRESHOLD_: '131072',
+  MALLOC_TRIM_THRESHOLD_: '131072',
+}
+
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 
 /** A worker in a process of its own, as in a pod. It also stops by itself when this process vanishes. */
@@ -20,7 +30,7 @@ export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: num
   const child = fork(MAIN, {
     detached: true,
     execArgv: [...process.execArgv, YOUNG_GENERATION],
-    env: options.env,
+    env: { ...FRUGAL_MALLOC, ...options.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   // A handler that ignores the end of the drain time gets a few seconds more before it is left behind.

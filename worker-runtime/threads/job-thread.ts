@@ -1,8 +1,8 @@
-import { Worker as Thread } from 'node:worker_threads'
 import { describeError } from '../describe-error.ts'
 import { JobError } from '../handler-api.ts'
 import { THREAD_LIMITS } from './limits.ts'
 import type { ThreadSettings, ThreadTask } from './messages.ts'
+import { startPlainThread } from './plain-thread.ts'
 
 /** A thread that runs attempts, one after the other. */
 export type JobThread = {
@@ -18,7 +18,7 @@ export type JobThread = {
 const ENTRY = new URL('./thread.ts', import.meta.url)
 
 export const startJobThread = (settings: ThreadSettings): JobThread => {
-  const thread = new Thread(ENTRY, { workerData: settings, resourceLimits: THREAD_LIMITS })
+  const thread = startPlainThread(ENTRY, { workerData: settings, resourceLimits: THREAD_LIMITS })
   let onDied: ((error: JobError) => void) | undefined
   let cause: unknown
   thread.on('error', (error) => {

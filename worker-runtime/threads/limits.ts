@@ -3,10 +3,10 @@ import type { ResourceLimits } from 'node:worker_threads'
 
 /**
  * The heap of one thread. A handler that holds more than 256 MiB dies alone, with `thread_died`, and not with the worker.
- * What it leaves behind is collected early: reading a CSV of a million rows costs 41 MB, the thread itself included, where
- * it costs 51 with 16 MiB, 62 with 32, and 89 with what a thread would get otherwise; none of them is faster.
+ * What it leaves behind is collected early: reading a CSV of a million rows takes 5 MB more with 8 MiB, 15 more with 16, and
+ * 50 more with what a thread would get otherwise; none of them is faster.
  */
-export const THREAD_LIMITS: ResourceLimits = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 }
+export const THREAD_LIMITS: ResourceLimits = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 }
 
 /**
  * A worker is started with `--max-semi-space-size=64`, for what its jobs in flight leave behind. V8 gives that to every

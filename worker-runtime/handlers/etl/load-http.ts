@@ -43,9 +43,9 @@ async function send(load: HttpLoad, ctx: JobContext, { json, records, from }: Ou
     body: format === 'json' ? json : records.map(({ row }) => `${JSON.stringify(row)}\n`).join(''),
     signal: ctx.signal,
   })
-  if (!response.ok)
-    throw unexpectedStatus(response, `${method} ${redactUrl(url)}`, await readExcerpt(response))
-  await response.body?.cancel()
+  // Read in any case: a connection whose answer is left unread is not used again.
+  const answer = await readExcerpt(response)
+  if (!response.ok) throw unexpectedStatus(response, `${method} ${redactUrl(url)}`, answer)
 }
 
 const CONTENT_TYPES = { json: 'application/json', ndjson: 'application/x-ndjson' }

@@ -92,15 +92,22 @@ async function requireLoads(connection: PostgresConnection): Promise<void> {
     await connection.query(CREATE_LOADS)
   } catch (error) {
     // Two jobs that begin together may both create it, and one is refused.
-    if (!isDatabaseError(error) || (await hasLoads(connection))) return
-    throw new JobError(
-      'cannot_keep_progress',
-      `SmartQueue keeps what a job has loaded in a table of the database that it loads into, and may not create it there: ` +
-        `${error.message}. Run this as a role that may, and grant select, insert, update and delete on it:\n${CREATE_LOADS}`,
-      { permanent: true },
-    )
+    if (!isDatabaseError(error)) throw error
+    if (await hasLoads(connection)) return
+    throw MAY_NOT_CREATE.has(error.code) ? cannotKeepProgress(error.message) : error
   }
 }
+
+/** Insufficient privilege, a transaction that is read-only, and no schema to create it in. */
+const MAY_NOT_CREATE: ReadonlySet<string> = new Set(['42501', '25006', '3F000'])
+
+const cannotKeepProgress = (reason: string): JobError =>
+  new JobError(
+    'cannot_keep_progress',
+    `SmartQueue keeps what a job has loaded in a table of the database that it loads into, and cannot create it there: ` +
+      `${reason}. Run this as a role that may, and grant select, insert, update and delete on it:\n${CREATE_LOADS}`,
+    { permanent: true },
+  )
 
 async function hasLoads(connection: PostgresConnection): Promise<boolean> {
   const [row] = await ask(connection, findLoads())

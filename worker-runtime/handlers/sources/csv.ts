@@ -20,6 +20,9 @@ export type CsvOptions = {
 /** A record without end means a quote that is never closed: reading on would swallow the file. */
 const MAX_RECORD_BYTES = 1024 * 1024
 
+/** The rows of a chunk of 64 KiB would outlive the young generation before they are used: half as fast, with 10 MB more. */
+const SLICE_BYTES = 16 * 1024
+
 /**
  * CSV as rows of text. A line with another number of fields than there are columns is a bad row. A quote inside a field
  * that does not begin with one is an ordinary character, as spreadsheets have it.
@@ -31,11 +34,13 @@ export async function* readCsv(
   const parser = createParser(options)
   const toBatch = createBatcher(options)
   for await (const chunk of chunks) {
-    // Written and read in turns, without a pipe: the parser works within `write`, so that it is never ahead of its reader.
-    parser.write(chunk)
-    const batch = toBatch(takeRecords(parser))
-    if (parser.errored) throw malformed(parser.errored)
-    if (batch.rows.length > 0 || batch.bad.length > 0) yield batch
+    for (let from = 0; from < chunk.length; from += SLICE_BYTES) {
+      // Written and read in turns, without a pipe: the parser works within `write`, so that it is never ahead of its reader.
+      parser.write(chunk.subarray(from, from + SLICE_BYTES))
+      const batch = toBatch(takeRecords(parser))
+      if (parser.errored) throw malformed(parser.errored)
+      if (batch.rows.length > 0 || batch.bad.length > 0) yield batch
+    }
   }
   yield toBatch(await finish(parser))
 }
