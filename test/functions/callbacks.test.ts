@@ -170,7 +170,7 @@ test('an endpoint can be tried out', async () => {
   assert.deepEqual([job.type, job.name, job.created_by], ['callback', 'test → example.com', ada.userId])
   assert.equal(job.payload.url, 'https://example.com/test')
   assert.deepEqual([job.payload.body.type, job.payload.body.data.endpoint_id], ['test', id])
-  assert.deepEqual(job.retry, { max_attempts: 12, initial_delay_seconds: 5, backoff_multiplier: 3 })
+  assert.deepEqual(job.retry, { max_attempts: 60, initial_delay_seconds: 5, backoff_multiplier: 3 })
   assertProblem(await ask('POST', `/callbacks/endpoints/${uuidV7()}/test`), 404, 'not-found')
 })
 
