@@ -110,6 +110,8 @@ test("the README's table has a row for every setting", async () => {
     DATABASE_URL: 'postgres://x',
     SMARTQUEUE_WORKER_CPU_UNITS: '1',
     SMARTQUEUE_WORKER_MEMORY_MB: '64',
+    SMARTQUEUE_SHELL_ALLOW: process.execPath,
+    SMARTQUEUE_CONNECTIONS: '{"warehouse": "postgres://x"}',
   }
   for (const name of Object.keys(parseConfig(everything))) {
     assert.match(readme, new RegExp(`^\\| \`${name}\` \\|`, 'm'), name)
