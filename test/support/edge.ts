@@ -1,6 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { createTestHarness } from 'wrangler'
+import type { Query } from '../../db/query.ts'
 import { startNeonGateway } from '../../worker-runtime/local/neon-gateway.ts'
 import { asLogin, type TestLogin } from './database.ts'
 
@@ -9,6 +11,8 @@ export type Edge = {
   readonly authKeys: { keys: Record<string, string>[] }
   /** A request to the functions; `json` is sent as the body, `token` as the bearer. */
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>
+  /** Runs a statement as the owner of its database, past the functions. */
+  seed(query: Query<unknown>): Promise<unknown>
   stop(): Promise<void>
 }
 
@@ -52,12 +56,16 @@ export const startEdge = async (options: {
     ],
   })
   const { url } = await harness.listen()
+  const owner = new pg.Pool({ connectionString: options.databaseUrl, max: 1, idleTimeoutMillis: 1_000 })
+  owner.on('error', () => {})
   return {
     url: url.origin,
     authKeys,
+    seed: ({ text, values }) => owner.query(text, [...values]),
     request: (method, path, request = {}) => send(new URL(path, url), method, request),
     stop: async () => {
       await harness.close()
+      await owner.end()
       await gateway.stop()
     },
   }
