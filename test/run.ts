@@ -12,6 +12,7 @@ import { startReaper } from '../worker-runtime/local/reaper-link.ts'
 import { migrateDatabase } from '../worker-runtime/migrate.ts'
 import { createLogins, TEMPLATE_DATABASE } from './support/database.ts'
 import { createTestFolder } from './support/folder.ts'
+import { startWorkerdHost } from './support/workerd-host.ts'
 
 const HELP = `Usage: npm test [-- FILE…] [-- --name PATTERN]
 
@@ -47,8 +48,13 @@ const main = async (): Promise<number> => {
   try {
     await migrateDatabase(postgres.url)
     await createLogins(postgres.url)
-    const env = { ...offlineWrangler(join(folder, 'wrangler')), TEST_POSTGRES_URL: postgres.url }
-    return await runTests(['--test', ...flags, ...files], env)
+    const wrangler = offlineWrangler(join(folder, 'wrangler'))
+    Object.assign(process.env, wrangler)
+    const host = await startWorkerdHost()
+    const env = { ...wrangler, TEST_POSTGRES_URL: postgres.url, TEST_WORKERD_HOST: host.url }
+    const code = await runTests(['--test', ...flags, ...files], env)
+    await host.stop()
+    return code
   } finally {
     await postgres.stop()
     reaper.release()

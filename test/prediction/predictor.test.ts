@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import '@tensorflow/tfjs-backend-cpu'
 import * as tf from '@tensorflow/tfjs-core'
-import { createTestHarness } from 'wrangler'
 import { createPredictor } from '../../functions/prediction/lstm/predictor.ts'
 import { createWeights } from '../../functions/prediction/lstm/weights.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
 import { useWasmBackend } from '../../worker-runtime/learning/wasm-backend.ts'
+import { startWorkerd } from '../support/workerd-host.ts'
 import { assertNear } from './assert-near.ts'
 import { inputsOfStep, KNOWN, knownWeights } from './known-answers.ts'
 import { numbers, trainedWeights } from './samples.ts'
@@ -89,17 +89,16 @@ test('rows and states that do not fit each other are refused', () => {
 
 describe('at the edge, on workerd', () => {
   const configPath = fileURLToPath(new URL('predictor-worker.toml', import.meta.url))
-  const harness = createTestHarness({ workers: [{ configPath }] })
-  let url: URL
+  let workerd: Awaited<ReturnType<typeof startWorkerd>>
   before(async () => {
-    url = (await harness.listen()).url
+    workerd = await startWorkerd({ configPath, vars: {} })
   })
-  after(() => harness.close())
+  after(() => workerd.stop())
 
   test('the network answers what numpy answers', async () => {
     const weights = [...serializeWeights(knownWeights)]
     const body = JSON.stringify({ weights, x: [...inputsOfStep(0)], state: KNOWN.initialState })
-    const response = await fetch(url, { method: 'POST', body })
+    const response = await fetch(workerd.url, { method: 'POST', body })
     const { outputs, state } = (await response.json()) as Record<'outputs' | 'state', number[]>
     assertNear(outputs, KNOWN.outputs[0] ?? [], 1e-6, 'outputs')
     assertNear(state, KNOWN.states[0] ?? [], 1e-6, 'state')

@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
-import { createTestHarness } from 'wrangler'
 import type { Query } from '../../db/query.ts'
 import { startNeonGateway } from '../../worker-runtime/local/neon-gateway.ts'
 import { asLogin, type TestLogin } from './database.ts'
+import { startWorkerd } from './workerd-host.ts'
 
 export type Edge = {
   readonly url: string
@@ -42,29 +42,24 @@ export const startEdge = async (options: {
   const jwk = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' })
   const authKeys = { keys: [{ ...(jwk as Record<string, string>), kid: 'test' }] }
   const config = options.main ?? '../../wrangler.toml'
-  const harness = createTestHarness({
-    workers: [
-      {
-        configPath: fileURLToPath(new URL(config, import.meta.url)),
-        vars: {
-          DATABASE_URL: gateway.connectionString,
-          NEON_GATEWAY: gateway.address,
-          AUTH_KEYS: JSON.stringify(authKeys),
-          ...options.bindings,
-        },
-      },
-    ],
+  const workerd = await startWorkerd({
+    configPath: fileURLToPath(new URL(config, import.meta.url)),
+    vars: {
+      DATABASE_URL: gateway.connectionString,
+      NEON_GATEWAY: gateway.address,
+      AUTH_KEYS: JSON.stringify(authKeys),
+      ...options.bindings,
+    },
   })
-  const { url } = await harness.listen()
   const owner = new pg.Pool({ connectionString: options.databaseUrl, max: 1, idleTimeoutMillis: 1_000 })
   owner.on('error', () => {})
   return {
-    url: url.origin,
+    url: workerd.url.origin,
     authKeys,
     seed: ({ text, values }) => owner.query(text, [...values]),
-    request: (method, path, request = {}) => send(new URL(path, url), method, request),
+    request: (method, path, request = {}) => send(new URL(path, workerd.url), method, request),
     stop: async () => {
-      await harness.close()
+      await workerd.stop()
       await owner.end()
       await gateway.stop()
     },

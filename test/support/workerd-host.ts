@@ -1,0 +1,70 @@
+/**
+ * Starts workerd for all test files, in the process that runs them: to load wrangler takes a second of CPU, which each file
+ * would pay for itself.
+ */
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
+
+export type WorkerToStart = { configPath: string; vars: Record<string, string> }
+
+type Harness = { listen(): Promise<{ url: URL }>; close(): Promise<void> }
+
+export const startWorkerdHost = async (): Promise<{ url: string; stop(): Promise<void> }> => {
+  const running = new Map<string, Harness>()
+
+  const start = async (worker: WorkerToStart): Promise<{ id: string; url: string }> => {
+    const { createTestHarness } = await import('wrangler')
+    const harness: Harness = createTestHarness({ workers: [worker] })
+    const { url } = await harness.listen()
+    const id = crypto.randomUUID()
+    running.set(id, harness)
+    return { id, url: url.origin }
+  }
+
+  const end = async (id: string): Promise<object> => {
+    await running.get(id)?.close()
+    running.delete(id)
+    return {}
+  }
+
+  const answer = async (request: IncomingMessage): Promise<object> =>
+    request.method === 'DELETE'
+      ? end(request.url?.slice(1) ?? '')
+      : start((await json(request)) as WorkerToStart)
+
+  const server = createServer((request, response) => {
+    answer(request).then(
+      (body) => response.end(JSON.stringify(body)),
+      (error: Error) => response.writeHead(500).end(JSON.stringify(error.stack ?? error.message)),
+    )
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    stop: async () => {
+      await Promise.all([...running.keys()].map(end))
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+/** Asked of the host by a test file. */
+export const startWorkerd = async (worker: WorkerToStart): Promise<{ url: URL; stop(): Promise<void> }> => {
+  const host = process.env.TEST_WORKERD_HOST
+  if (!host) throw new Error('Run the tests with npm test: it hosts their workerd')
+  const ask = async (path: string, init: RequestInit): Promise<{ id: string; url: string }> => {
+    const response = await fetch(new URL(path, host), init)
+    const body = await response.json()
+    if (!response.ok) throw new Error(`workerd does not start: ${body}`)
+    return body as { id: string; url: string }
+  }
+  const { id, url } = await ask('/', { method: 'POST', body: JSON.stringify(worker) })
+  return {
+    url: new URL(url),
+    stop: async () => {
+      await ask(`/${id}`, { method: 'DELETE' })
+    },
+  }
+}
