@@ -84,10 +84,11 @@ test('in text of any form, what stands behind the name of a secret is hidden', (
   ] as const) {
     assert.equal(unstructured(given), expected)
   }
-  const long = `${'a'.repeat(200_000)}${'token'.repeat(10_000)}`
+  // A webhook that nobody has vouched for may be such a text.
+  const long = `${'a'.repeat(64_000)}${'token'.repeat(40_000)}`
   const startedAt = performance.now()
   assert.equal(unstructured(long), long)
-  assert.ok(performance.now() - startedAt < 2_000, 'a long word costs little')
+  assert.ok(performance.now() - startedAt < 300, 'a long word costs little')
 })
 
 test('how deep is looked can be said', () => {

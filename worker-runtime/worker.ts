@@ -79,6 +79,7 @@ export const createWorker = (options: {
   const relaxed = connect(1, { ...PINNED_PLAN, ...RELAXED_COMMIT })
   const upkeep = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
   const firing = connect(FIRING_LANES, SHORT_TRANSACTIONS)
+  const telling = connect(1, SHORT_TRANSACTIONS)
   const { run } = database
 
   const internal = createCallbackJob(run)
@@ -211,7 +212,7 @@ export const createWorker = (options: {
         logger,
         onError: failed('schedules'),
       }),
-      ...createCallbackDuties({ run: upkeep.run, transaction: database.transaction, logger, retentionDays }),
+      ...createCallbackDuties({ run: upkeep.run, transaction: telling.transaction, logger, retentionDays }),
       createLearningDuty({
         url,
         applicationName: `smartqueue ${id} learner`,
@@ -258,7 +259,7 @@ export const createWorker = (options: {
     if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
     await Promise.all([leaseKeeper.stop(), slowWatch.stop()])
     await heartbeat.stop()
-    const databases = [database, durable, relaxed, upkeep, firing]
+    const databases = [database, durable, relaxed, upkeep, firing, telling]
     await Promise.all([egress, threads, ...databases].map((part) => part.close()))
     logger.info('worker stopped', { worker_id: id })
   }

@@ -18,6 +18,13 @@ const COLUMNS = 'id, url, events, disabled_at, disabled_reason, created_by, crea
 /** Of an organisation, that are told of all its jobs. */
 export const MAX_ENDPOINTS = 20
 
+const HAS_ROOM = `(
+        select count(*) < ${MAX_ENDPOINTS}
+        from callback_endpoints
+        where org_id = $1::uuid
+          and events <> '{}'
+      )`
+
 /** Without the query, which may have a secret. */
 const TARGET = `jsonb_build_object('endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events)`
 
@@ -35,10 +42,7 @@ export const createEndpoint = (endpoint: {
   name: 'create-callback-endpoint',
   text: `
     with room as materialized (
-      select count(*) < ${MAX_ENDPOINTS} as has_room
-      from callback_endpoints
-      where org_id = $1::uuid
-        and events <> '{}'
+      select ${HAS_ROOM} as has_room
     ),
     created as (
       insert into callback_endpoints as e (org_id, id, url, events, created_by)
@@ -90,7 +94,10 @@ export const getEndpoint = (orgId: string, id: string): Query<EndpointRow> => ({
 /** The SQLSTATE of a URL that another endpoint has. */
 export const URL_TAKEN = '23505'
 
-/** What is null stays. No row: there is no such endpoint. */
+/**
+ * What is null stays. No row: there is no such endpoint, or it is a URL that is only kept because it is disabled, and there is
+ * no room for one more that is told of all jobs.
+ */
 export const changeEndpoint = (change: {
   id: string
   orgId: string
@@ -113,6 +120,7 @@ export const changeEndpoint = (change: {
         updated_at = now()
       where org_id = $1::uuid
         and id = $2::uuid
+        and ($4::text[] is null or events <> '{}' or ${HAS_ROOM})
       returning org_id, ${COLUMNS}
     ),
     audit as (${audit('callback_endpoint.changed', `${TARGET} || jsonb_build_object('disabled', disabled_at is not null)`, 'changed')}

@@ -12,9 +12,9 @@ const HIDDEN = '[redacted]'
 const SECRET_NAME =
   /passw(?:or)?d|passphrase|secret|token|authori[sz]ation|cookie|api[-_]?key|private[-_]?key|credential|connection[-_]?string|database[-_]?url|signature/i
 
-/** The same with what stands before and after, in a text. Bounded: a long word is not looked through again and again. */
+/** The same with what stands after it, in a text. Bounded: a long word is not looked through again and again. */
 const SECRET_FIELD = new RegExp(
-  `(["']?)([\\w.-]{0,40}(?:${SECRET_NAME.source})[\\w.-]{0,40})\\1(\\s{0,9}[:=]\\s{0,9})` +
+  `((?:${SECRET_NAME.source})[\\w.-]{0,40}["']?)(\\s{0,9}[:=]\\s{0,9})` +
     `(?!\\[redacted\\])("(?:[^"\\\\]|\\\\.)*"?|'[^']*'?|[^\\s&,;"'}\\]]+)`,
   'gi',
 )
@@ -66,8 +66,8 @@ export const createRedactor = (
   }
 
   const unstructured = (given: string): string =>
-    text(given).replace(SECRET_FIELD, (field, quote: string, name: string, sign: string) =>
-      isSecretName(name) ? `${quote}${name}${quote}${sign}${HIDDEN}` : field,
+    text(given).replace(SECRET_FIELD, (field, name: string, sign: string) =>
+      isSecretName(name.replace(/["']$/, '')) ? `${name}${sign}${HIDDEN}` : field,
     )
 
   return { text, unstructured, value: (value) => visit(value, 0) }

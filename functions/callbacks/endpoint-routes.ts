@@ -49,7 +49,7 @@ export const endpointRoutes = () =>
         .catch((error: { code?: string }) => {
           throw error.code === URL_TAKEN ? alreadyThere() : error
         })
-      if (!row) throw noSuchEndpoint(id)
+      if (!row) throw (await c.get('run')(getEndpoint(orgId, id))).length > 0 ? tooMany() : noSuchEndpoint(id)
       return c.json(viewEndpoint(row), 200)
     })
     .openapi(deleteRoute, async (c) => {
@@ -143,7 +143,14 @@ const changeRoute = createRoute({
   request: { params: pathId, body: jsonRequest(endpointChange) },
   responses: {
     200: jsonContent(endpoint, 'The endpoint from now on'),
-    ...problems(...bodyProblems, 'unauthenticated', 'forbidden', 'not-found', 'endpoint-exists'),
+    ...problems(
+      ...bodyProblems,
+      'unauthenticated',
+      'forbidden',
+      'not-found',
+      'endpoint-exists',
+      'limit-reached',
+    ),
   },
 })
 

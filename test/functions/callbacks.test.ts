@@ -118,6 +118,20 @@ test('an organisation has only so many endpoints', async () => {
   const page = (await ask('GET', '/callbacks/endpoints?limit=15', undefined, bob)).body
   const rest = await ask('GET', `/callbacks/endpoints?limit=15&cursor=${page.next_cursor}`, undefined, bob)
   assert.deepEqual([page.items.length, rest.body.items.length], [15, MAX_ENDPOINTS - 15])
+
+  const gone = {
+    id: uuidV7(),
+    orgId: bob.orgId,
+    url: 'https://example.com/full',
+    reason: 'answered 410 Gone',
+  }
+  await database.run(disableCallbackUrl(gone))
+  const change = (json: unknown) => ask('PATCH', `/callbacks/endpoints/${gone.id}`, json, bob)
+  assertProblem(await change({ events: ['job.failed'], disabled: false }), 409, 'limit-reached')
+  assert.equal((await change({ disabled: false })).status, 200, 'it is still none of them')
+  await ask('DELETE', `/callbacks/endpoints/${page.items[0].id}`, undefined, bob)
+  assert.deepEqual((await change({ events: ['job.failed'] })).body.events, ['job.failed'])
+  assert.equal((await change({ events: ['job.completed'] })).status, 200, 'it has its place')
 })
 
 test('a URL that was disabled because its receiver is gone is shown, and can be made an endpoint', async () => {

@@ -12,7 +12,7 @@ import { asLogin, createTestDatabase, type TestDatabase } from '../support/datab
 import { jobInState } from '../support/job-in-state.ts'
 import { clearJobs, lead, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { keepLog } from '../support/worker.ts'
+import { keepLog, startWorker } from '../support/worker.ts'
 
 const HOOK = 'https://example.com/hooks'
 const LATER = '2999-01-01T00:00:00Z'
@@ -282,4 +282,34 @@ test('URLs that were only kept because they are disabled are forgotten in time',
   assert.equal((await urls()).length, 3, 'not in a term that is over')
   await forget?.step(term)
   assert.deepEqual(await urls(), ['https://endpoint.example/', 'https://new.example/'])
+})
+
+test('a leader that stands still in the middle holds up the next one only for a moment', async () => {
+  await endSome(1)
+  const holder = new pg.Client(database.url)
+  await holder.connect()
+  await holder.query('begin')
+  await holder.query('select from callback_cursor for update')
+  const worker = await startWorker(database.url)
+  try {
+    await waitFor('it to wait for the cursor', async () => {
+      const [waiting] = await database.sql(
+        `select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'`,
+        [`smartqueue ${worker.id}`],
+      )
+      return waiting
+    })
+    worker.freeze()
+    await holder.query('commit')
+    const isFree = async () => {
+      const [cursor] = await database.sql('select from callback_cursor for update skip locked')
+      return cursor
+    }
+    await waitFor('it to have the cursor', async () => !(await isFree()))
+    await waitFor('the cursor to be free', isFree)
+  } finally {
+    worker.unfreeze()
+    await holder.end()
+    await worker.stop()
+  }
 })
