@@ -316,6 +316,8 @@ create table callback_endpoints (
   constraint callback_endpoints_url_length check (char_length(url) <= 2048),
   constraint callback_endpoints_events check (events <@ '{job.completed,job.failed,job.cancelled}'::text[])
 );
+create index callback_endpoints_by_org on callback_endpoints (org_id) where disabled_at is null and events <> '{}';
+comment on index callback_endpoints_by_org is 'Serves find-callbacks, past the URLs that are kept because they are disabled.';
 comment on table callback_endpoints is 'Where an organisation is told of its jobs, and where it does not want to be told any more.';
 
 create table callback_secrets (

@@ -138,6 +138,7 @@ export const findCallbacks = (
           where l.of_all
             and org_id = l.org_id
             and disabled_at is null
+            and events <> '{}'
             and 'job.' || l.state = any (events)
             and created_at <= l.at
           union

@@ -13,7 +13,7 @@ export type WebhookSourceRow = {
   filter: unknown
   template: unknown
   enabled: boolean
-  /** The end of the secret: enough to tell two apart. */
+  /** The end of the secret: enough to tell two apart. None of a short one: it would be a good part of it. */
   secret_hint: string
   /** Null: there is no second secret that is still good. */
   previous_expires_at: Date | null
@@ -22,7 +22,7 @@ export type WebhookSourceRow = {
   updated_at: Date
 }
 
-const COLUMNS = `id, name, scheme, verification, filter, template, enabled, right(secret, 4) as secret_hint,
+const COLUMNS = `id, name, scheme, verification, filter, template, enabled, case when char_length(secret) >= 16 then right(secret, 4) else '' end as secret_hint,
       case when previous_expires_at > now() then previous_expires_at end as previous_expires_at,
       created_by, created_at, updated_at`
 

@@ -1,8 +1,10 @@
 /** What a delivery says: its body as a document, its headers, and the event's own id and type. */
+
 import { type Documents, lookUp, parsePath } from '../../db/rules/paths.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import { findUnstorable } from '../http/storable.ts'
 import type { Place, Scheme } from './schemes.ts'
+import { headerOf } from './verify.ts'
 
 export type Headers = Readonly<Record<string, string>>
 
@@ -50,7 +52,7 @@ const keepDigits = (_key: string, value: unknown, context?: { source?: string })
 
 export const namesOf = async (scheme: Scheme, headers: Headers, body: Body): Promise<EventNames> => {
   const find = (place: Place): string | null => {
-    if ('header' in place) return headers[place.header] || null
+    if ('header' in place) return headerOf(headers, place.header) || null
     const path = parsePath(place.path)
     const found = path && body.ok ? lookUp({ $: body.value }, path) : undefined
     return typeof found === 'number' || (typeof found === 'string' && found !== '') ? String(found) : null

@@ -28,7 +28,7 @@ export const verify = async (
   const [sentAt] = timestamp ? entriesOf(headers, timestamp) : []
   if (timestamp && sentAt === undefined) return rejected(`The header ${timestamp.header} has no timestamp.`)
   const idHeader = 'header' in id ? id.header : undefined
-  const sentId = idHeader === undefined ? undefined : headers[idHeader]
+  const sentId = idHeader === undefined ? undefined : headerOf(headers, idHeader)
   if (scheme.content.includes('{id}') && !sentId) return rejected(`The header ${idHeader} is missing.`)
   const content = contentOf(scheme.content, { id: sentId ?? '', timestamp: sentAt ?? '', body: bytes })
   if (!(await isSigned(scheme, content, signatures, goodSecrets(secrets, nowMs)))) {
@@ -41,11 +41,15 @@ export const verify = async (
   return { ok: true }
 }
 
+/** Own ones only: a header may be called `constructor`. */
+export const headerOf = (headers: Received['headers'], name: string): string | undefined =>
+  Object.hasOwn(headers, name) ? headers[name] : undefined
+
 const rejected = (reason: string): Verdict => ({ ok: false, reason })
 
 const entriesOf = (headers: Received['headers'], entries: HeaderEntries): string[] => {
   const { header, separator, prefix, isBareToo } = entries
-  const value = headers[header]
+  const value = headerOf(headers, header)
   if (!value) return []
   return (separator === null ? [value] : value.split(separator, 100))
     .map((entry) => entry.trim())

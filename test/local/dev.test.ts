@@ -73,12 +73,12 @@ test('from the first start to the next', (t) =>
     const { access_token } = await post(`${first.url}/auth/${entry}`, CREDENTIALS)
     const job = { name: 'hello', type: 'http', payload: { url: `${first.url}/healthz` } }
     const { id } = await post(`${first.url}/jobs`, job, access_token)
-    await t.test('a job that is submitted completes', () =>
-      waitFor(
+    await t.test('a job that is submitted completes', async () => {
+      await waitFor(
         'the job to complete',
         async () => (await getJob(first, id, access_token)).status === 'completed',
-      ),
-    )
+      )
+    })
 
     await t.test('a second runner on the same folder is refused in one line', async () => {
       const second = await spawnRunner(home)
