@@ -224,7 +224,7 @@ describe('bad rows', () => {
       failsWith(
         'too_many_bad_rows',
         true,
-        /^50 rows cannot be used, and max_bad_rows is 49. row 2 n is not a number: "x"/,
+        /^50 rows cannot be used, and max_bad_rows is 49. Row 2 \(n is not a number: "x"\): /,
       ),
     )
     await assert.rejects(
