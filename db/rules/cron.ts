@@ -71,10 +71,39 @@ const faultOf = (cron: string): string | undefined => {
     return `must leave ${LEAST_SECONDS} seconds between two ticks, as */${LEAST_SECONDS} for the second does; some are ${least} apart`
   } catch (error) {
     if (isNickname) return `must be one of ${NICKNAMES}, or have 5 fields (${FIELDS})`
-    const reason = error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
-    return `is no cron expression: ${reason}`
+    return fieldFault(cron) ?? `is no cron expression: ${reasonOf(error)}`
   }
 }
+
+const FIELD_VALUES = [
+  ['second', '0-59'],
+  ['minute', '0-59'],
+  ['hour', '0-23'],
+  ['day of month', '1-31, L, LW or 15W'],
+  ['month', '1-12 or JAN-DEC'],
+  ['day of week', '0-7, MON-SUN, MON#1 or FRI#L'],
+] as const
+
+/** The field that is wrong also when it stands alone, as it was written: croner counts months and days from 0, and has replaced names. */
+const fieldFault = (cron: string): string | undefined => {
+  const fields = cron.match(/\S+/g) ?? []
+  const first = FIELD_VALUES.length - fields.length
+  for (const [n, field] of fields.entries()) {
+    const alone = FIELD_VALUES.map((_, at) => (at === first + n ? field : '*')).join(' ')
+    try {
+      parse(alone)
+    } catch (error) {
+      const [name, values] = FIELD_VALUES[first + n] ?? ['field', '*']
+      const reason = reasonOf(error)
+      const hint = /^Syntax error|larger/.test(reason) ? `: ${reason.replace(/^Syntax error, /, '')}` : ''
+      return `has "${field}" as the ${name}, which takes ${values}, lists, ranges and steps of them${hint}`
+    }
+  }
+  return undefined
+}
+
+const reasonOf = (error: unknown): string =>
+  error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
 
 /** Any year: a schedule ends when somebody ends it. */
 const MODE = '5-or-6-parts'

@@ -8,9 +8,22 @@ import { spellOutUnion } from './union-issues.ts'
 /** Refuses types that no worker handles, and payloads that do not fit the schema of their handler. */
 export const checkPayloads = async (
   jobTypes: JobTypes,
-  requests: readonly JobRequest[],
+  requests: readonly Pick<JobRequest, 'type' | 'payload'>[],
   pathOf: PathOf,
 ): Promise<void> => {
+  const types = await checkTypes(jobTypes, requests, pathOf)
+  const issues = requests.flatMap((request, job) =>
+    payloadIssues(types.get(request.type), request.payload, pathOf(job)),
+  )
+  if (issues.length > 0) throw invalidRequest('body', issues)
+}
+
+/** Refuses types that no worker handles; answers the others. */
+export const checkTypes = async (
+  jobTypes: JobTypes,
+  requests: readonly Pick<JobRequest, 'type'>[],
+  pathOf: PathOf,
+): Promise<ReadonlyMap<string, JobType | undefined>> => {
   const types = new Map<string, JobType | undefined>()
   for (const { type } of requests) if (!types.has(type)) types.set(type, await jobTypes.find(type))
   const unknown = requests.flatMap(({ type }, job): ProblemReason[] =>
@@ -19,16 +32,13 @@ export const checkPayloads = async (
       : [{ in: 'body', pointer: toPointer([...pathOf(job), 'type']), detail: 'is not a known type' }],
   )
   if (unknown.length > 0) throw unknownType(requests, types, jobTypes, unknown)
-  const issues = requests.flatMap((request, job) =>
-    payloadIssues(types.get(request.type), request, pathOf(job)),
-  )
-  if (issues.length > 0) throw invalidRequest('body', issues)
+  return types
 }
 
 const SHELL_IS_OFF = ' Shell jobs are off until the operator sets SMARTQUEUE_SHELL_ALLOW on the workers.'
 
 const unknownType = (
-  requests: readonly JobRequest[],
+  requests: readonly Pick<JobRequest, 'type'>[],
   types: ReadonlyMap<string, JobType | undefined>,
   jobTypes: JobTypes,
   reasons: ProblemReason[],
@@ -41,7 +51,7 @@ const unknownType = (
   })
 }
 
-const payloadIssues = (type: JobType | undefined, { payload }: JobRequest, path: readonly PropertyKey[]) => {
+const payloadIssues = (type: JobType | undefined, payload: unknown, path: readonly PropertyKey[]) => {
   const checked = type?.payload.safeParse(payload)
   if (!type || !checked || checked.success) return []
   return checked.error.issues.flatMap(spellOutUnion).map((issue) => {

@@ -18,6 +18,7 @@ import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter, problemAt } from '../http/validation.ts'
+import { checkFixedJob } from './fixed-job.ts'
 import { newSource, ONLY_HMAC, rotation, source, sourceChange, sourceWithSecret } from './schemas.ts'
 import { newSecret, secretFault } from './secrets.ts'
 import { viewSource } from './views.ts'
@@ -27,6 +28,7 @@ export const sourceRoutes = () =>
     .openapi(createSourceRoute, async (c) => {
       const { secret: given, verification = {}, filter = null, ...request } = c.req.valid('json')
       const { org_id: orgId, user_id: userId } = c.get('principal')
+      await checkFixedJob(c.get('services').jobTypes, request.template)
       const secret = given ?? newSecret(request.scheme)
       const made = { id: uuidV7(), orgId, userId, ...request, verification, filter, secret }
       const [row] = await c.get('run')(createSource(made))
@@ -43,6 +45,7 @@ export const sourceRoutes = () =>
     .openapi(changeSourceRoute, async (c) => {
       const { id } = c.req.valid('param')
       const change = c.req.valid('json')
+      if (change.template) await checkFixedJob(c.get('services').jobTypes, change.template)
       if (change.verification && (await lookUp(c, id)).scheme !== 'hmac') {
         throw problemAt('invalid-request', [{ in: 'body', pointer: '#/verification', detail: ONLY_HMAC }])
       }
@@ -98,6 +101,9 @@ const bodyProblems = [
   'invalid-request',
 ] as const
 
+/** Of a template. */
+const templateProblems = [...bodyProblems, 'unknown-job-type'] as const
+
 const createSourceRoute = createRoute({
   method: 'post',
   path: '/webhooks/sources',
@@ -108,7 +114,7 @@ const createSourceRoute = createRoute({
   request: { body: jsonRequest(newSource) },
   responses: {
     201: jsonContent(sourceWithSecret, 'The source, with its secret'),
-    ...problems(...bodyProblems, 'limit-reached'),
+    ...problems(...templateProblems, 'limit-reached'),
   },
 })
 
@@ -148,7 +154,7 @@ const changeSourceRoute = createRoute({
   request: { params: pathId, body: jsonRequest(sourceChange) },
   responses: {
     200: jsonContent(source, 'The source from now on'),
-    ...problems(...bodyProblems, 'not-found'),
+    ...problems(...templateProblems, 'not-found'),
   },
 })
 

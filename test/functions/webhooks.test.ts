@@ -213,6 +213,18 @@ test('what does not fit is refused with the place, when it is saved', async () =
   )
 })
 
+test('a template whose every job would be quarantined is refused when it is saved', async () => {
+  const payload_schema = { type: 'object', properties: { url: { type: 'string' } }, required: ['url'] }
+  await database.run(registerJobTypes([{ type: 'strict', payload_schema }]))
+  const unknown = { ...ANY_JOB, type: 'strct', payload: { url: '$.url' } }
+  assertProblem(await create({ template: unknown }), 422, 'unknown-job-type', '#/template/type')
+  const incomplete = { ...ANY_JOB, type: 'strict', payload: { ur: 'https://a.example/' } }
+  assertProblem(await create({ template: incomplete }), 422, 'invalid-request', '#/template/payload/url')
+  const source = await hooks.make({ template: { ...ANY_JOB, type: '$.type', payload: '$.payload' } })
+  const answer = await ask('PATCH', `${SOURCES}/${source.id}`, { template: unknown })
+  assertProblem(answer, 422, 'unknown-job-type', '#/template/type')
+})
+
 test('an organisation has up to a hundred sources', async () => {
   const { token, orgId } = await registerUser(edge)
   await database.sql(

@@ -496,6 +496,13 @@ describe('a request', () => {
     )
   })
 
+  it('to a port that fetch keeps away from is refused for good', async (t) => {
+    await assert.rejects(
+      guarded(t, '127.0.0.1')('http://127.0.0.1:6000/'),
+      refused('url_refused', '127.0.0.1:6000'),
+    )
+  })
+
   it('to a name without an address fails with ENOTFOUND', async (t) => {
     const missing = Object.assign(new Error('getaddrinfo'), { code: 'ENOTFOUND' })
     for (const lookup of [dns(), () => Promise.reject(missing)]) {

@@ -265,6 +265,7 @@ describe('a query of a named database', () => {
       'with gone as (delete from kept returning n) select n from gone',
       /data-modifying|read-only/,
     )
+    await refused('delete from kept returning n', /must be one select/)
     await refused(`select nextval('missing')`, /does not exist/)
     assert.equal((await connection.query('select from kept')).rowCount, 0)
   })

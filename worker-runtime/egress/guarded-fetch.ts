@@ -142,6 +142,11 @@ async function send(dispatcher: Agent, hop: Hop, signal?: AbortSignal): Promise<
 function asJobError(error: unknown, host: string): JobError {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   if (cause instanceof JobError) return cause
+  if (cause instanceof Error && cause.message === 'bad port') {
+    return refusedUrl(
+      `Refused to connect to ${host}: fetch keeps away from ports of other protocols than HTTP.`,
+    )
+  }
   const reason =
     cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? cause.message) : String(cause)
   return new JobError('network_error', `Could not reach ${host}: ${reason}`, { cause })

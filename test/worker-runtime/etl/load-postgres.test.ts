@@ -125,7 +125,7 @@ describe('rows are appended', () => {
     const rows = numbered(12).map((row) => (Number(row.id) > 6 ? { ...row, amount: -1 } : row))
     await assert.rejects(
       load(t, rows, {}, { max_bad_rows: 1 }),
-      failsWith('too_many_bad_rows', true, /row 7 .*row 8 /),
+      failsWith('too_many_bad_rows', true, /Row 7 .*Row 8 /),
     )
     assert.deepEqual(await ids(), [1, 2, 3, 4])
   })
@@ -157,7 +157,11 @@ describe('rows are upserted', () => {
   })
 
   it('only by columns that are unique together', async (t) => {
-    const refused = failsWith('database_error', true, /no unique or exclusion constraint matching/)
+    const refused = failsWith(
+      'database_error',
+      true,
+      /Cannot upsert into \S*orders by note: it has no unique index on exactly/,
+    )
     await assert.rejects(load(t, [{ id: 1, note: 'a' }], { mode: 'upsert', key: ['note'] }), refused)
   })
 })

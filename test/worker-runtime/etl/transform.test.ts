@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it, type TestContext } from 'node:test'
-import { type EtlInput, runEtl, serve } from '../../support/etl.ts'
+import { type EtlInput, prepareEtl, runEtl, serve } from '../../support/etl.ts'
 import { failsWith } from '../../support/fails-with.ts'
 
 type Steps = NonNullable<EtlInput['transform']>
@@ -224,7 +224,7 @@ describe('bad rows', () => {
       failsWith(
         'too_many_bad_rows',
         true,
-        /^50 rows cannot be used, and max_bad_rows is 49. row 2 n is not a number: "x"/,
+        /^50 rows cannot be used, and max_bad_rows is 49. Row 2 \(n is not a number: "x"\): /,
       ),
     )
     await assert.rejects(
@@ -261,5 +261,33 @@ describe('a result', () => {
     const refused = failsWith('result_too_large', true, /Load into "postgres" or "http"/)
     await assert.rejects(transform(t, Array(10_001).fill({ a: 1 }), []), refused)
     await assert.rejects(transform(t, Array(200).fill({ a: 'x'.repeat(6000) }), []), refused)
+  })
+})
+
+describe('fields that a step names', () => {
+  const warnings = async (t: TestContext, rows: Rows, steps: Steps) => {
+    const job = prepareEtl(t, { extract: { from: 'inline', rows }, transform: steps, load: { to: 'result' } })
+    await job.attempt()
+    return job.log.filter((line) => line.startsWith('No row had'))
+  }
+
+  it('and no row has are told in the log, with those that there are', async (t) => {
+    const rows = [{ id: 1, status: 'paid', amount: '2' }]
+    const steps: Steps = [
+      { cast: { amout: 'number' } },
+      { filter: { any: [{ path: '$.stauts', eq: 'paid' }, { not: { path: '$.status', eq: 'x' } }] } },
+      { keep: ['id', 'x', 'y'] },
+    ]
+    assert.deepEqual(await warnings(t, rows, steps), [
+      'No row had "amout", which transform.0 names. The first one had: id, status, amount',
+      'No row had "stauts", which transform.1 names. The first one had: id, status, amount',
+      'No row had "x", "y", which transform.2 names. The first one had: id, status, amount',
+    ])
+  })
+
+  it('and that some rows have, or that no row was there to have, are not', async (t) => {
+    const steps: Steps = [{ drop: ['b'] }, { group: { by: ['a'], aggregate: {} } }]
+    assert.deepEqual(await warnings(t, [{ a: 1 }, { a: 1, b: 2 }], steps), [])
+    assert.deepEqual(await warnings(t, [], steps), [])
   })
 })

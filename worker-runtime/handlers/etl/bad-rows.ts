@@ -47,7 +47,7 @@ export const describeRow = (row: Row): string => JSON.stringify(row)
 export function tooManyBadRows(max: number, { count, samples }: BadRowTotals): JobError {
   const quoted = samples
     .slice(0, QUOTED_IN_ERROR)
-    .map(({ row, reason, text }) => `row ${row} ${reason}: ${cut(text, QUOTED_CHARACTERS)}`)
+    .map(({ row, reason, text }) => `Row ${row} (${reason}): ${cut(text, QUOTED_CHARACTERS)}`)
   const found = count === 1 ? 'A row cannot be used' : `${count} rows cannot be used`
   const message = `${found}, and max_bad_rows is ${max}. ${quoted.join('; ')}`
   return new JobError('too_many_bad_rows', message, { permanent: true })

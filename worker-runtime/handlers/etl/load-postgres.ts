@@ -1,5 +1,5 @@
 import type { LoadMode } from '../../../db/queries/etl.ts'
-import type { JobContext } from '../../handler-api.ts'
+import { type JobContext, JobError } from '../../handler-api.ts'
 import { isDatabaseError, refuseStatement } from '../sources/postgres-error.ts'
 import { countBadRows } from './bad-rows.ts'
 import { loadAtOnce } from './load-at-once.ts'
@@ -23,7 +23,9 @@ export async function openPostgresTarget(
   const loading = { ...open, mode, holder, refused: countBadRows(open.progress.bad) }
   const strategy = options.atomic ? loadAtOnce(loading) : loadByBatch(loading)
   const explain = (error: unknown): never => {
-    throw isDatabaseError(error) ? refuseStatement(`Cannot load into ${load.table}`, error) : error
+    if (!isDatabaseError(error)) throw error
+    if (error.code === NO_UNIQUE_KEY) throw notUnique(load)
+    throw refuseStatement(`Cannot load into ${load.table}`, error)
   }
   return {
     batchSize: load.batch_size,
@@ -34,3 +36,13 @@ export async function openPostgresTarget(
     finish: (result) => strategy.finish(result).catch(explain),
   }
 }
+
+const NO_UNIQUE_KEY = '42P10'
+
+const notUnique = ({ table, key = [] }: PostgresLoad): JobError =>
+  new JobError(
+    'database_error',
+    `Cannot upsert into ${table} by ${key.join(', ')}: it has no unique index on exactly these columns. ` +
+      `Create one, or name others as the key. [${NO_UNIQUE_KEY}]`,
+    { permanent: true },
+  )

@@ -26,7 +26,7 @@ export function createReport(ctx: Pick<JobContext, 'progress' | 'log'>): {
 }
 
 export function describeCounts({ read, loaded, bad }: Counts): string {
-  const parts = [`${show(read)} rows read`, `${show(loaded)} loaded`]
+  const parts = [`${show(read)} ${read === 1 ? 'row' : 'rows'} read`, `${show(loaded)} loaded`]
   return [...parts, ...(bad > 0 ? [`${show(bad)} bad`] : [])].join(', ')
 }
 

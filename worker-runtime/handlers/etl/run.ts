@@ -64,7 +64,7 @@ async function copyRows(
   }
   const writer = createWriter(target, reject)
   const output = collectOutput(target.batchSize)
-  const steps = compileTransform(transform, output, reject)
+  const steps = compileTransform(transform, output, reject, ctx.log.warn)
   const report = createReport(ctx)
   ctx.log.info(describeStart(target))
   const source = await openSource(extract, ctx)

@@ -1,4 +1,5 @@
 import type { NumberedRow } from '../sources/row-batch.ts'
+import { watchFields } from './absent-fields.ts'
 import type { Reject } from './bad-rows.ts'
 import { groupRows } from './group.ts'
 import {
@@ -15,8 +16,16 @@ import { before, type Stage } from './stage.ts'
 import type { Step } from './transform-schema.ts'
 
 /** The steps of a job, the first one first; what comes out of the last one goes to `next`. */
-export function compileTransform(steps: readonly Step[], next: Stage, reject: Reject): Stage {
-  return steps.reduceRight((after, step, index) => compileStep(step, steps[index + 1], after, reject), next)
+export function compileTransform(
+  steps: readonly Step[],
+  next: Stage,
+  reject: Reject,
+  warn: (message: string) => void,
+): Stage {
+  return steps.reduceRight((after, step, index) => {
+    const stage = compileStep(step, steps[index + 1], after, reject)
+    return watchFields(step, `transform.${index}`, stage, warn)
+  }, next)
 }
 
 function compileStep(step: Step, following: Step | undefined, next: Stage, reject: Reject): Stage {

@@ -11,6 +11,8 @@ import { isDatabaseError, refuseStatement } from './postgres-error.ts'
 import type { Row, RowBatch } from './row-batch.ts'
 
 const FETCH_ROWS = 1000
+const SYNTAX_ERROR = '42601'
+const NO_SUBQUERY = 'The query failed; it must be one select (or with, or values)'
 
 /** The rows of one query, a batch at a time: the server keeps the rest. They are of one snapshot, and nothing is changed. */
 export async function* readQuery(
@@ -28,7 +30,8 @@ export async function* readQuery(
       yield { rows: rows.map(({ row }) => ({ number: ++number, row: parseExactJson(row) as Row })), bad: [] }
     }
   } catch (error) {
-    throw isDatabaseError(error) ? refuseStatement('The query failed', error) : error
+    if (!isDatabaseError(error)) throw error
+    throw refuseStatement(error.code === SYNTAX_ERROR ? NO_SUBQUERY : 'The query failed', error)
   } finally {
     // Also after an error: the connection may be asked for something else.
     await connection.query('rollback').catch(() => {})
