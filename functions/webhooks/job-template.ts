@@ -32,11 +32,14 @@ export type TemplateJob = z.output<typeof templateJob>
 const FIELDS: Record<string, z.ZodType> = templateJob.shape
 const REQUIRED = ['name', 'type', 'payload']
 
-/** Empty if the value is a template of a job, as far as that can be said without an event. */
-export const checkJobTemplate = (template: unknown): Fault[] => {
-  if (!isPlainObject(template)) return [{ path: [], message: 'must be a JSON object: a template of a job' }]
-  const unreadable = checkTemplate(template, ROOTS)
-  if (unreadable.length > 0) return unreadable
+/** Empty if the value can be read as a template. Whether it becomes a job is for `misfitsOf`, and for events to show. */
+export const checkJobTemplate = (template: unknown): Fault[] =>
+  isPlainObject(template)
+    ? checkTemplate(template, ROOTS)
+    : [{ path: [], message: 'must be a JSON object: a template of a job' }]
+
+/** What of a template does not fit a job whatever the event is, or where defaults stand in. */
+export const misfitsOf = (template: Record<string, unknown>): Fault[] => {
   const missing = REQUIRED.filter((field) => !Object.hasOwn(template, field))
   return [
     ...missing.map((field): Fault => ({ path: [field], message: 'is required' })),

@@ -142,9 +142,18 @@ const sourceFields = {
 
 export const source = z.object(sourceFields).openapi('WebhookSource')
 
+const warnings = z.array(z.object({ pointer: z.string(), detail: z.string() })).openapi({
+  description:
+    'What of the template will put deliveries into quarantine, as far as that can be said without an event.',
+})
+
+export const savedSource = z.object({ ...sourceFields, warnings }).openapi('SavedWebhookSource')
+
 export const sourceWithSecret = z
   .object({ ...sourceFields, secret: z.string().openapi({ description: 'Shown only this once.' }) })
   .openapi('WebhookSourceWithSecret')
+
+export const createdSource = z.object({ ...sourceWithSecret.shape, warnings }).openapi('CreatedWebhookSource')
 
 const summaryFields = {
   id: z.uuid(),

@@ -18,9 +18,18 @@ import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter, problemAt } from '../http/validation.ts'
-import { checkFixedJob } from './fixed-job.ts'
-import { newSource, ONLY_HMAC, rotation, source, sourceChange, sourceWithSecret } from './schemas.ts'
+import {
+  createdSource,
+  newSource,
+  ONLY_HMAC,
+  rotation,
+  savedSource,
+  source,
+  sourceChange,
+  sourceWithSecret,
+} from './schemas.ts'
 import { newSecret, secretFault } from './secrets.ts'
+import { warningsOf } from './template-warnings.ts'
 import { viewSource } from './views.ts'
 
 export const sourceRoutes = () =>
@@ -28,12 +37,12 @@ export const sourceRoutes = () =>
     .openapi(createSourceRoute, async (c) => {
       const { secret: given, verification = {}, filter = null, ...request } = c.req.valid('json')
       const { org_id: orgId, user_id: userId } = c.get('principal')
-      await checkFixedJob(c.get('services').jobTypes, request.template)
+      const warnings = await warningsOf(c.get('services').jobTypes, request.template)
       const secret = given ?? newSecret(request.scheme)
       const made = { id: uuidV7(), orgId, userId, ...request, verification, filter, secret }
       const [row] = await c.get('run')(createSource(made))
       if (!row) throw tooManySources()
-      return c.json({ ...view(c, row), secret }, 201, { location: `/webhooks/sources/${row.id}` })
+      return c.json({ ...view(c, row), secret, warnings }, 201, { location: `/webhooks/sources/${row.id}` })
     })
     .openapi(listSourcesRoute, async (c) => {
       const { cursor, limit } = c.req.valid('query')
@@ -45,12 +54,12 @@ export const sourceRoutes = () =>
     .openapi(changeSourceRoute, async (c) => {
       const { id } = c.req.valid('param')
       const change = c.req.valid('json')
-      if (change.template) await checkFixedJob(c.get('services').jobTypes, change.template)
+      const warnings = change.template ? await warningsOf(c.get('services').jobTypes, change.template) : []
       if (change.verification && (await lookUp(c, id)).scheme !== 'hmac') {
         throw problemAt('invalid-request', [{ in: 'body', pointer: '#/verification', detail: ONLY_HMAC }])
       }
       const [row] = await c.get('run')(changeSource(c.get('principal').org_id, id, change))
-      return c.json(view(c, found(id, row)), 200)
+      return c.json({ ...view(c, found(id, row)), warnings }, 200)
     })
     .openapi(deleteSourceRoute, async (c) => {
       const { id } = c.req.valid('param')
@@ -101,9 +110,6 @@ const bodyProblems = [
   'invalid-request',
 ] as const
 
-/** Of a template. */
-const templateProblems = [...bodyProblems, 'unknown-job-type'] as const
-
 const createSourceRoute = createRoute({
   method: 'post',
   path: '/webhooks/sources',
@@ -113,8 +119,8 @@ const createSourceRoute = createRoute({
   ...access('webhooks:manage', jsonBody()),
   request: { body: jsonRequest(newSource) },
   responses: {
-    201: jsonContent(sourceWithSecret, 'The source, with its secret'),
-    ...problems(...templateProblems, 'limit-reached'),
+    201: jsonContent(createdSource, 'The source, with its secret'),
+    ...problems(...bodyProblems, 'limit-reached'),
   },
 })
 
@@ -153,8 +159,8 @@ const changeSourceRoute = createRoute({
   ...access('webhooks:manage', jsonBody()),
   request: { params: pathId, body: jsonRequest(sourceChange) },
   responses: {
-    200: jsonContent(source, 'The source from now on'),
-    ...problems(...templateProblems, 'not-found'),
+    200: jsonContent(savedSource, 'The source from now on'),
+    ...problems(...bodyProblems, 'not-found'),
   },
 })
 

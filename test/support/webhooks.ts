@@ -6,7 +6,13 @@ import Stripe from 'stripe'
 import type { TestAccount } from './accounts.ts'
 import type { Answer, Edge } from './edge.ts'
 
-export type TestSource = { id: string; secret: string; scheme: string; url: string }
+export type TestSource = {
+  id: string
+  secret: string
+  scheme: string
+  url: string
+  warnings: unknown[]
+}
 
 /** What a sender sends: the body as it is signed, and the headers that say so. */
 export type Signed = { body: string; headers: Record<string, string> }
