@@ -4,24 +4,20 @@ import type { EndedAttempt } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
 import { createRedactor } from '../db/rules/redaction.ts'
-import { createCallbackDuties } from './callbacks/duties.ts'
 import { createCallbackJob } from './callbacks/handler.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'
 import { type Config, secretsOf } from './config.ts'
 import { createJobSessions } from './connections/job-sessions.ts'
-import { createDatabase, PINNED_PLAN, RELAXED_COMMIT, SHORT_TRANSACTIONS } from './database.ts'
+import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from './database.ts'
 import { decideEnds } from './decide-ends.ts'
-import { createDuties } from './duties.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
 import { createExchanger } from './exchanger.ts'
 import { createFailureReports } from './failure-reports.ts'
 import type { AnyJobHandler } from './handler-api.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
-import { createLeader } from './leader.ts'
-import { createLeadership } from './leadership.ts'
-import { createLearningDuty } from './learning/duty.ts'
+import { createLeading } from './leading.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
 import { createListener } from './listener.ts'
 import { createLogWriter } from './log-writer.ts'
@@ -31,8 +27,6 @@ import { describePayload } from './payload-schema.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { requireCurrentSchema } from './require-current-schema.ts'
 import { requireWalls } from './require-walls.ts'
-import { createScheduleDuty, FIRING_LANES } from './schedules/duty.ts'
-import { createTickPredictions } from './schedules/tick-predictions.ts'
 import { createSlowWatch } from './slow-watch.ts'
 import { createThreadPool } from './threads/pool.ts'
 import { createWorkSharing } from './work-sharing.ts'
@@ -61,7 +55,6 @@ export const createWorker = (options: {
   const id = `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 4)}`
   const url = config.DATABASE_URL
   const { SMARTQUEUE_HTTP_ALLOW: allow, SMARTQUEUE_CONNECTIONS: connections = {} } = config
-  const { SMARTQUEUE_RETENTION_DAYS: retentionDays } = config
   const threads = createThreadPool({ allow, connections })
   const failed = createFailureReports({ logger, now: () => performance.now() })
   let processed = 0
@@ -78,8 +71,6 @@ export const createWorker = (options: {
   const durable = connect(1, PINNED_PLAN)
   const relaxed = connect(1, { ...PINNED_PLAN, ...RELAXED_COMMIT })
   const upkeep = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
-  const firing = connect(FIRING_LANES, SHORT_TRANSACTIONS)
-  const telling = connect(1, SHORT_TRANSACTIONS)
   const { run } = database
 
   const internal = createCallbackJob(run)
@@ -195,33 +186,15 @@ export const createWorker = (options: {
     processed: () => processed,
     onError: failed('heartbeat'),
   })
-  const leader = createLeader({
-    leadership: createLeadership({
-      url,
-      workerId: id,
-      applicationName: `smartqueue ${id} leader`,
-      logger,
-      onError: failed('leader election'),
-    }),
-    duties: [
-      ...createDuties({ run: upkeep.run, logger, retentionDays }),
-      createScheduleDuty({
-        run: upkeep.run,
-        transaction: firing.transaction,
-        predictions: createTickPredictions({ run: upkeep.run, onError: failed('predictor') }),
-        logger,
-        onError: failed('schedules'),
-      }),
-      ...createCallbackDuties({ run: upkeep.run, transaction: telling.transaction, logger, retentionDays }),
-      createLearningDuty({
-        url,
-        applicationName: `smartqueue ${id} learner`,
-        logger,
-        onError: failed('learning'),
-        thread: options.learningThread,
-      }),
-    ],
-    onError: (duty, error) => failed(duty)(error),
+  const leader = createLeading({
+    workerId: id,
+    url,
+    config,
+    upkeep,
+    connect,
+    logger,
+    failed,
+    learningThread: options.learningThread,
   })
 
   const start = async (): Promise<void> => {
@@ -259,7 +232,7 @@ export const createWorker = (options: {
     if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
     await Promise.all([leaseKeeper.stop(), slowWatch.stop()])
     await heartbeat.stop()
-    const databases = [database, durable, relaxed, upkeep, firing, telling]
+    const databases = [database, durable, relaxed, upkeep]
     await Promise.all([egress, threads, ...databases].map((part) => part.close()))
     logger.info('worker stopped', { worker_id: id })
   }
