@@ -2,16 +2,15 @@ import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { uuidV7Floor } from '../rules/uuid-v7.ts'
 
+/** What is older than so many days, and how much of it at a time. */
+type Expiry = { term: string; days: number; limit: number }
+
 /**
  * Deletes the oldest finished jobs with all that belongs to them, a bounded number at a time. Ids are UUIDv7, so the
  * oldest stand at the left of the primary key and no index on time is needed: one id is not younger than its job.
  * A job that others still wait for stays.
  */
-export const deleteExpiredJobs = (expiry: {
-  term: string
-  days: number
-  limit: number
-}): Query<{ deleted: number }> => ({
+export const deleteExpiredJobs = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-jobs',
   text: `
     with expired as materialized (
@@ -62,11 +61,7 @@ export const deleteExpiredJobs = (expiry: {
 })
 
 /** The oldest events, a bounded number of statements' worth at a time. */
-export const deleteExpiredEvents = (expiry: {
-  term: string
-  days: number
-  limit: number
-}): Query<{ deleted: number }> => ({
+export const deleteExpiredEvents = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-events',
   text: `
     with deleted as (
@@ -88,11 +83,7 @@ export const deleteExpiredEvents = (expiry: {
 })
 
 /** The oldest deliveries of webhooks, a bounded number at a time. */
-export const deleteExpiredDeliveries = (expiry: {
-  term: string
-  days: number
-  limit: number
-}): Query<{ deleted: number }> => ({
+export const deleteExpiredDeliveries = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-deliveries',
   text: `
     with expired as materialized (
@@ -119,12 +110,7 @@ export const deleteExpiredDeliveries = (expiry: {
  * The oldest executions, by age and beyond a number of rows, a bounded number at a time. They stand at the left of the
  * primary key; the number of a row says how many came after it, so that nothing need be counted.
  */
-export const deleteExpiredExecutions = (expiry: {
-  term: string
-  days: number
-  keep: number
-  limit: number
-}): Query<{ deleted: number }> => ({
+export const deleteExpiredExecutions = (expiry: Expiry & { keep: number }): Query<{ deleted: number }> => ({
   name: 'delete-expired-executions',
   text: `
     with oldest as materialized (
@@ -151,11 +137,7 @@ export const deleteExpiredExecutions = (expiry: {
 })
 
 /** The oldest ticks of schedules, a bounded number at a time; of each schedule the newest stays, however old it is. */
-export const deleteExpiredTicks = (expiry: {
-  term: string
-  days: number
-  limit: number
-}): Query<{ deleted: number }> => ({
+export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-ticks',
   text: `
     with oldest as materialized (
