@@ -25,6 +25,9 @@ export type JobContext = {
   postgres(name: string): Promise<PostgresConnection>
 }
 
+/** How an operator may name a database. */
+export const CONNECTION_NAME = /^[a-z][a-z0-9_-]{0,62}$/
+
 /** One session. Values never stand in the text. A statement that runs when the attempt is aborted is ended with it. */
 export type PostgresConnection = {
   query<Row = Record<string, unknown>>(

@@ -9,8 +9,8 @@ import { CALLBACK_TYPE, TEST_EVENT } from '../../db/rules/callbacks.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { defineJob, type JobContext, JobError, type JobHandler } from '../handler-api.ts'
+import { readExcerpt } from '../handlers/http/excerpt.ts'
 import { retryAfterSeconds } from '../handlers/http/retry-after.ts'
-import { readExcerpt } from './excerpt.ts'
 import { signedHeaders } from './signature.ts'
 
 const schema = z.strictObject({
@@ -94,12 +94,9 @@ const refused = (host: string, { status, headers }: Response, excerpt: string): 
     return new JobError('http_status', message)
   }
   return new JobError('http_status', `${host} answered ${status}${said}`, {
-    retryAfterSeconds: SAY_WHEN.has(status) ? retryAfterSeconds(headers, Date.now()) : undefined,
+    retryAfterSeconds: retryAfterSeconds(status, headers, Date.now()),
   })
 }
-
-/** Too many requests, and unavailable: answers that may say when to come again. */
-const SAY_WHEN: ReadonlySet<number> = new Set([429, 503])
 
 /** What follows the host may be secret. */
 const hostOf = ({ url }: Payload): string => URL.parse(url)?.host ?? 'nowhere'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { JobError } from '../handler-api.ts'
+import { CONNECTION_NAME, JobError } from '../handler-api.ts'
 
 /** Databases that handlers may use, by the name that the operator gave them. */
 export type NamedConnections = Readonly<Record<string, NamedConnection>>
@@ -9,7 +9,6 @@ export type NamedConnection = { readonly url: string; readonly orgs?: readonly s
 
 const SETTING = 'SMARTQUEUE_CONNECTIONS'
 const SHAPE = 'must be a JSON object such as {"warehouse": "postgres://…"}'
-const NAME = /^[a-z][a-z0-9_-]{0,62}$/
 const NAME_RULE = 'a name is a lower-case letter, followed by at most 62 of a-z, 0-9, "_" and "-"'
 const ENTRY_RULE = 'must be a postgres:// URL, or {"url": "postgres://…", "orgs": ["<id>", …]}'
 
@@ -45,7 +44,7 @@ const parseObject = (text: string): object => {
 }
 
 const parseEntry = (name: string, value: unknown): NamedConnection => {
-  if (!NAME.test(name)) throw new Error(`"${name}": ${NAME_RULE}`)
+  if (!CONNECTION_NAME.test(name)) throw new Error(`"${name}": ${NAME_RULE}`)
   const parsed = connection.safeParse(typeof value === 'string' ? { url: value } : value)
   if (parsed.success) return parsed.data
   const [issue] = parsed.error.issues

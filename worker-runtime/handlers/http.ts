@@ -2,7 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
 import { defineJob, type JobContext } from '../handler-api.ts'
 import { brokenOff, redactUrl, unexpectedStatus } from './http/answers.ts'
-import { headersField, urlField } from './http/fields.ts'
+import { decoderOf } from './http/decoder.ts'
+import { hasContentType, headersField, urlField } from './http/fields.ts'
 
 const MAX_BODY_BYTES = 1024 * 1024
 
@@ -66,10 +67,9 @@ function requestInit({ method, headers = {}, body, expected_status }: HttpPayloa
   const init = { method, headers, redirect, signal } as const
   if (body === undefined) return init
   if (typeof body === 'string') return { ...init, body }
-  const typed = Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
   return {
     ...init,
-    headers: typed ? headers : { ...headers, 'content-type': 'application/json' },
+    headers: hasContentType(headers) ? headers : { ...headers, 'content-type': 'application/json' },
     body: JSON.stringify(body),
   }
 }
@@ -109,7 +109,7 @@ function decodeBody(bytes: Uint8Array, contentType: string, truncated: boolean):
     return { base64: Buffer.from(bytes).toString('base64') }
   }
   // `stream` holds back a character that the limit cut in two.
-  const text = decoderFor(contentType).decode(bytes, { stream: truncated })
+  const text = (decoderOf(contentType) ?? new TextDecoder()).decode(bytes, { stream: truncated })
   return JSON_TYPE.test(mediaType) ? jsonOrText(text) : text
 }
 
@@ -119,15 +119,6 @@ const TEXTUAL =
 
 /** Of an unnamed type: UTF-8 without a NUL is text. */
 const isPlainText = (bytes: Uint8Array): boolean => isUtf8(bytes) && !bytes.includes(0)
-
-function decoderFor(contentType: string): TextDecoder {
-  const charset = /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(contentType)?.[1]
-  try {
-    return new TextDecoder(charset)
-  } catch {
-    return new TextDecoder()
-  }
-}
 
 function jsonOrText(text: string): unknown {
   try {

@@ -1,5 +1,7 @@
 import type { JobContext } from '../../handler-api.ts'
-import { readExcerpt, redactUrl, unexpectedStatus } from '../http/answers.ts'
+import { redactUrl, unexpectedStatus } from '../http/answers.ts'
+import { readExcerpt } from '../http/excerpt.ts'
+import { hasContentType } from '../http/fields.ts'
 import type { HttpLoad } from './load-schema.ts'
 import { NO_PROGRESS, type OutputBatch, type Progress, type Target } from './target.ts'
 
@@ -49,6 +51,3 @@ async function send(load: HttpLoad, ctx: JobContext, { json, records, from }: Ou
 }
 
 const CONTENT_TYPES = { json: 'application/json', ndjson: 'application/x-ndjson' }
-
-const hasContentType = (headers: Record<string, string>): boolean =>
-  Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')

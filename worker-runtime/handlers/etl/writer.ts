@@ -9,8 +9,6 @@ export type Writer = {
   write(records: readonly NumberedRow[]): Promise<void>
   /** Resolves when all are loaded. */
   end(): Promise<void>
-  /** Rows that have come, those of earlier attempts included. */
-  taken(): number
 }
 
 /**
@@ -31,7 +29,6 @@ export function createWriter(target: Target, reject: Reject): Writer {
   }
 
   return {
-    taken: () => taken,
     write: async (records) => {
       const json = JSON.stringify(records.map(({ row }) => row))
       digest = createHash('sha256').update(digest).update(json).digest('hex')

@@ -41,6 +41,9 @@ export const headersField = z
   // Refinements stay out of the JSON Schema that the edge validates with; this one can be said there.
   .meta({ maxProperties: MAX_HEADERS })
 
+export const hasContentType = (headers: Record<string, string>): boolean =>
+  Object.keys(headers).some((name) => name.toLowerCase() === 'content-type')
+
 // Written without flags, which a JSON Schema pattern cannot carry: http or https, and no user name.
 export const urlField = z
   .url('is not a valid URL')

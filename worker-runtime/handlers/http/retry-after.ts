@@ -1,5 +1,9 @@
+/** Too many requests, and unavailable: answers that may say when to come again. */
+const SAY_WHEN: ReadonlySet<number> = new Set([429, 503])
+
 /** Seconds that a server asks to be left alone for: `Retry-After: 120`, or a date. Undefined if it says nothing of use. */
-export const retryAfterSeconds = (headers: Headers, nowMs: number): number | undefined => {
+export const retryAfterSeconds = (status: number, headers: Headers, nowMs: number): number | undefined => {
+  if (!SAY_WHEN.has(status)) return undefined
   const given = headers.get('retry-after')?.trim() ?? ''
   if (/^\d+$/.test(given)) return Number(given)
   const at = parseHttpDate(given)

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { CONNECTION_NAME } from '../../handler-api.ts'
+import { decoderFor } from '../http/decoder.ts'
 
 const character = z
   .string()
@@ -33,13 +35,16 @@ export const csvField = z
 /** Of a text. */
 export const encodingField = z
   .string()
-  .refine(isEncoding, 'is not the name of an encoding, such as "windows-1252"')
+  .refine(
+    (label) => decoderFor(label) !== undefined,
+    'is not the name of an encoding, such as "windows-1252"',
+  )
   .describe('That of the answer, or UTF-8, if absent.')
 
 /** As operators name them. */
 export const connectionName = z
   .string()
-  .regex(/^[a-z][a-z0-9_-]{0,62}$/, 'is not the name of a connection, such as "warehouse"')
+  .regex(CONNECTION_NAME, 'is not the name of a connection, such as "warehouse"')
 
 /** A query of a database that the operator has named. */
 export const queryFields = {
@@ -50,12 +55,4 @@ export const queryFields = {
     .max(100)
     .default([])
     .describe('Values of $1, $2 and so on.'),
-}
-
-function isEncoding(label: string): boolean {
-  try {
-    return new TextDecoder(label) !== undefined
-  } catch {
-    return false
-  }
 }

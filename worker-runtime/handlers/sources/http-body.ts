@@ -1,7 +1,9 @@
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { type JobContext, JobError } from '../../handler-api.ts'
-import { brokenOff, readExcerpt, redactUrl, unexpectedStatus } from '../http/answers.ts'
+import { brokenOff, redactUrl, unexpectedStatus } from '../http/answers.ts'
+import { decoderFor, decoderOf } from '../http/decoder.ts'
+import { readExcerpt } from '../http/excerpt.ts'
 
 export type HttpRequest = {
   readonly url: string
@@ -31,7 +33,8 @@ export async function openHttp(ctx: Context, request: HttpRequest): Promise<Http
   const raw = readRaw(ctx, response, url, (bytes) => {
     received += bytes
   })
-  const plain = transcode(decompress(raw, url), request.encoding ?? charsetOf(response))
+  const decoder = decoderFor(request.encoding) ?? decoderOf(response.headers.get('content-type'))
+  const plain = transcode(decompress(raw, url), decoder)
   return {
     chunks: request.maxBytes === undefined ? plain : limit(plain, request.maxBytes, url),
     fraction: () => (size === undefined ? undefined : Math.min(1, received / size)),
@@ -43,9 +46,6 @@ function sizeOf({ headers }: Response): number | undefined {
   const length = Number(headers.get('content-length') ?? 0)
   return length > 0 && !headers.has('content-encoding') ? length : undefined
 }
-
-const charsetOf = ({ headers }: Response): string | undefined =>
-  /;\s*charset\s*=\s*"?([^\s";]+)/i.exec(headers.get('content-type') ?? '')?.[1]
 
 async function* readRaw(
   ctx: Context,
@@ -93,20 +93,9 @@ async function* prepend(head: Uint8Array, rest: AsyncIterable<Uint8Array>): Asyn
 
 function transcode(
   chunks: AsyncGenerator<Uint8Array>,
-  label: string | undefined,
+  decoder: TextDecoder | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const decoder = decoderFor(label)
   return decoder === undefined || decoder.encoding === 'utf-8' ? chunks : toUtf8(chunks, decoder)
-}
-
-/** A charset that nobody knows is taken for UTF-8, as an absent one is. */
-function decoderFor(label: string | undefined): TextDecoder | undefined {
-  if (label === undefined) return undefined
-  try {
-    return new TextDecoder(label)
-  } catch {
-    return undefined
-  }
 }
 
 async function* toUtf8(chunks: AsyncGenerator<Uint8Array>, decoder: TextDecoder): AsyncGenerator<Uint8Array> {

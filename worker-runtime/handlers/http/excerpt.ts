@@ -3,7 +3,7 @@ const MAX_CHARACTERS = 300
 /** What counts is the status, and that has come: a body that does not is not waited for. */
 const PATIENCE_MS = 1_000
 
-/** The beginning of what a receiver says, for people. The connection is free afterwards, or closed. */
+/** The beginning of what a server says, for people. The connection is free afterwards, or closed. */
 export const readExcerpt = async (response: Response): Promise<string> => {
   const reader = response.body?.getReader()
   if (!reader) return ''
@@ -24,14 +24,12 @@ export const readExcerpt = async (response: Response): Promise<string> => {
     clearTimeout(impatient)
     await giveUp()
   }
-  return toText(Buffer.concat(chunks))
+  return toExcerpt(new TextDecoder().decode(Buffer.concat(chunks).subarray(0, MAX_BYTES))).trim()
 }
 
 /** The cut may split a character, and Postgres stores neither halves of a pair nor NUL. */
-const toText = (bytes: Buffer): string =>
-  new TextDecoder()
-    .decode(bytes.subarray(0, MAX_BYTES))
+export const toExcerpt = (text: string): string =>
+  text
     .slice(0, MAX_CHARACTERS)
     .toWellFormed()
     .replace(/\p{Cc}+/gu, ' ')
-    .trim()
