@@ -12,7 +12,7 @@ import { isAtLeast } from '../../db/rules/roles.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import type { AppEnv } from '../context.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter, problemAt } from '../http/validation.ts'
@@ -107,15 +107,7 @@ const createKeyRoute = createRoute({
   request: { body: jsonRequest(newApiKey) },
   responses: {
     201: jsonContent(createdApiKey, 'The key'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'limit-reached',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'limit-reached'),
   },
 })
 

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
 import { createRouter } from '../http/validation.ts'
 import { access } from './permit.ts'
@@ -44,13 +44,6 @@ export const sessionRoutes = () =>
       }),
     )
 
-const bodyProblems = [
-  'malformed-body',
-  'body-too-large',
-  'unsupported-media-type',
-  'invalid-request',
-] as const
-
 const registerRoute = createRoute({
   method: 'post',
   path: '/auth/register',
@@ -61,7 +54,7 @@ const registerRoute = createRoute({
   request: { body: jsonRequest(registration) },
   responses: {
     201: jsonContent(session, 'Signed in to the new account'),
-    ...problems(...bodyProblems, 'username-taken', 'rate-limited'),
+    ...problems(...BODY_PROBLEMS, 'username-taken', 'rate-limited'),
   },
 })
 
@@ -77,7 +70,7 @@ const loginRoute = createRoute({
   request: { body: jsonRequest(credentials) },
   responses: {
     200: jsonContent(session, 'Signed in'),
-    ...problems(...bodyProblems, 'wrong-credentials', 'rate-limited'),
+    ...problems(...BODY_PROBLEMS, 'wrong-credentials', 'rate-limited'),
   },
 })
 
@@ -91,7 +84,7 @@ const refreshRoute = createRoute({
   request: { body: jsonRequest(refreshRequest) },
   responses: {
     200: jsonContent(session, 'A new access token and the next refresh token'),
-    ...problems(...bodyProblems, 'refresh-token-invalid'),
+    ...problems(...BODY_PROBLEMS, 'refresh-token-invalid'),
   },
 })
 
@@ -103,7 +96,7 @@ const logoutRoute = createRoute({
   description: 'Its refresh tokens and its access tokens are worth nothing from then on.',
   middleware: jsonBody(),
   request: { body: jsonRequest(refreshRequest) },
-  responses: { 204: { description: 'It has ended, or never was' }, ...problems(...bodyProblems) },
+  responses: { 204: { description: 'It has ended, or never was' }, ...problems(...BODY_PROBLEMS) },
 })
 
 const passwordRoute = createRoute({
@@ -116,7 +109,7 @@ const passwordRoute = createRoute({
   request: { body: jsonRequest(passwordChange) },
   responses: {
     200: jsonContent(z.object({ ended_sessions: z.int() }), 'Changed'),
-    ...problems(...bodyProblems, 'unauthenticated', 'wrong-credentials', 'forbidden', 'rate-limited'),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'wrong-credentials', 'forbidden', 'rate-limited'),
   },
 })
 

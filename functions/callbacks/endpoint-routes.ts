@@ -16,7 +16,7 @@ import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
@@ -95,13 +95,6 @@ const viewEndpoint = (row: EndpointRow): z.output<typeof endpoint> => ({
   updated_at: row.updated_at.toISOString(),
 })
 
-const bodyProblems = [
-  'malformed-body',
-  'body-too-large',
-  'unsupported-media-type',
-  'invalid-request',
-] as const
-
 const listRoute = createRoute({
   method: 'get',
   path: '/callbacks/endpoints',
@@ -129,7 +122,7 @@ const createEndpointRoute = createRoute({
   request: { body: jsonRequest(newEndpoint) },
   responses: {
     201: jsonContent(endpoint, 'The endpoint'),
-    ...problems(...bodyProblems, 'unauthenticated', 'forbidden', 'endpoint-exists', 'limit-reached'),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'endpoint-exists', 'limit-reached'),
   },
 })
 
@@ -144,7 +137,7 @@ const changeRoute = createRoute({
   responses: {
     200: jsonContent(endpoint, 'The endpoint from now on'),
     ...problems(
-      ...bodyProblems,
+      ...BODY_PROBLEMS,
       'unauthenticated',
       'forbidden',
       'not-found',

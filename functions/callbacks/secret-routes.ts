@@ -2,7 +2,7 @@ import { createRoute } from '@hono/zod-openapi'
 import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callback-secrets.ts'
 import { access } from '../auth/permit.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import { rotatedSecret, rotation, secret } from './schemas.ts'
@@ -55,13 +55,6 @@ const rotateRoute = createRoute({
   request: { body: jsonRequest(rotation) },
   responses: {
     201: jsonContent(rotatedSecret, 'The secret'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden'),
   },
 })

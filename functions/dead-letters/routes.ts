@@ -3,7 +3,7 @@ import { type DeadLetterGroup, listDeadLetters } from '../../db/queries/dead-let
 import { access } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { pageFields, pageOf, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { filterFields } from '../jobs/filter.ts'
@@ -93,14 +93,6 @@ const replayRoute = createRoute({
   request: { body: jsonRequest(replayRequest) },
   responses: {
     200: jsonContent(replayed, 'What was done'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-      'quota-exceeded',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'quota-exceeded'),
   },
 })

@@ -25,6 +25,14 @@ type ProblemResponses = Record<
   { description: string; content: { 'application/problem+json': { schema: typeof problemSchema } } }
 >
 
+/** Of a route that reads a JSON body. */
+export const BODY_PROBLEMS = [
+  'malformed-body',
+  'body-too-large',
+  'unsupported-media-type',
+  'invalid-request',
+] as const satisfies ProblemSlug[]
+
 /** The error half of the `responses` of a route that asks the database. */
 export const problems = (...slugs: ProblemSlug[]): ProblemResponses =>
   problemResponses(...slugs, 'database-unavailable')

@@ -6,7 +6,7 @@ import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { tellHolders } from './cancellation.ts'
 import { FINGERPRINT_RULE, type Filter, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
@@ -85,15 +85,7 @@ const sweep = z
 
 const answers = {
   200: jsonContent(sweep, 'What was done'),
-  ...problems(
-    'malformed-body',
-    'unauthenticated',
-    'forbidden',
-    'body-too-large',
-    'unsupported-media-type',
-    'invalid-request',
-    'quota-exceeded',
-  ),
+  ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'quota-exceeded'),
 }
 
 const bulk = {

@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { access } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { BATCH_LIMITS, jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { keyOfBatch, keyOfRequest } from './idempotency.ts'
 import { viewPromise } from './job-eta.ts'
@@ -51,12 +51,9 @@ const idempotencyHeader = z.object({
 })
 
 const refusals = problems(
-  'malformed-body',
+  ...BODY_PROBLEMS,
   'unauthenticated',
   'forbidden',
-  'body-too-large',
-  'unsupported-media-type',
-  'invalid-request',
   'unknown-job-type',
   'unknown-dependency',
   'failed-dependency',

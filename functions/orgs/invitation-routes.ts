@@ -17,7 +17,7 @@ import { LIMITS, rateLimited } from '../auth/rate-limit.ts'
 import { createSecret, hashSecret } from '../auth/secrets.ts'
 import { NotEntered } from '../database-errors.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -135,13 +135,6 @@ const viewInvitation = ({ id, org_id, role, created_at, expires_at }: Shown) => 
   expires_at: expires_at.toISOString(),
 })
 
-const bodyProblems = [
-  'malformed-body',
-  'body-too-large',
-  'unsupported-media-type',
-  'invalid-request',
-] as const
-
 const inviteRoute = createRoute({
   method: 'post',
   path: '/orgs/{id}/invite',
@@ -155,7 +148,7 @@ const inviteRoute = createRoute({
   responses: {
     201: jsonContent(createdInvitation, 'The invitation'),
     ...problems(
-      ...bodyProblems,
+      ...BODY_PROBLEMS,
       'unauthenticated',
       'forbidden',
       'not-found',
@@ -216,6 +209,6 @@ const acceptRoute = createRoute({
   request: { params: pathId, body: jsonRequest(acceptance) },
   responses: {
     200: jsonContent(joined, 'You are a member'),
-    ...problems(...bodyProblems, 'unauthenticated', 'forbidden', 'not-found', 'already-member'),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'not-found', 'already-member'),
   },
 })

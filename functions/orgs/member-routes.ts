@@ -9,7 +9,7 @@ import {
 import { isAtLeast } from '../../db/rules/roles.ts'
 import { access, enterAs, forbidden } from '../auth/permit.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
@@ -78,16 +78,7 @@ const changeRoleRoute = createRoute({
   request: { params: pathId, body: jsonRequest(roleChange) },
   responses: {
     200: jsonContent(member, 'The member'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'not-found',
-      'last-org-admin',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'not-found', 'last-org-admin'),
   },
 })
 

@@ -7,7 +7,7 @@ import { memberOf } from '../auth/principal.ts'
 import { activeSession } from '../auth/schemas.ts'
 import { viewSession } from '../auth/session-view.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -78,15 +78,7 @@ const createOrgRoute = createRoute({
   request: { body: jsonRequest(newOrg) },
   responses: {
     201: jsonContent(org, 'The organisation'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'limit-reached',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'limit-reached'),
   },
 })
 

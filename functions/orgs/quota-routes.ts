@@ -7,7 +7,7 @@ import { QUOTAS, type Quota } from '../../db/rules/quotas.ts'
 import { access, enterAs, noSuchOrg } from '../auth/permit.ts'
 import { holdOf, logFailure } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { quotaChange, quotas } from './schemas.ts'
 
@@ -61,14 +61,6 @@ const changeRoute = createRoute({
   request: { params: pathId, body: jsonRequest(quotaChange) },
   responses: {
     200: jsonContent(quotas, 'The quotas from now on'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'not-found',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'not-found'),
   },
 })

@@ -2,7 +2,7 @@ import { createRoute } from '@hono/zod-openapi'
 import { access } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { newJob } from '../jobs/new-job.ts'
 import { checkPayloads } from '../jobs/payloads.ts'
@@ -31,14 +31,6 @@ const predictRoute = createRoute({
   request: { body: jsonRequest(newJob) },
   responses: {
     200: jsonContent(forecast, 'What would be answered if it were submitted now'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-      'unknown-job-type',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'unknown-job-type'),
   },
 })

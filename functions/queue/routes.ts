@@ -6,7 +6,7 @@ import type { Run } from '../../db/query.ts'
 import { access } from '../auth/permit.ts'
 import { holdOf, logFailure } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 
 export const queueRoutes = () =>
@@ -50,14 +50,7 @@ const pauseRequest = z
   })
   .openapi('Pause')
 
-const refusals = problems(
-  'malformed-body',
-  'unauthenticated',
-  'forbidden',
-  'body-too-large',
-  'unsupported-media-type',
-  'invalid-request',
-)
+const refusals = problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden')
 
 const getRoute = createRoute({
   method: 'get',

@@ -5,7 +5,7 @@ import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { jsonBody, SCHEDULE_LIMITS } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import { applyChange, nextAt, noSuchSchedule, requireCron, type ScheduleChange } from './changes.ts'
@@ -61,15 +61,7 @@ const change = async (c: Context<AppEnv>, id: string, wanted: ScheduleChange) =>
 const tooManySchedules = (): ProblemError =>
   new ProblemError('limit-reached', `The organisation has ${MAX_SCHEDULES} schedules. Delete some first.`)
 
-const refusals = problems(
-  'malformed-body',
-  'unauthenticated',
-  'forbidden',
-  'body-too-large',
-  'unsupported-media-type',
-  'invalid-request',
-  'unknown-job-type',
-)
+const refusals = problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'unknown-job-type')
 
 const createScheduleRoute = createRoute({
   method: 'post',

@@ -3,7 +3,7 @@ import { listTicks } from '../../db/queries/schedule-ticks.ts'
 import { getSchedule, listSchedules } from '../../db/queries/schedules.ts'
 import { access } from '../auth/permit.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { noSuchSchedule, requireCron } from './changes.ts'
@@ -91,13 +91,6 @@ const previewRoute = createRoute({
   request: { body: jsonRequest(previewRequest) },
   responses: {
     200: jsonContent(preview, 'The next five ticks'),
-    ...problems(
-      'malformed-body',
-      'unauthenticated',
-      'forbidden',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
-    ),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden'),
   },
 })

@@ -11,7 +11,7 @@ import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { optionalJsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
 import { pageFields, pageOf, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -140,14 +140,11 @@ const replayParts = {
     200: jsonContent(replayResult, 'What would become of it; or a duplicate, filtered or quarantined'),
     202: jsonContent(replayResult, 'The job is queued'),
     ...problems(
-      'malformed-body',
+      ...BODY_PROBLEMS,
       'unauthenticated',
       'forbidden',
       'not-found',
       'not-replayable',
-      'body-too-large',
-      'unsupported-media-type',
-      'invalid-request',
       'quota-exceeded',
     ),
   },

@@ -14,7 +14,7 @@ import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { jsonBody, optionalJsonBody } from '../http/json-body.ts'
-import { jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter, problemAt } from '../http/validation.ts'
@@ -101,15 +101,6 @@ const tooManySources = (): ProblemError =>
 const badSecret = (detail: string): ProblemError =>
   problemAt('invalid-request', [{ in: 'body', pointer: '#/secret', detail }])
 
-const bodyProblems = [
-  'malformed-body',
-  'unauthenticated',
-  'forbidden',
-  'body-too-large',
-  'unsupported-media-type',
-  'invalid-request',
-] as const
-
 const createSourceRoute = createRoute({
   method: 'post',
   path: '/webhooks/sources',
@@ -120,7 +111,7 @@ const createSourceRoute = createRoute({
   request: { body: jsonRequest(newSource) },
   responses: {
     201: jsonContent(createdSource, 'The source, with its secret'),
-    ...problems(...bodyProblems, 'limit-reached'),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'limit-reached'),
   },
 })
 
@@ -160,7 +151,7 @@ const changeSourceRoute = createRoute({
   request: { params: pathId, body: jsonRequest(sourceChange) },
   responses: {
     200: jsonContent(savedSource, 'The source from now on'),
-    ...problems(...bodyProblems, 'not-found'),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'not-found'),
   },
 })
 
@@ -190,6 +181,6 @@ const rotateRoute = createRoute({
   request: { params: pathId, body: { ...jsonRequest(rotation), required: false } },
   responses: {
     200: jsonContent(sourceWithSecret, 'The source, with its new secret'),
-    ...problems(...bodyProblems, 'not-found'),
+    ...problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden', 'not-found'),
   },
 })
