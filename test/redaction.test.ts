@@ -86,9 +86,10 @@ test('in text of any form, what stands behind the name of a secret is hidden', (
   }
   // A webhook that nobody has vouched for may be such a text.
   const long = `${'a'.repeat(64_000)}${'token'.repeat(40_000)}`
-  const startedAt = performance.now()
+  const before = process.cpuUsage()
   assert.equal(unstructured(long), long)
-  assert.ok(performance.now() - startedAt < 300, 'a long word costs little')
+  // Of its own time: others may keep the machine busy. It takes a tenth of this.
+  assert.ok(process.cpuUsage(before).user < 300_000, 'a long word costs little')
 })
 
 test('how deep is looked can be said', () => {
