@@ -106,7 +106,9 @@ test('a job does not start before its time', async () => {
   const run_at = new Date(Date.now() + 3_600_000).toISOString()
   const { id, eta } = await submit({ run_at })
   assert.ok(Math.abs(secondsUntil(eta?.start_at, run_at)) < 0.2)
-  assert.equal(secondsUntil(eta?.finish_p90_at, eta?.start_at ?? ''), 10.2)
+  // What passes between the promise and the commit counts as a wait, and makes the end a little less certain.
+  const takes = secondsUntil(eta?.finish_p90_at, eta?.start_at ?? '')
+  assert.ok(Math.abs(takes - 10.2) < 0.4, `${takes} s`)
   const later = await get(id)
   assert.deepEqual([later.status, later.eta?.start_at], ['pending', run_at])
 })
