@@ -551,6 +551,9 @@ comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
 create index job_event_groups_by_commit on job_event_groups (xid, id) where xid is not null;
 comment on index job_event_groups_by_commit is 'Serves find-callbacks.';
 
+create index job_event_groups_of_org on job_event_groups (org_id, xid, id) where xid is not null;
+comment on index job_event_groups_of_org is 'Serves read-stream.';
+
 create view job_events with (security_invoker = true) as
 select
   g.id, n::bigint as position, g.org_id, g.job_ids[n] as job_id, 'running'::job_state as state,
