@@ -28,7 +28,6 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
     await next()
   })
   app.use(crossOrigin())
-  app.get('/', (c) => c.redirect('/docs'))
   app.route('/', healthRoutes())
   app.route('/', authRoutes())
   app.route('/', organisationRoutes())

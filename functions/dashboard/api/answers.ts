@@ -1,0 +1,99 @@
+/** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
+import type { z } from '@hono/zod-openapi'
+import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
+import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
+
+export type Job = z.output<typeof job>
+export type JobSummary = z.output<typeof jobSummary>
+export type LogLine = z.output<typeof logLine>
+export type Attempt = z.output<typeof attempt>
+export type Org = z.output<typeof org>
+export type Member = z.output<typeof member>
+export type Invitation = z.output<typeof invitation>
+export type OwnInvitation = z.output<typeof ownInvitation>
+export type Quotas = z.output<typeof quotas>
+export type AuditEntry = z.output<typeof auditEntry>
+export type Page<Item> = { items: Item[]; next_cursor: string | null }
+
+type Finished = {
+  submitted: number
+  completed: number
+  failed: number
+  cancelled: number
+  success_rate: number | null
+  wait_p50_ms: number | null
+  wait_p90_ms: number | null
+  runtime_mean_ms: number | null
+}
+
+/** Analytics: replaced by the schemas' own types once they are here. */
+export type Summary = {
+  at: string
+  depth: { pending: number; blocked: number; ready: number; running: number; retrying: number }
+  oldest_ready_seconds: number | null
+  last_hour: Finished
+  last_24h: Finished
+  throughput_per_minute: number
+  submitted_per_minute: number
+  backlog: { predicted_seconds: number; slots: number; drain_seconds: number | null }
+  workers: { online: number; draining: number; slots: number; running: number }
+  forecast: { in_seconds: number; depth: number | null; work_seconds: number | null }
+  paused: boolean
+}
+
+export type Worker = {
+  worker_id: string
+  hostname: string
+  status: 'online' | 'draining' | 'offline'
+  last_seen: string
+  started_at: string
+  jobs_processed: number
+  running: number
+  slots: number
+  cpu_units: number
+  memory_mb: number
+  types: string[]
+}
+
+export type Leader = { worker_id: string; term: number; elected_at: string; last_seen: string }
+
+export type Throughput = {
+  range: string
+  bucket_seconds: number
+  items: {
+    at: string
+    submitted: number
+    completed: number
+    failed: number
+    cancelled: number
+    runtime_mean_ms: number | null
+    wait_mean_ms: number | null
+  }[]
+}
+
+export type QueueDepth = {
+  range: string
+  bucket_seconds: number
+  items: {
+    at: string
+    pending: number
+    blocked: number
+    ready: number
+    running: number
+    retrying: number
+    predicted_seconds: number
+  }[]
+  forecast: { at: string; depth: number; depth_p90: number; predicted_seconds: number }[]
+}
+
+export type SchedulingGain = {
+  range: string
+  jobs: number
+  mean_wait_ms: number | null
+  fifo_mean_wait_ms: number | null
+  gain: number | null
+  max_wait_ms: number | null
+  fifo_max_wait_ms: number | null
+  points: { at: string; jobs: number; mean_wait_ms: number; fifo_mean_wait_ms: number }[]
+  method: string
+}

@@ -1,0 +1,26 @@
+import { accessToken, renew } from '../session/session.ts'
+import { Refusal } from './refusal.ts'
+import { type Request, send } from './send.ts'
+
+/** A request in the name of whoever is signed in. A token that has just ended is renewed, once. */
+export const api = async <Answer>(path: string, request: Request = {}): Promise<Answer> => {
+  const attempt = (token: string): Promise<Answer> =>
+    send(path, { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } })
+  try {
+    return await attempt(await accessToken())
+  } catch (error) {
+    if (error instanceof Refusal && error.status === 401) return attempt(await renew())
+    throw error
+  }
+}
+
+export const get = <Answer>(path: string, query?: Request['query'], signal?: AbortSignal): Promise<Answer> =>
+  api<Answer>(path, { query: query ?? {}, signal })
+
+export const post = <Answer>(path: string, json: unknown = {}): Promise<Answer> =>
+  api<Answer>(path, { method: 'POST', json })
+
+export const patch = <Answer>(path: string, json: unknown = {}): Promise<Answer> =>
+  api<Answer>(path, { method: 'PATCH', json })
+
+export const remove = <Answer>(path: string): Promise<Answer> => api<Answer>(path, { method: 'DELETE' })

@@ -1,0 +1,54 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { ComponentType } from 'preact'
+import { useEffect } from 'preact/hooks'
+import { linkTo, route } from '../router.ts'
+import { may } from '../session/session.ts'
+import { Empty, Failure, Skeleton } from '../ui/notes.tsx'
+import { VIEWS, type View, type ViewProps } from '../views/index.ts'
+
+type Loaded = { view: View; Component: ComponentType<ViewProps> }
+
+export const CurrentView = () => {
+  const [first = '', ...rest] = route.value.path
+  const view = VIEWS.find(({ path, needs }) => path === first && may(needs))
+  const loaded = useSignal<Loaded | undefined>(undefined)
+  const error = useSignal<unknown>(undefined)
+  useEffect(() => load(view, loaded, error), [view])
+  if (!view) return <NoSuchView />
+  if (error.value !== undefined) return <Failure error={error.value} retry={() => location.reload()} />
+  if (loaded.value?.view !== view) return <Skeleton height="60vh" />
+  const { Component } = loaded.value
+  return <Component rest={rest} />
+}
+
+const load = (
+  view: View | undefined,
+  loaded: Signal<Loaded | undefined>,
+  error: Signal<unknown>,
+): (() => void) => {
+  let current = true
+  if (view) {
+    document.title = `${view.title} · SmartQueue`
+    error.value = undefined
+    view.load().then(
+      ({ View }) => {
+        if (current) loaded.value = { view, Component: View }
+      },
+      (reason: unknown) => {
+        if (current) error.value = reason
+      },
+    )
+  }
+  return () => {
+    current = false
+  }
+}
+
+const NoSuchView = () => (
+  <Empty title="There is nothing here">
+    <p>
+      The address is wrong, or your role does not let you see this.{' '}
+      <a href={linkTo('/')}>Go to the overview</a>.
+    </p>
+  </Empty>
+)

@@ -1,0 +1,47 @@
+import { signal } from '@preact/signals'
+import { Refusal } from '../api/refusal.ts'
+import { Button } from './button.tsx'
+
+type Toast = { id: number; kind: 'done' | 'failed'; text: string }
+
+const SHOWN_MS = 6_000
+const toasts = signal<Toast[]>([])
+let ids = 0
+
+const dismiss = (id: number): void => {
+  toasts.value = toasts.value.filter((toast) => toast.id !== id)
+}
+
+const show = (kind: Toast['kind'], text: string): void => {
+  const id = ++ids
+  toasts.value = [...toasts.value.slice(-3), { id, kind, text }]
+  // What went wrong stays until it was read.
+  if (kind === 'done') setTimeout(() => dismiss(id), SHOWN_MS)
+}
+
+export const showDone = (text: string): void => show('done', text)
+
+export const showFailure = (error: unknown): void => show('failed', describeFailure(error))
+
+/** What happened, and what to do: the API's own words. */
+export const describeFailure = (error: unknown): string => {
+  if (!(error instanceof Refusal)) {
+    console.error(error)
+    return 'Something went wrong in this page. Reload it, and try again.'
+  }
+  const fields = error.errors.map(
+    ({ pointer, detail }) => `${pointer.replace(/^#\//, '').replaceAll('/', '.')}: ${detail}`,
+  )
+  return [error.title, error.message, ...fields].filter(Boolean).join(' – ')
+}
+
+export const Toasts = () => (
+  <div class="toasts" role="status" aria-live="polite">
+    {toasts.value.map(({ id, kind, text }) => (
+      <div key={id} class={`toast ${kind}`}>
+        <p>{text}</p>
+        <Button kind="quiet" small icon="close" label="Dismiss" onClick={() => dismiss(id)} />
+      </div>
+    ))}
+  </div>
+)

@@ -1,0 +1,3 @@
+import { PageHead } from '../../ui/panel.tsx'
+
+export const View = () => <PageHead title="API keys" />

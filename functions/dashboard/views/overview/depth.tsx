@@ -1,0 +1,84 @@
+import { useSignal } from '@preact/signals'
+import type { QueueDepth } from '../../api/answers.ts'
+import { get } from '../../api/api.ts'
+import { useResource } from '../../api/use-resource.ts'
+import { TimeChart } from '../../charts/time-chart.tsx'
+import { useReloadOnEvents } from '../../live/live.ts'
+import { count } from '../../ui/format.ts'
+import { Loaded, Skeleton } from '../../ui/notes.tsx'
+import { Segments } from '../../ui/segments.tsx'
+
+const RANGES = [
+  { value: '1h', label: '1 h' },
+  { value: '24h', label: '24 h' },
+  { value: '7d', label: '7 d' },
+] as const
+
+type Range = (typeof RANGES)[number]['value']
+
+/** What was queued, and what will probably be. */
+export const Depth = () => {
+  const range = useSignal<Range>('1h')
+  const answer = useResource(
+    (signal) => get<QueueDepth>('/analytics/queue-depth', { range: range.value }, signal),
+    [range.value],
+  )
+  useReloadOnEvents(answer.reload, undefined, 5_000)
+  return (
+    <Loaded resource={answer} bones={<Skeleton height="340px" />}>
+      {(depth) => (
+        <TimeChart
+          title="Queue depth"
+          about="Jobs that wait or run, and how many will, by predicted work and recent arrivals."
+          unit="jobs"
+          {...plotOf(depth)}
+          format={count}
+          actions={
+            <Segments
+              label="Range"
+              value={range.value}
+              options={RANGES}
+              onChange={(value) => {
+                range.value = value
+              }}
+            />
+          }
+        />
+      )}
+    </Loaded>
+  )
+}
+
+const plotOf = ({ items, forecast }: QueueDepth) => {
+  const none = <Item,>(list: Item[]): null[] => list.map(() => null)
+  const last = items.at(-1)
+  return {
+    times: [...items, ...forecast].map(({ at }) => Date.parse(at)),
+    series: [
+      {
+        label: 'Ready',
+        color: 'blue',
+        kind: 'area' as const,
+        values: [...items.map(({ ready }) => ready), ...none(forecast)],
+      },
+      {
+        label: 'Running',
+        color: 'accent',
+        values: [...items.map(({ running }) => running), ...none(forecast)],
+      },
+      {
+        label: 'Forecast',
+        color: 'amber',
+        dashed: true,
+        // From where it is now.
+        values: [...none(items.slice(1)), last?.ready ?? null, ...forecast.map(({ depth }) => depth)],
+      },
+      {
+        label: 'Forecast, 9 of 10 below',
+        color: 'muted',
+        dashed: true,
+        values: [...none(items), ...forecast.map(({ depth_p90 }) => depth_p90)],
+      },
+    ],
+  }
+}
