@@ -89,11 +89,11 @@ const optionsFor = (props: TimePlotProps, element: HTMLElement): uPlot.Options =
     width: element.clientWidth,
     height: props.height ?? HEIGHT,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: { y: { distr: props.log ? 3 : 1, range: rangeFor(props) } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((at, n) => timeTick(at, ticks[n - 1])), space: 70 },
+      { ...axis, values: (_, ticks) => ticks.map((at, n) => timeTick(at, ticks[n - 1])), space: 70, size: 30 },
       {
         ...axis,
         values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : props.format(tick))),
