@@ -8,6 +8,8 @@ export type JobFilter = {
   type?: string | undefined
   name?: string | undefined
   tag?: string | undefined
+  /** A part of the name, whatever its case; or a tag; or the id. */
+  text?: string | undefined
   priority?: Priority | undefined
   createdBy?: string | undefined
   createdAfter?: Date | undefined
@@ -23,6 +25,7 @@ export type Conditions = {
   /** On `j`, each but the creator served by an index of its own; the tag by that of `tagged_jobs`. */
   traits: string[]
   tag: string | undefined
+  text: TextCondition | undefined
   /** Bounds of the id, whatever the column is called, and the exact time on `j`. */
   range: (column: string) => string[]
   time: string[]
@@ -30,18 +33,30 @@ export type Conditions = {
   place: string[]
 }
 
+/** What one line of text may stand for. Each of the three has an index of its own. */
+export type TextCondition = {
+  tag: string
+  /** Null, if the text is no id. */
+  id: string
+  /** Has it in its name: of `jobs` or of `streams`. */
+  isNamed: (row: 'j' | 's') => string
+  /** Any of them. */
+  fits: string
+}
+
 /** An id is made a moment before its row. The clocks of two machines may be this far apart. */
 const SLACK_MS = 60_000
 
 /** `take` makes a parameter of a value. */
 export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => string): Conditions => {
-  const { type, name, tag, priority, createdBy, createdAfter, createdBefore, fingerprint } = filter
+  const { type, name, tag, text, priority, createdBy, createdAfter, createdBefore, fingerprint } = filter
   const stream: string[] = []
   if (type !== undefined) stream.push(`type = ${take(type)}::text`)
   if (name !== undefined) stream.push(`name = ${take(name)}::text`)
   const traits: string[] = []
   const wantedTag = tag === undefined ? undefined : `${take(tag)}::text`
   if (wantedTag !== undefined) traits.push(`j.tags @> array[${wantedTag}]`)
+  const wantedText = text === undefined ? undefined : textCondition(text, take)
   if (priority !== undefined) {
     // What a partial index leaves out is said again: the planner does not conclude it.
     traits.push(
@@ -63,10 +78,22 @@ export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => str
     stream: (row) => stream.map((condition) => `${row}.${condition}`),
     traits,
     tag: wantedTag,
+    text: wantedText,
     range: (column) => bounds.map((bound) => `${column} ${bound}`),
     time,
     place: fingerprint === undefined ? [] : [`q.fingerprint = ${take(fingerprint)}::text`],
   }
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** Lower case by Unicode, whatever the locale of the database. Not `ilike`: its wildcards would have to be escaped. */
+const textCondition = (text: string, take: (value: QueryValue) => string): TextCondition => {
+  const tag = `${take(text)}::text`
+  const id = `${take(UUID.test(text) ? text : null)}::uuid`
+  const lower = (value: string) => `lower(${value} collate "pg_c_utf8")`
+  const isNamed = (row: 'j' | 's') => `strpos(${lower(`${row}.name`)}, ${lower(tag)}) > 0`
+  return { tag, id, isNamed, fits: `(${isNamed('j')} or ${tag} = any (j.tags) or j.id = ${id})` }
 }
 
 /** Filters that make the same text have the same shape; it is part of the statement's name. */

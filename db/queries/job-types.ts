@@ -1,5 +1,6 @@
 import type { Query } from '../query.ts'
 import { CALLBACK_TYPE } from '../rules/callbacks.ts'
+import { SILENT_SECONDS } from './queue-facts.ts'
 
 export type JobTypeRow = { type: string; payload_schema: Record<string, unknown> }
 
@@ -26,4 +27,26 @@ export const listJobTypes = (): Query<JobTypeRow> => ({
     where type <> '${CALLBACK_TYPE}'
     order by type`,
   values: [],
+})
+
+/** The same by pages, each with how many workers take jobs of it now. */
+export const listKnownTypes = (page: {
+  after: string | null
+  limit: number
+}): Query<JobTypeRow & { workers: number }> => ({
+  name: 'list-known-types',
+  text: `
+    select t.type, t.payload_schema, (
+      select count(*)::integer
+      from workers w
+      where w.status = 'online'
+        and w.last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
+        and t.type = any (w.types)
+    ) as workers
+    from job_types t
+    where t.type <> '${CALLBACK_TYPE}'
+      and t.type > coalesce($1::text, '')
+    order by t.type
+    limit $2::int`,
+  values: [page.after, page.limit],
 })

@@ -24,7 +24,15 @@ export const credentials = z
   .strictObject({ username: z.string().max(256).openapi({ example: 'ada' }), password: anyPassword })
   .openapi('Credentials')
 
-export const refreshRequest = z.strictObject({ refresh_token: z.string().max(256) }).openapi('RefreshRequest')
+export const refreshRequest = z
+  .strictObject({
+    refresh_token: z
+      .string()
+      .max(256)
+      .optional()
+      .openapi({ description: 'Required, but with `smartqueue-session: cookie`, where the cookie has it.' }),
+  })
+  .openapi('RefreshRequest')
 
 export const passwordChange = z
   .strictObject({ current_password: anyPassword, new_password: password })
@@ -46,7 +54,9 @@ const accessFields = {
 export const session = z
   .object({
     ...accessFields,
-    refresh_token: z.string().openapi({ description: 'Good for one `POST /auth/refresh`.' }),
+    refresh_token: z.string().nullable().openapi({
+      description: 'Good for one `POST /auth/refresh`. Null with `smartqueue-session: cookie`.',
+    }),
   })
   .openapi('Session')
 

@@ -1,4 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
@@ -6,33 +8,46 @@ import { originOf } from '../http/origin.ts'
 import { createRouter } from '../http/validation.ts'
 import { access } from './permit.ts'
 import { credentials, jwks, passwordChange, refreshRequest, registration, session } from './schemas.ts'
+import { sessionHeaders, type TokenKeeper, tokenKeeper } from './session-cookie.ts'
 import { viewSession } from './session-view.ts'
-import { login, logout, refresh, register, replacePassword } from './sign-in.ts'
+import {
+  login,
+  logout,
+  refresh,
+  refreshTokenInvalid,
+  register,
+  replacePassword,
+  type SignedIn,
+} from './sign-in.ts'
 
 /** Registration, sign-in and its end. */
 export const sessionRoutes = () =>
   createRouter()
     .openapi(registerRoute, async (c) => {
-      const services = c.get('services')
-      const { account, refreshToken, headers } = await register(services, originOf(c), c.req.valid('json'))
-      const view = await viewSession(services.keys, account)
-      return c.json({ ...view, refresh_token: refreshToken }, 201, headers)
+      const keeper = tokenKeeper(c)
+      const signedIn = await register(c.get('services'), originOf(c), c.req.valid('json'))
+      const { view, headers } = await answerSession(c, keeper, signedIn)
+      return c.json(view, 201, { ...signedIn.headers, ...headers })
     })
     .openapi(loginRoute, async (c) => {
-      const services = c.get('services')
-      const signedIn = await login(services, originOf(c), c.req.valid('json'), holdOf(c))
-      const view = await viewSession(services.keys, signedIn.account)
-      return c.json({ ...view, refresh_token: signedIn.refreshToken }, 200, signedIn.headers)
+      const keeper = tokenKeeper(c)
+      const signedIn = await login(c.get('services'), originOf(c), c.req.valid('json'), holdOf(c))
+      const { view, headers } = await answerSession(c, keeper, signedIn)
+      return c.json(view, 200, { ...signedIn.headers, ...headers })
     })
     .openapi(refreshRoute, async (c) => {
-      const services = c.get('services')
-      const presented = c.req.valid('json').refresh_token
-      const { account, refreshToken } = await refresh(services, originOf(c), presented)
-      return c.json({ ...(await viewSession(services.keys, account)), refresh_token: refreshToken }, 200)
+      const keeper = tokenKeeper(c)
+      const presented = keeper.presented(c.req.valid('json'))
+      if (presented === undefined) throw refreshTokenInvalid()
+      const signedIn = await refresh(c.get('services'), originOf(c), presented, keeper.forget())
+      const { view, headers } = await answerSession(c, keeper, signedIn)
+      return c.json(view, 200, headers)
     })
     .openapi(logoutRoute, async (c) => {
-      await logout(c.get('services'), originOf(c), c.req.valid('json').refresh_token)
-      return c.body(null, 204)
+      const keeper = tokenKeeper(c)
+      const presented = keeper.presented(c.req.valid('json'))
+      if (presented !== undefined) await logout(c.get('services'), originOf(c), presented)
+      return c.body(null, 204, keeper.forget())
     })
     .openapi(passwordRoute, async (c) => {
       const change = c.req.valid('json')
@@ -44,6 +59,18 @@ export const sessionRoutes = () =>
       }),
     )
 
+const answerSession = async (
+  c: Context<AppEnv>,
+  keeper: TokenKeeper,
+  { account, refreshToken }: Omit<SignedIn, 'headers'>,
+) => {
+  const { inBody, headers } = keeper.keep(refreshToken)
+  return {
+    view: { ...(await viewSession(c.get('services').keys, account)), refresh_token: inBody },
+    headers,
+  }
+}
+
 const registerRoute = createRoute({
   method: 'post',
   path: '/auth/register',
@@ -51,10 +78,10 @@ const registerRoute = createRoute({
   summary: 'Create an account and its personal organisation',
   description: 'At most 5 a minute from one network: an IPv4 address, or the /64 of an IPv6 one.',
   middleware: jsonBody(),
-  request: { body: jsonRequest(registration) },
+  request: { headers: sessionHeaders, body: jsonRequest(registration) },
   responses: {
     201: jsonContent(session, 'Signed in to the new account'),
-    ...problems(...BODY_PROBLEMS, 'username-taken', 'rate-limited'),
+    ...problems(...BODY_PROBLEMS, 'forbidden', 'username-taken', 'rate-limited'),
   },
 })
 
@@ -67,10 +94,10 @@ const loginRoute = createRoute({
     'At most 10 a minute from one network, whether they succeed or not. After 10 attempts on one name without a ' +
     'success, each further one must wait for twice as long as the one before, up to a quarter of an hour.',
   middleware: jsonBody(),
-  request: { body: jsonRequest(credentials) },
+  request: { headers: sessionHeaders, body: jsonRequest(credentials) },
   responses: {
     200: jsonContent(session, 'Signed in'),
-    ...problems(...BODY_PROBLEMS, 'wrong-credentials', 'rate-limited'),
+    ...problems(...BODY_PROBLEMS, 'wrong-credentials', 'forbidden', 'rate-limited'),
   },
 })
 
@@ -81,10 +108,10 @@ const refreshRoute = createRoute({
   summary: 'Exchange a refresh token for a new session',
   description: 'A refresh token is good once. Presenting it a second time ends the whole sign-in.',
   middleware: jsonBody(),
-  request: { body: jsonRequest(refreshRequest) },
+  request: { headers: sessionHeaders, body: jsonRequest(refreshRequest) },
   responses: {
     200: jsonContent(session, 'A new access token and the next refresh token'),
-    ...problems(...BODY_PROBLEMS, 'refresh-token-invalid'),
+    ...problems(...BODY_PROBLEMS, 'refresh-token-invalid', 'forbidden'),
   },
 })
 
@@ -95,8 +122,11 @@ const logoutRoute = createRoute({
   summary: 'End a sign-in',
   description: 'Its refresh tokens and its access tokens are worth nothing from then on.',
   middleware: jsonBody(),
-  request: { body: jsonRequest(refreshRequest) },
-  responses: { 204: { description: 'It has ended, or never was' }, ...problems(...BODY_PROBLEMS) },
+  request: { headers: sessionHeaders, body: jsonRequest(refreshRequest) },
+  responses: {
+    204: { description: 'It has ended, or never was' },
+    ...problems(...BODY_PROBLEMS, 'forbidden'),
+  },
 })
 
 const passwordRoute = createRoute({

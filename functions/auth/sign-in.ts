@@ -15,7 +15,7 @@ import type { Principal } from './principal.ts'
 import { LIMITS, nameBlocked, rateHeaders, rateLimited } from './rate-limit.ts'
 import { createSecret, hashSecret } from './secrets.ts'
 
-const REFRESH_TOKEN_DAYS = 30
+export const REFRESH_TOKEN_DAYS = 30
 
 type Credentials = { username: string; password: string }
 
@@ -105,15 +105,20 @@ export const refresh = async (
   { database }: Services,
   origin: Origin,
   presented: string,
+  /** Of the answer, if it is worth nothing. */
+  headers?: Record<string, string>,
 ): Promise<Omit<SignedIn, 'headers'>> => {
   const [successor, presentedHash] = await Promise.all([createSecret('refresh'), hashSecret(presented)])
   const run = database.after(enterWithRefreshToken(presentedHash, origin))
   const [account] = await run(
     rotateRefreshToken({ presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS }),
   )
-  if (!account) throw new ProblemError('refresh-token-invalid', 'Sign in again with POST /auth/login.')
+  if (!account) throw refreshTokenInvalid(headers)
   return { account, refreshToken: successor.secret }
 }
+
+export const refreshTokenInvalid = (headers: Record<string, string> = {}): ProblemError =>
+  new ProblemError('refresh-token-invalid', 'Sign in again with POST /auth/login.', { headers })
 
 /** Ends the sign-in of a refresh token. One that is not known has none, which is as well. */
 export const logout = async ({ database }: Services, origin: Origin, presented: string): Promise<void> => {

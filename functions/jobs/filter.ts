@@ -18,6 +18,10 @@ export const filterFields = {
   type: text(64).optional(),
   name: text(200).optional(),
   tag: text(64).optional().openapi({ description: 'Jobs that have this tag.' }),
+  text: text(200).optional().openapi({
+    description:
+      'Jobs with this text in their name, in upper or lower case, or with this tag, or with this id.',
+  }),
   priority: z.enum(PRIORITIES).optional(),
   created_by: z.uuid().optional().openapi({ description: 'The id of a user.' }),
   created_after: time.optional().openapi({ description: 'Created at this time or later.' }),
@@ -48,6 +52,7 @@ export const toJobFilter = (filter: Filter, states?: JobFilter['statuses']): Job
     type: filter.type,
     name: filter.name,
     tag: filter.tag,
+    text: filter.text,
     priority: filter.priority,
     createdBy: filter.created_by,
     createdAfter: filter.created_after === undefined ? undefined : new Date(filter.created_after),

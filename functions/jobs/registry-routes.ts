@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { listKnownTypes } from '../../db/queries/job-types.ts'
 import { getLeader, listWorkers, type WorkerRow } from '../../db/queries/registry.ts'
 import { access } from '../auth/permit.ts'
 import { jsonContent, problems, timestamp } from '../http/openapi.ts'
@@ -6,13 +7,18 @@ import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 
-/** Who works and who leads. Before the routes with an id, which would take `workers` for one. */
+/** Who works, at what, and who leads. Before the routes with an id, which would take `workers` for one. */
 export const registryRoutes = () =>
   createRouter()
     .openapi(workersRoute, async (c) => {
       const { cursor, limit } = c.req.valid('query')
       const rows = await c.get('run')(listWorkers({ after: cursor ?? null, limit: limit + 1 }))
       return c.json(toPage(rows, limit, { position: (row) => row.worker_id, item: viewWorker }), 200)
+    })
+    .openapi(typesRoute, async (c) => {
+      const { cursor, limit } = c.req.valid('query')
+      const rows = await c.get('run')(listKnownTypes({ after: cursor ?? null, limit: limit + 1 }))
+      return c.json(toPage(rows, limit, { position: ({ type }) => type, item: (row) => row }), 200)
     })
     .openapi(leaderRoute, async (c) => {
       const [row] = await c.get('run')(getLeader())
@@ -58,6 +64,16 @@ const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
   types: row.types,
 })
 
+const jobType = z
+  .object({
+    type: z.string(),
+    payload_schema: z
+      .record(z.string(), z.unknown())
+      .openapi({ description: 'JSON Schema of the payload, as its handler has it.' }),
+    workers: z.int().openapi({ description: 'Online workers that handle it. None: its jobs wait for one.' }),
+  })
+  .openapi('JobType')
+
 const leader = z
   .object({
     worker_id: z.string(),
@@ -76,6 +92,20 @@ const workersRoute = createRoute({
   request: { query: pageQuery(z.string().regex(/^[\w.-]+$/)) },
   responses: {
     200: jsonContent(pageOf(worker), 'A page of workers, in the order of their ids'),
+    ...problems('unauthenticated', 'forbidden', 'invalid-request'),
+  },
+})
+
+const typesRoute = createRoute({
+  method: 'get',
+  path: '/jobs/types',
+  tags: ['jobs'],
+  summary: 'List the types of jobs',
+  description: 'Those that a worker has announced, now or before, and that can be submitted.',
+  ...access('jobs:read'),
+  request: { query: pageQuery(z.string().regex(/^[\w.-]+$/)) },
+  responses: {
+    200: jsonContent(pageOf(jobType), 'A page of types, in the order of their names'),
     ...problems('unauthenticated', 'forbidden', 'invalid-request'),
   },
 })

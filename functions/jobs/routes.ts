@@ -2,6 +2,7 @@ import { createRouter } from '../http/validation.ts'
 import { bulkRoutes } from './bulk-routes.ts'
 import { changeRoutes } from './change-routes.ts'
 import { explainRoutes } from './explain-routes.ts'
+import { graphRoutes } from './graph-routes.ts'
 import { readRoutes } from './read-routes.ts'
 import { registryRoutes } from './registry-routes.ts'
 import { submitRoutes } from './submit-routes.ts'
@@ -14,4 +15,5 @@ export const jobRoutes = () =>
     .route('/', bulkRoutes())
     .route('/', readRoutes())
     .route('/', explainRoutes())
+    .route('/', graphRoutes())
     .route('/', changeRoutes())

@@ -44,9 +44,10 @@ import {
 } from '../../db/queries/invitations.ts'
 import { getJobFacts } from '../../db/queries/job-facts.ts'
 import type { JobFilter } from '../../db/queries/job-filter.ts'
+import { getJobGraph } from '../../db/queries/job-graph.ts'
 import { countJobs, listAllJobs, listJobIds, listJobs } from '../../db/queries/job-list.ts'
 import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
-import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
+import { listJobTypes, listKnownTypes, registerJobTypes } from '../../db/queries/job-types.ts'
 import { findJobOrg, getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import {
@@ -521,6 +522,8 @@ const playLists = async ({ play }: Stage): Promise<void> => {
     { statuses: ['ready', 'running', 'failed', 'cancelled'] },
     { type: 'test', name: TEXT },
     { tag: TEXT, priority: 'high', createdBy: userId },
+    { text: TEXT },
+    { text: id(11), statuses: ['ready', 'failed'] },
     { createdAfter: new Date('2020-01-01'), createdBefore: new Date('2999-01-01') },
   ]
   for (const filter of filters) {
@@ -532,6 +535,8 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(listDeadLetters({ orgId, after: null, limit: 10 }))
   await play(listDeadLetters({ orgId, type: 'test', name: TEXT, after: null, limit: 10 }))
   await play(listWorkers({ after: null, limit: 10 }))
+  await play(listKnownTypes({ after: null, limit: 10 }))
+  for (let n = 11; n <= 16; n++) await play(getJobGraph(orgId, id(n), 3))
   await play(getLeader())
 }
 

@@ -58,6 +58,22 @@ test('all jobs that fit are cancelled, whatever their state, and no others', asy
   )
 })
 
+test('a text fits in bulk, too, together with the other fields', async () => {
+  const named = await jobInState(database.run, ada, 'ready', { name: 'Import of orders', priority: 'high' })
+  const tagged = await jobInState(database.run, ada, 'pending', { tags: ['orders'], priority: 'high' })
+  const normal = await jobInState(database.run, ada, 'ready', { name: 'orders again' })
+  const other = await jobInState(database.run, ada, 'ready', { priority: 'high' })
+  const filter = { text: 'orders', priority: 'high' }
+  const dry = await act('cancel', { filter, dry_run: true })
+  assert.deepEqual(dry.body, { matched: 2, changed: 0, done: true })
+  assert.deepEqual((await act('cancel', { filter })).body, { matched: 2, changed: 2, done: true })
+  const all = [named, tagged, normal, other]
+  const expected = ['cancelled', 'cancelled', 'ready', 'ready']
+  assert.deepEqual(await Promise.all(all.map((id) => statusOf(id))), expected)
+  const retried = await act('retry', { filter: { text: named } })
+  assert.deepEqual(retried.body, { matched: 1, changed: 1, done: true })
+})
+
 test('failed and cancelled jobs that fit are retried', async () => {
   const failed = await jobInState(database.run, ada, 'failed', { type: 'flaky' })
   const cancelled = await jobInState(database.run, ada, 'cancelled', { type: 'flaky' })

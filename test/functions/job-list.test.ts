@@ -98,6 +98,10 @@ test('filters hold together, over all pages', async () => {
 test('what the newest 5000 jobs do not have is found among all others', async () => {
   const eve = await registerUser(edge)
   const wanted = Array.from({ length: 5 }, () => newJob({ type: 'old', name: 'old', tags: ['old'] }))
+  const crowd = Array.from({ length: 102 }, (_, n) =>
+    newJob({ name: `crowd ${n}`, tags: n === 50 ? ['lone'] : [] }),
+  )
+  await seedJobs(database.run, eve, crowd)
   await seedJobs(database.run, eve, wanted)
   await seedJobs(
     database.run,
@@ -105,10 +109,63 @@ test('what the newest 5000 jobs do not have is found among all others', async ()
     Array.from({ length: 5001 }, () => newJob({ type: 'new', name: 'new' })),
   )
   const expected = wanted.map(({ id }) => id).toReversed()
-  for (const query of ['type=old', 'name=old', 'tag=old', 'tag=old&type=old', 'priority=normal&tag=old']) {
+  const queries = [
+    ...['type=old', 'name=old', 'tag=old', 'tag=old&type=old', 'priority=normal&tag=old'],
+    ...['text=OL', 'text=old', 'text=ol&type=old', 'text=old&tag=old', 'text=OL&priority=normal'],
+  ]
+  for (const query of queries) {
     assert.deepEqual(await list(query, eve), expected, query)
     assert.deepEqual(await list(`status=ready&${query}`, eve), expected, `ready ${query}`)
   }
+  assert.deepEqual(await list(`text=${expected[2]}`, eve), [expected[2]])
+  assert.deepEqual(await list('text=crowd', eve, 50), crowd.map(({ id }) => id).toReversed())
+  assert.deepEqual(
+    await list('text=crowd&tag=lone', eve),
+    [crowd[50]?.id],
+    'in many streams, with a rare tag',
+  )
+})
+
+test('a text finds jobs by a part of their name, by a whole tag and by their id', async () => {
+  const gail = await registerUser(edge)
+  const make = (name: string, tags: string[] = []) => newJob({ name, tags, type: name.slice(0, 3) })
+  const all = [
+    make('Nightly Report'),
+    make('weekly report', ['report']),
+    make('100% of_it\\\\'),
+    make('GRÖSSE messen'),
+    make('other', ['report', 'Nightly']),
+    make('other', ['reports']),
+  ]
+  const [nightly, weekly, odd, size, tagged] = all.map(({ id }) => id)
+  await seedJobs(database.run, gail, all)
+  await seedJobs(database.run, bob, [make('a report of somebody else', ['report'])])
+  const cases: [string, (string | undefined)[]][] = [
+    ['REPORT', [weekly, nightly]],
+    ['report', [tagged, weekly, nightly]],
+    ['nightly', [nightly]],
+    ['Nightly', [tagged, nightly]],
+    ['größe', []],
+    ['grösse', [size]],
+    ['%', [odd]],
+    ['_', [odd]],
+    ['\\\\', [odd]],
+    ['r_port', []],
+    [weekly ?? '', [weekly]],
+    [weekly?.toUpperCase() ?? '', [weekly]],
+    [weekly?.slice(0, 20) ?? '', []],
+    [crypto.randomUUID(), []],
+  ]
+  for (const [text, expected] of cases) {
+    const query = `text=${encodeURIComponent(text)}`
+    assert.deepEqual(await list(query, gail, 1), expected, text)
+    assert.deepEqual(await list(`status=ready&${query}`, gail, 1), expected, `ready ${text}`)
+    assert.deepEqual(await list(`status=failed&${query}`, gail), [], `failed ${text}`)
+  }
+  assert.deepEqual(await list('text=report&type=wee', gail), [weekly])
+  assert.deepEqual(await list('text=report&name=other', gail), [tagged])
+  assert.deepEqual(await list('text=report&tag=Nightly', gail), [tagged])
+  assert.deepEqual(await list(`text=${weekly}`, bob), [], 'an id of somebody else')
 })
 
 test('jobs are listed by when they were created', async () => {
@@ -148,14 +205,16 @@ test('bad filters are refused by name', async () => {
   await refuse('created_after=yesterday', '#/created_after')
   await refuse('created_before=2026-01-01', '#/created_before')
   await refuse(`tag=${'x'.repeat(65)}`, '#/tag')
-  for (const field of ['type', 'name', 'tag']) await refuse(`${field}=a%00b`, `#/${field}`)
+  for (const field of ['type', 'name', 'tag', 'text']) await refuse(`${field}=a%00b`, `#/${field}`)
+  await refuse('text=', '#/text')
+  await refuse(`text=${'x'.repeat(201)}`, '#/text')
   await refuse('fingerprint=abc', '#/fingerprint')
   await refuse(`fingerprint=${'a'.repeat(32)}&status=ready`, '#/status')
 })
 
 test('SQL text in a filter is text', async () => {
   for (const attack of [`'; drop table jobs; --`, `' or '1'='1`, '$1', '\\']) {
-    for (const field of ['type', 'name', 'tag']) {
+    for (const field of ['type', 'name', 'tag', 'text']) {
       assert.deepEqual(await list(`${field}=${encodeURIComponent(attack)}`), [])
     }
   }

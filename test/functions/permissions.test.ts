@@ -55,6 +55,7 @@ const IDS: Record<string, () => Promise<string>> = {
   '/jobs/{id}/logs': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/attempts': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/explain': () => jobInState(database.run, cast.owner, 'ready'),
+  '/jobs/{id}/graph': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/cancel': () => jobInState(database.run, cast.owner, 'ready'),
   '/jobs/{id}/retry': () => jobInState(database.run, cast.owner, 'failed'),
   '/schedules/{id}': () => makeSchedule(),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
@@ -71,4 +72,31 @@ test('the leader of the newest term is shown, if there ever was one', async () =
 test('who is not signed in sees neither', async () => {
   assertProblem(await edge.request('GET', '/jobs/workers'), 401, 'unauthenticated')
   assertProblem(await edge.request('GET', '/jobs/scheduler/leader'), 401, 'unauthenticated')
+})
+
+test('types are listed with their schemas and how many workers take them now, but none of our own', async () => {
+  const payload_schema = { type: 'object', properties: { url: { type: 'string' } } }
+  await database.run(
+    registerJobTypes([
+      { type: 'http', payload_schema },
+      { type: 'retired', payload_schema: {} },
+      { type: 'callback', payload_schema: {} },
+      { type: 'test', payload_schema: {} },
+    ]),
+  )
+  const { status, body, text } = await get('/jobs/types')
+  assert.equal(status, 200, text)
+  // Of the three workers above one drains and one is not seen any more.
+  assert.deepEqual(body, {
+    items: [
+      { type: 'http', payload_schema, workers: 1 },
+      { type: 'retired', payload_schema: {}, workers: 0 },
+      { type: 'test', payload_schema: {}, workers: 1 },
+    ],
+    next_cursor: null,
+  })
+  const page = (await get('/jobs/types?limit=2')).body
+  const next = (await get(`/jobs/types?limit=2&cursor=${page.next_cursor}`)).body
+  assert.deepEqual([page.items.length, next.items[0].type, next.next_cursor], [2, 'test', null])
+  assertProblem(await get('/jobs/types?cursor=zzzz'), 422, 'invalid-request')
 })

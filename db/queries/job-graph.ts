@@ -1,0 +1,68 @@
+import type { Query } from '../query.ts'
+import type { JobState } from '../rules/job-states.ts'
+
+export type GraphRow = {
+  id: string
+  name: string
+  type: string
+  status: JobState
+  attempts: number
+  predicted_ms: number
+  predicted_p90_ms: number
+  /** Those of its parents that are among the rows. */
+  parents: string[]
+}
+
+/**
+ * The jobs that a job is connected with by dependencies, up and down and on from there, nearest first; itself is the first.
+ * The recursion goes level by level, meets each job once, and stops where the limit is: a graph of a million jobs costs no
+ * more than the part that is shown. No row: there is no such job.
+ */
+export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<GraphRow> => ({
+  name: 'get-job-graph',
+  text: `
+    with recursive near (id) as (
+      select id
+      from jobs
+      where org_id = $1::uuid
+        and id = $2::uuid
+      union
+      select next.id
+      from near
+      cross join lateral (
+        select parent_id as id
+        from job_dependencies
+        where child_id = near.id
+          and org_id = $1::uuid
+        union all
+        select child_id
+        from job_dependencies
+        where parent_id = near.id
+          and org_id = $1::uuid
+      ) next
+    ),
+    shown as materialized (
+      select id, row_number() over () as place
+      from (select id from near limit $3::int) nearest
+    )
+    select
+      o.id, o.name, o.type, o.status, o.attempts, o.predicted_ms, o.predicted_p90_ms,
+      array(
+        select d.parent_id
+        from job_dependencies d
+        where d.child_id = shown.id
+          and d.org_id = $1::uuid
+          and d.parent_id in (select id from shown)
+        order by d.parent_id
+      ) as parents
+    from shown
+    cross join lateral (
+      select id, name, type, status, attempts, predicted_ms, predicted_p90_ms
+      from job_overview
+      where org_id = $1::uuid
+        and id = shown.id
+      offset 0
+    ) o
+    order by shown.place`,
+  values: [orgId, jobId, limit],
+})
