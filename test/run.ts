@@ -5,6 +5,7 @@ import { rm } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { buildDashboard } from '../functions/dashboard/build.ts'
 import { runCommand } from '../worker-runtime/command.ts'
 import { startEmbeddedPostgres } from '../worker-runtime/local/embedded-postgres.ts'
 import { offlineWrangler } from '../worker-runtime/local/functions-server.ts'
@@ -35,6 +36,8 @@ const main = async (): Promise<number> => {
     '--test-reporter=spec',
   ]
   if (values.name) flags.push(`--test-name-pattern=${values.name}`)
+  // Once, before many start that would: wrangler writes only what has changed.
+  await buildDashboard()
   const folder = await createTestFolder()
   // Whatever ends this process, its Postgres ends too.
   const reaper = startReaper(() => {})

@@ -73,7 +73,7 @@ test('every answer tells browsers what not to do with it', async () => {
     assert.match(headers.get('strict-transport-security') ?? '', /max-age=\d{8}/)
     assert.equal(headers.get('cache-control'), 'no-store')
   }
-  for (const path of ['/docs', '/join']) {
+  for (const path of ['/', '/docs', '/join']) {
     const { headers } = await closed.request('GET', path)
     assert.match(headers.get('content-security-policy') ?? '', /script-src 'self'/)
     assert.equal(headers.get('x-content-type-options'), 'nosniff')

@@ -2,6 +2,7 @@
 import { computed, effect, signal, untracked } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Leader, Summary, Worker } from '../api/answers.ts'
+import { get } from '../api/api.ts'
 import { user } from '../session/session.ts'
 import { type Connection, createConnection, type LinkState } from './connection.ts'
 import type { Frame, JobEvent } from './frames.ts'
@@ -41,12 +42,19 @@ export const keepLive = (): (() => void) =>
       workers.value = undefined
       connection.value = own
       own.open()
+      void showFirst(own)
     })
     return () => {
       own.close()
       connection.value = undefined
     }
   })
+
+/** The numbers of the first paint need not wait for a connection. */
+const showFirst = async (own: Connection): Promise<void> => {
+  const first = await get<Summary>('/analytics/summary').catch(() => undefined)
+  if (connection.peek() === own) summary.value ??= first
+}
 
 /** Tells a view of events while it is shown, and when it should look anew. */
 export const useLive = (listener: Listener): void => {
