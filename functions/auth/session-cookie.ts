@@ -11,7 +11,7 @@ import { generateCookie, getCookie } from 'hono/cookie'
 import type { AppEnv } from '../context.ts'
 import { ProblemError } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
-import { REFRESH_TOKEN_DAYS } from './sign-in.ts'
+import { REFRESH_TOKEN_DAYS, type RefreshKind } from './refresh-kinds.ts'
 
 const HEADER = 'smartqueue-session'
 
@@ -23,6 +23,7 @@ export const sessionHeaders = z.object({
 })
 
 export type TokenKeeper = {
+  readonly kind: RefreshKind
   /** The token that the request presents. Undefined: the browser has none, or none any more. */
   presented(body: { refresh_token?: string | undefined }): string | undefined
   /** What the body of the answer says of a token that was issued, and the headers that go with it. */
@@ -38,6 +39,7 @@ export const tokenKeeper = (c: Context<AppEnv>): TokenKeeper => {
 }
 
 const client: TokenKeeper = {
+  kind: 'refresh',
   presented: ({ refresh_token }) => {
     if (refresh_token === undefined) throw wrongField('is required')
     return refresh_token
@@ -56,6 +58,7 @@ const browser = (c: Context<AppEnv>): TokenKeeper => {
     }),
   })
   return {
+    kind: 'browser-refresh',
     presented: ({ refresh_token }) => {
       if (refresh_token !== undefined) throw wrongField(`does not go with ${HEADER}: cookie`)
       return getCookie(c, name)
