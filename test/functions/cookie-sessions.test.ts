@@ -69,7 +69,7 @@ test('over https the cookie is for https alone', async () => {
   const app = new Hono<AppEnv>().post('/auth/login', (c) => c.json(tokenKeeper(c).keep('sqr_1').headers))
   const answer = await app.request('https://smartqueue.test/auth/login', { method: 'POST', headers: COOKIE })
   assert.deepEqual(await answer.json(), {
-    'set-cookie': `__Secure-smartqueue_session=sqr_1; Max-Age=${MONTH}; Path=/auth; HttpOnly; Secure; SameSite=Strict`,
+    'set-cookie': `__Secure-smartqueue_session=sqr_1; Max-Age=${MONTH}; Path=/auth; HttpOnly; SameSite=Strict; Secure`,
   })
 })
 
