@@ -51,7 +51,7 @@ test('a new person creates an account and joins; the link is good for nobody els
   await page.keyboard.press('Enter')
   await seeHeading(page, 'You are in')
   assert.match(await textOf(page), /in the role user\./)
-  assert.match(await textOf(page), /This browser is signed in, and it is your active organisation\./)
+  assert.match(await textOf(page), /It is your active organisation now, and this browser is signed in\./)
   const dashboard = page.getByRole('link', { name: 'Open the dashboard' })
   assert.equal(await dashboard.getAttribute('href'), '/')
   assert.deepEqual(await sessionOf(page), { username: 'grace', role: 'user', org_id: orgAdmin.orgId })
