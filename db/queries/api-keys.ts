@@ -5,6 +5,7 @@ import { audit } from './audit.ts'
 export type ApiKeyRow = {
   id: string
   user_id: string
+  username: string
   name: string
   prefix: string
   scopes: string[]
@@ -15,6 +16,8 @@ export type ApiKeyRow = {
 }
 
 const COLUMNS = 'id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
+
+const SHOWN = `${COLUMNS}, (select u.username from users u where u.id = k.user_id) as username`
 
 /** Of an organisation, that were not revoked. */
 export const MAX_KEYS = 1000
@@ -43,8 +46,8 @@ export const createApiKey = (key: {
     ),
     audit as (${audit('api_key.created', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix, 'scopes', scopes)`, 'created')}
     )
-    select ${COLUMNS}
-    from created`,
+    select ${SHOWN}
+    from created k`,
   values: [key.id, key.orgId, key.userId, key.name, key.prefix, key.hash, key.scopes, key.expiresAt],
 })
 
@@ -57,8 +60,8 @@ export const listApiKeys = (page: {
 }): Query<ApiKeyRow> => ({
   name: 'list-api-keys',
   text: `
-    select ${COLUMNS}
-    from api_keys
+    select ${SHOWN}
+    from api_keys k
     where org_id = $1::uuid
       and ($2::uuid is null or user_id = $2::uuid)
       and ($3::uuid is null or id > $3::uuid)

@@ -17,6 +17,9 @@ export type GraphRow = {
  * The jobs that a job is connected with by dependencies, up and down and on from there, nearest first; itself is the first.
  * The recursion goes level by level, meets each job once, and stops where the limit is: a graph of a million jobs costs no
  * more than the part that is shown. No row: there is no such job.
+ *
+ * Of one job no more can be shown than are shown at all. In that order and number they come from the indexes, whatever the
+ * statistics say of a table where one job has most of the children.
  */
 export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<GraphRow> => ({
   name: 'get-job-graph',
@@ -30,15 +33,23 @@ export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<
       select next.id
       from near
       cross join lateral (
-        select parent_id as id
-        from job_dependencies
-        where child_id = near.id
-          and org_id = $1::uuid
+        (
+          select parent_id as id
+          from job_dependencies
+          where child_id = near.id
+            and org_id = $1::uuid
+          order by parent_id
+          limit $3::int
+        )
         union all
-        select child_id
-        from job_dependencies
-        where parent_id = near.id
-          and org_id = $1::uuid
+        (
+          select child_id
+          from job_dependencies
+          where parent_id = near.id
+            and org_id = $1::uuid
+          order by child_id
+          limit $3::int
+        )
       ) next
     ),
     shown as materialized (

@@ -92,9 +92,12 @@ const searchPlace = ({ table, state, few }: Place, conditions: Conditions, limit
   const recent = inOrder('j.id', `newest q${JOIN_JOBS}`, ofJob, BY_PLACE)
   const isInPlace = few
     ? `id in (select q.job_id from ${table} q where ${all(ofPlace)})`
-    : `exists (select from ${table} q where ${all([...ofPlace, 'q.job_id = hit.id'])})`
+    : `exists (select from ${table} q where ${all([...ofPlace, 'q.job_id = hit.id'])}${conditions.text ? EACH : ''})`
   return newestFirst(window, recent, everyHit(conditions, isInPlace))
 }
+
+/** The planner takes a text to be in a third of all names, and would read all jobs of the state for a few hits. */
+const EACH = ' offset 0'
 
 /**
  * Each by its key. As a plain join, jobs of an organisation that the statistics do not know yet were looked up by the

@@ -6,16 +6,22 @@ import { audit } from './audit.ts'
  * Exchanges a refresh token for its successor. No row: unknown, expired, revoked, or presented before.
  * The last of these means that two parties hold it, so the whole family is revoked. The row lock makes the
  * second of two concurrent exchanges see the first.
+ *
+ * With a grace, one that was exchanged no longer ago is answered as it was then, and nothing changes: its successor has to
+ * be the same.
  */
 export const rotateRefreshToken = (rotation: {
   presentedHash: string
   successorHash: string
   days: number
+  graceSeconds: number | null
 }): Query<Account & { session_id: string }> => ({
   name: 'rotate-refresh-token',
   text: `
     with presented as materialized (
-      select t.token_hash, t.family_id, t.replaced_at
+      select
+        t.token_hash, t.family_id, t.replaced_at,
+        coalesce(t.replaced_at > now() - $4::int * interval '1 second', false) as repeated
       from refresh_tokens t
       join refresh_families f on f.id = t.family_id
       where t.token_hash = decode($1::text, 'hex')
@@ -29,6 +35,7 @@ export const rotateRefreshToken = (rotation: {
       from presented p
       where f.id = p.family_id
         and p.replaced_at is not null
+        and not p.repeated
       returning f.org_id, f.user_id
     ),
     audit as (${audit('account.token_reused', `jsonb_build_object('user_id', user_id)`, 'revoked')}
@@ -58,11 +65,11 @@ export const rotateRefreshToken = (rotation: {
       u.username,
       m.org_id,
       case when u.is_admin then 'admin' else m.role end as role
-    from replaced r
+    from (select family_id from replaced union all select family_id from presented where repeated) r
     join refresh_families f on f.id = r.family_id
     join memberships m on m.org_id = f.org_id and m.user_id = f.user_id
     join users u on u.id = m.user_id`,
-  values: [rotation.presentedHash, rotation.successorHash, rotation.days],
+  values: [rotation.presentedHash, rotation.successorHash, rotation.days, rotation.graceSeconds],
 })
 
 /** Ends the sign-in of a refresh token, its access tokens included. Of one that has ended it changes nothing. */

@@ -86,6 +86,7 @@ const runFor = (c: Context<AppEnv>): Run =>
 const viewKey = (row: ApiKeyRow): z.output<typeof apiKey> => ({
   id: row.id,
   user_id: row.user_id,
+  username: row.username,
   name: row.name,
   prefix: row.prefix,
   scopes: row.scopes,

@@ -92,6 +92,7 @@ export const newApiKey = z
 const apiKeyFields = {
   id: z.uuid(),
   user_id: z.uuid().openapi({ description: 'The member who made it, and for whom it acts.' }),
+  username: z.string().openapi({ description: 'Of that member.' }),
   name: z.string(),
   prefix: z.string().openapi({ example: 'sqk_1a2b3c4d' }),
   scopes: z.array(z.string()),

@@ -1,11 +1,22 @@
 /** Opaque secrets: 256 random bits, which need no slow hash. The prefix tells what it is, to people and to scanners. */
-export type SecretKind = 'refresh' | 'api-key' | 'invitation'
+export type SecretKind = 'refresh' | 'browser-refresh' | 'api-key' | 'invitation'
 
-const PREFIXES: Record<SecretKind, string> = { refresh: 'sqr_', 'api-key': 'sqk_', invitation: 'sqi_' }
+const PREFIXES: Record<SecretKind, string> = {
+  refresh: 'sqr_',
+  'browser-refresh': 'sqb_',
+  'api-key': 'sqk_',
+  invitation: 'sqi_',
+}
+
+export type Secret = { secret: string; hash: string }
 
 /** The secret is for the client, once; only the hash is stored. */
-export const createSecret = async (kind: SecretKind): Promise<{ secret: string; hash: string }> => {
-  const secret = PREFIXES[kind] + toHex(crypto.getRandomValues(new Uint8Array(32)))
+export const createSecret = (kind: SecretKind): Promise<Secret> =>
+  secretOf(kind, crypto.getRandomValues(new Uint8Array(32)))
+
+/** Of 256 bits that are as good as random. */
+export const secretOf = async (kind: SecretKind, bits: Uint8Array): Promise<Secret> => {
+  const secret = PREFIXES[kind] + toHex(bits)
   return { secret, hash: await hashSecret(secret) }
 }
 

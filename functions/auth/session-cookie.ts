@@ -7,11 +7,10 @@
  */
 import { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { generateCookie, getCookie } from 'hono/cookie'
 import type { AppEnv } from '../context.ts'
 import { ProblemError } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
-import { REFRESH_TOKEN_DAYS } from './sign-in.ts'
+import { REFRESH_TOKEN_DAYS, type RefreshKind } from './refresh-kinds.ts'
 
 const HEADER = 'smartqueue-session'
 
@@ -23,6 +22,7 @@ export const sessionHeaders = z.object({
 })
 
 export type TokenKeeper = {
+  readonly kind: RefreshKind
   /** The token that the request presents. Undefined: the browser has none, or none any more. */
   presented(body: { refresh_token?: string | undefined }): string | undefined
   /** What the body of the answer says of a token that was issued, and the headers that go with it. */
@@ -38,6 +38,7 @@ export const tokenKeeper = (c: Context<AppEnv>): TokenKeeper => {
 }
 
 const client: TokenKeeper = {
+  kind: 'refresh',
   presented: ({ refresh_token }) => {
     if (refresh_token === undefined) throw wrongField('is required')
     return refresh_token
@@ -50,20 +51,27 @@ const browser = (c: Context<AppEnv>): TokenKeeper => {
   const isSecure = new URL(c.req.url).protocol === 'https:'
   // A name with this prefix cannot be set over http, by whoever is in between.
   const name = isSecure ? '__Secure-smartqueue_session' : 'smartqueue_session'
+  const flags = `Path=/auth; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
   const cookie = (value: string, maxAge: number) => ({
-    'set-cookie': generateCookie(name, value, {
-      ...{ httpOnly: true, sameSite: 'Strict', path: '/auth', secure: isSecure, maxAge },
-    }),
+    'set-cookie': `${name}=${value}; Max-Age=${maxAge}; ${flags}`,
   })
   return {
+    kind: 'browser-refresh',
     presented: ({ refresh_token }) => {
       if (refresh_token !== undefined) throw wrongField(`does not go with ${HEADER}: cookie`)
-      return getCookie(c, name)
+      return cookieNamed(name, c.req.header('cookie') ?? '')
     },
     keep: (token) => ({ inBody: null, headers: cookie(token, REFRESH_TOKEN_DAYS * 86_400) }),
     forget: () => cookie('', 0),
   }
 }
+
+/** Ours hold letters, digits and `_` only: nothing of it is ever quoted or encoded. */
+const cookieNamed = (name: string, header: string): string | undefined =>
+  header
+    .split(/; */)
+    .find((pair) => pair.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
 
 const wrongField = (detail: string): ProblemError =>
   problemAt('invalid-request', [{ in: 'body', pointer: '#/refresh_token', detail }])

@@ -5,41 +5,35 @@ import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
+import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import { access } from './permit.ts'
 import { credentials, jwks, passwordChange, refreshRequest, registration, session } from './schemas.ts'
 import { sessionHeaders, type TokenKeeper, tokenKeeper } from './session-cookie.ts'
 import { viewSession } from './session-view.ts'
-import {
-  login,
-  logout,
-  refresh,
-  refreshTokenInvalid,
-  register,
-  replacePassword,
-  type SignedIn,
-} from './sign-in.ts'
+import { login, logout, refresh, register, replacePassword, type SignedIn } from './sign-in.ts'
 
 /** Registration, sign-in and its end. */
 export const sessionRoutes = () =>
   createRouter()
     .openapi(registerRoute, async (c) => {
       const keeper = tokenKeeper(c)
-      const signedIn = await register(c.get('services'), originOf(c), c.req.valid('json'))
+      const signedIn = await register(c.get('services'), originOf(c), c.req.valid('json'), keeper.kind)
       const { view, headers } = await answerSession(c, keeper, signedIn)
       return c.json(view, 201, { ...signedIn.headers, ...headers })
     })
     .openapi(loginRoute, async (c) => {
       const keeper = tokenKeeper(c)
-      const signedIn = await login(c.get('services'), originOf(c), c.req.valid('json'), holdOf(c))
+      const how = { kind: keeper.kind, hold: holdOf(c) }
+      const signedIn = await login(c.get('services'), originOf(c), c.req.valid('json'), how)
       const { view, headers } = await answerSession(c, keeper, signedIn)
       return c.json(view, 200, { ...signedIn.headers, ...headers })
     })
     .openapi(refreshRoute, async (c) => {
       const keeper = tokenKeeper(c)
-      const presented = keeper.presented(c.req.valid('json'))
-      if (presented === undefined) throw refreshTokenInvalid()
-      const signedIn = await refresh(c.get('services'), originOf(c), presented, keeper.forget())
+      const token = { presented: keeper.presented(c.req.valid('json')), kind: keeper.kind }
+      const signedIn = await refresh(c.get('services'), originOf(c), token)
+      if (!signedIn) throw refreshTokenInvalid(keeper)
       const { view, headers } = await answerSession(c, keeper, signedIn)
       return c.json(view, 200, headers)
     })
@@ -58,6 +52,11 @@ export const sessionRoutes = () =>
         'cache-control': 'public, max-age=300',
       }),
     )
+
+const refreshTokenInvalid = (keeper: TokenKeeper): ProblemError =>
+  new ProblemError('refresh-token-invalid', 'Sign in again with POST /auth/login.', {
+    headers: keeper.forget(),
+  })
 
 const answerSession = async (
   c: Context<AppEnv>,
@@ -106,7 +105,8 @@ const refreshRoute = createRoute({
   path: '/auth/refresh',
   tags: ['auth'],
   summary: 'Exchange a refresh token for a new session',
-  description: 'A refresh token is good once. Presenting it a second time ends the whole sign-in.',
+  description:
+    'A refresh token is good once. Presenting it a second time ends the whole sign-in; a cookie, more than ten seconds later.',
   middleware: jsonBody(),
   request: { headers: sessionHeaders, body: jsonRequest(refreshRequest) },
   responses: {

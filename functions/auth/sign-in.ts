@@ -13,9 +13,8 @@ import type { Services } from '../services.ts'
 import { hashPassword, spendPasswordCheck, verifyPassword } from './passwords.ts'
 import type { Principal } from './principal.ts'
 import { LIMITS, nameBlocked, rateHeaders, rateLimited } from './rate-limit.ts'
+import { graceOf, isOfKind, REFRESH_TOKEN_DAYS, type RefreshKind, successorOf } from './refresh-kinds.ts'
 import { createSecret, hashSecret } from './secrets.ts'
-
-export const REFRESH_TOKEN_DAYS = 30
 
 type Credentials = { username: string; password: string }
 
@@ -30,11 +29,12 @@ export const register = async (
   { database }: Services,
   origin: Origin,
   { username, password }: Credentials,
+  kind: RefreshKind,
 ): Promise<SignedIn> => {
   const [verdict] = await database.run(hitRateLimit(LIMITS.register, origin.ip))
   if (!verdict) throw new Error('A hit is one row')
   if (!verdict.admitted) throw rateLimited(LIMITS.register, verdict)
-  const [passwordHash, refresh] = await Promise.all([hashPassword(password), createSecret('refresh')])
+  const [passwordHash, refresh] = await Promise.all([hashPassword(password), createSecret(kind)])
   const ids = { userId: uuidV7(), orgId: uuidV7(), familyId: uuidV7() }
   const run = database.after(approach({ orgId: ids.orgId, userId: ids.userId, name: username, origin }))
   const [account] = await run(
@@ -61,7 +61,7 @@ export const login = async (
   { database }: Services,
   origin: Origin,
   { username, password }: Credentials,
-  hold: Hold,
+  { kind, hold }: { kind: RefreshKind; hold: Hold },
 ): Promise<SignedIn> => {
   const anyone = database.after(approach({ name: username, origin }))
   const { userId, hash, headers } = await countAttempt(anyone, username, origin)
@@ -72,7 +72,7 @@ export const login = async (
       headers,
     })
   }
-  return { ...(await startSessionOf(database, userId, origin)), headers }
+  return { ...(await startSessionOf(database, userId, origin, kind)), headers }
 }
 
 /** Every look at a password counts as an attempt to sign in, whether it is the right one or not. */
@@ -92,8 +92,9 @@ const startSessionOf = async (
   database: Database,
   userId: string,
   origin: Origin,
+  kind: RefreshKind,
 ): Promise<Omit<SignedIn, 'headers'>> => {
-  const refresh = await createSecret('refresh')
+  const refresh = await createSecret(kind)
   const [familyId, orgId] = [uuidV7(), uuidV7()]
   const session = { userId, orgId, familyId, tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS }
   const [account] = await database.after(approach({ userId, orgId, origin }))(startSession(session))
@@ -101,24 +102,22 @@ const startSessionOf = async (
   return { account: { ...account, session_id: session.familyId }, refreshToken: refresh.secret }
 }
 
+/** Undefined: the token is worth nothing. */
 export const refresh = async (
-  { database }: Services,
+  { database, keys }: Services,
   origin: Origin,
-  presented: string,
-  /** Of the answer, if it is worth nothing. */
-  headers?: Record<string, string>,
-): Promise<Omit<SignedIn, 'headers'>> => {
-  const [successor, presentedHash] = await Promise.all([createSecret('refresh'), hashSecret(presented)])
+  { presented, kind }: { presented: string | undefined; kind: RefreshKind },
+): Promise<Omit<SignedIn, 'headers'> | undefined> => {
+  if (presented === undefined || !isOfKind(kind, presented)) return undefined
+  const [successor, presentedHash] = await Promise.all([
+    successorOf(kind, keys, presented),
+    hashSecret(presented),
+  ])
+  const rotation = { presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS }
   const run = database.after(enterWithRefreshToken(presentedHash, origin))
-  const [account] = await run(
-    rotateRefreshToken({ presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS }),
-  )
-  if (!account) throw refreshTokenInvalid(headers)
-  return { account, refreshToken: successor.secret }
+  const [account] = await run(rotateRefreshToken({ ...rotation, graceSeconds: graceOf(kind) }))
+  return account && { account, refreshToken: successor.secret }
 }
-
-export const refreshTokenInvalid = (headers: Record<string, string> = {}): ProblemError =>
-  new ProblemError('refresh-token-invalid', 'Sign in again with POST /auth/login.', { headers })
 
 /** Ends the sign-in of a refresh token. One that is not known has none, which is as well. */
 export const logout = async ({ database }: Services, origin: Origin, presented: string): Promise<void> => {

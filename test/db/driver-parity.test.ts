@@ -261,7 +261,10 @@ const playScopes = async ({ play }: Stage): Promise<void> => {
   await play(enterWithRefreshToken(hash('a'), ORIGIN))
   await play(enterWithApiKey(hash('c')))
   await play(approach({ ...TENANT, name: TEXT, secretHash: hash('a'), origin: ORIGIN }))
-  await play(rotateRefreshToken({ presentedHash: hash('a'), successorHash: hash('c'), days: 30 }))
+  const rotation = { presentedHash: hash('a'), successorHash: hash('c'), days: 30 }
+  await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }))
+  await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }))
+  await play(rotateRefreshToken({ ...rotation, graceSeconds: null }))
   await play(inspectWalls(FUNCTIONS_ROLE))
 }
 

@@ -55,6 +55,7 @@ test('the key is shown once; the list says which it is and when it was last used
   await edge.request('GET', '/jobs', { token: made.body.key })
   const [after] = (await list()).body.items
   assert.deepEqual([after.id, after.prefix], [made.body.id, made.body.prefix])
+  assert.deepEqual([made.body.username, after.username], [cast.stranger.username, cast.stranger.username])
   assert.ok(Date.parse(after.last_used_at) > Date.now() - 60_000)
 })
 

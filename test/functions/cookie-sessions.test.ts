@@ -56,10 +56,10 @@ test('registration and sign-in put the refresh token into a cookie, and not into
     assert.equal(answer.status, status, answer.text)
     const { name, value, flags } = cookieOf(answer)
     assert.equal(name, 'smartqueue_session')
-    assert.match(value, /^sqr_[0-9a-f]{64}$/)
+    assert.match(value, /^sqb_[0-9a-f]{64}$/)
     assert.deepEqual(flags, ['HttpOnly', `Max-Age=${MONTH}`, 'Path=/auth', 'SameSite=Strict'])
     assert.equal(answer.body.refresh_token, null)
-    assert.ok(!answer.text.includes('sqr_'))
+    assert.ok(!answer.text.includes('sqb_'))
     assert.equal((await look(answer.body.access_token)).status, 200)
     assert.ok(answer.headers.get('ratelimit'), 'and the other headers are there')
   }
@@ -69,7 +69,7 @@ test('over https the cookie is for https alone', async () => {
   const app = new Hono<AppEnv>().post('/auth/login', (c) => c.json(tokenKeeper(c).keep('sqr_1').headers))
   const answer = await app.request('https://smartqueue.test/auth/login', { method: 'POST', headers: COOKIE })
   assert.deepEqual(await answer.json(), {
-    'set-cookie': `__Secure-smartqueue_session=sqr_1; Max-Age=${MONTH}; Path=/auth; HttpOnly; Secure; SameSite=Strict`,
+    'set-cookie': `__Secure-smartqueue_session=sqr_1; Max-Age=${MONTH}; Path=/auth; HttpOnly; SameSite=Strict; Secure`,
   })
 })
 
@@ -84,9 +84,27 @@ test('a refresh exchanges the cookie for the next one', async () => {
   assert.equal((await post('/auth/refresh', {}, withCookie(next))).status, 200)
 })
 
-test('a cookie that is presented a second time ends the sign-in and is taken away', async () => {
+test('a page that comes again, or a second tab, gets the same next cookie, and the sign-in goes on', async () => {
+  const { token } = await signIn()
+  const answers = await Promise.all(
+    Array.from({ length: 4 }, () => post('/auth/refresh', {}, withCookie(token))),
+  )
+  const late = await post('/auth/refresh', {}, withCookie(token))
+  const next = [...answers, late].map((answer) => cookieOf(answer).value)
+  assert.equal(new Set(next).size, 1, 'one token is good at any time')
+  for (const { body } of [...answers, late]) assert.equal((await look(body.access_token)).status, 200)
+  const { value } = cookieOf(await post('/auth/refresh', {}, withCookie(next[0] ?? '')))
+  assert.ok(![token, next[0]].includes(value))
+})
+
+/** As if the exchanges so far lay longer back than a reload takes. */
+const elevenSecondsLater = () =>
+  database.sql(`update refresh_tokens set replaced_at = replaced_at - interval '11 seconds'`)
+
+test('a cookie that is presented again later ends the sign-in and is taken away', async () => {
   const { token } = await signIn()
   const renewed = await post('/auth/refresh', {}, withCookie(token))
+  await elevenSecondsLater()
   const again = await post('/auth/refresh', {}, withCookie(token))
   assertProblem(again, 401, 'refresh-token-invalid')
   assert.deepEqual([cookieOf(again).value, cookieOf(again).flags.includes('Max-Age=0')], ['', true])
@@ -96,6 +114,18 @@ test('a cookie that is presented a second time ends the sign-in and is taken awa
     'refresh-token-invalid',
   )
   assertProblem(await look(renewed.body.access_token), 401, 'unauthenticated')
+})
+
+test('the refresh token of a program is no cookie, nor the other way round: it has no grace', async () => {
+  const { username, password } = await registerUser(edge)
+  const { refresh_token } = (await post('/auth/login', { username, password })).body
+  assertProblem(await post('/auth/refresh', {}, withCookie(refresh_token)), 401, 'refresh-token-invalid')
+  const { token } = await signIn()
+  assertProblem(await post('/auth/refresh', { refresh_token: token }), 401, 'refresh-token-invalid')
+  assert.equal((await post('/auth/refresh', {}, withCookie(token))).status, 200, 'neither was used')
+  assert.equal((await post('/auth/refresh', { refresh_token })).status, 200)
+  assertProblem(await post('/auth/refresh', {}, withCookie(refresh_token)), 401, 'refresh-token-invalid')
+  assertProblem(await post('/auth/refresh', { refresh_token }), 401, 'refresh-token-invalid')
 })
 
 test('logout ends the sign-in of the cookie and takes it away', async () => {
@@ -118,7 +148,8 @@ test('without the header a cookie counts for nothing, and none is set', async ()
   for (const path of ['/auth/refresh', '/auth/logout']) {
     assertProblem(await post(path, {}, { cookie }), 422, 'invalid-request', '#/refresh_token')
   }
-  const inBody = await post('/auth/refresh', { refresh_token: token }, { cookie })
+  const { username, password } = await registerUser(edge)
+  const inBody = await post('/auth/login', { username, password }, { cookie })
   assert.deepEqual([inBody.status, inBody.headers.getSetCookie()], [200, []])
   assert.match(inBody.body.refresh_token, /^sqr_/)
 })

@@ -51,8 +51,10 @@ test('a new person creates an account and joins; the link is good for nobody els
   await page.keyboard.press('Enter')
   await seeHeading(page, 'You are in')
   assert.match(await textOf(page), /in the role user\./)
-  assert.match(await textOf(page), new RegExp(`POST /orgs/${orgAdmin.orgId}/switch`))
-  assert.equal(await page.locator('main a').getAttribute('href'), '/docs')
+  assert.match(await textOf(page), /It is your active organisation now, and this browser is signed in\./)
+  const dashboard = page.getByRole('link', { name: 'Open the dashboard' })
+  assert.equal(await dashboard.getAttribute('href'), '/')
+  assert.deepEqual(await sessionOf(page), { username: 'grace', role: 'user', org_id: orgAdmin.orgId })
   assert.deepEqual(await memberRole('grace'), 'user')
   assert.equal(await password.inputValue(), '')
   assert.deepEqual(await traces(page), { url: `${edge.url}/join`, cookie: '', local: 0, session: 0 })
@@ -65,6 +67,7 @@ test('a new person creates an account and joins; the link is good for nobody els
   await second.page.getByRole('alert').getByText('Ask whoever invited you for a new link').waitFor()
   assert.match(await textOf(second.page), /Your account heidi exists now/)
   assert.equal(await memberRole('heidi'), undefined)
+  assert.deepEqual(await second.page.context().cookies(), [], 'who has not joined is not signed in')
   assert.deepEqual(second.complaints, ['404: /orgs/invitations/:id/accept'])
 })
 
@@ -89,6 +92,20 @@ test('a wrong password is told, what was typed stays, and the right one joins in
   assert.deepEqual(complaints, ['401: /auth/login'])
 })
 
+test('whoever has joined is told so, even if the organisation does not become the active one', async () => {
+  const someone = await registerUser(edge)
+  const { page, complaints } = await open(await invite())
+  await page.route('**/switch', (route) => route.abort())
+  await signIn(page, someone)
+  await seeHeading(page, 'You are in')
+  assert.match(await textOf(page), /Choose the organisation in the dashboard/)
+  assert.doesNotMatch(await textOf(page), /your active organisation/)
+  assert.equal(await memberRole(someone.username), 'user')
+  const { username, orgId } = someone
+  assert.deepEqual(await sessionOf(page), { username, role: 'org_admin', org_id: orgId }, 'the one as before')
+  assert.deepEqual(complaints, ['failed: /orgs/:id/switch'])
+})
+
 test('an organisation is shown by its name, whatever that is', async () => {
   const name = '<img src=x onerror=alert(1)> & Söhne'
   const org = await edge.request('POST', '/orgs', { json: { name }, token: orgAdmin.token })
@@ -104,6 +121,7 @@ test('a member is told so, and the link stays open for somebody else', async () 
   const { page } = await open(await invite())
   await signIn(page, orgAdmin)
   await page.getByRole('alert').getByText('You are a member of').waitFor()
+  assert.deepEqual(await page.context().cookies(), [])
   const someone = await registerUser(edge)
   await signIn(page, someone)
   await seeHeading(page, 'You are in')
@@ -282,6 +300,22 @@ const traces = (page: Page): Promise<unknown> =>
     local: localStorage.length,
     session: sessionStorage.length,
   })`)
+
+/** Whom the browser is signed in as, and where: what its cookie is worth, which no script of the page can read. */
+const sessionOf = async (page: Page): Promise<unknown> => {
+  const cookies = await page.context().cookies()
+  assert.deepEqual(
+    cookies.map(({ name, httpOnly, sameSite, path }) => ({ name, httpOnly, sameSite, path })),
+    [{ name: 'smartqueue_session', httpOnly: true, sameSite: 'Strict', path: '/auth' }],
+  )
+  const answer = await page.evaluate(`fetch('/auth/refresh', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'smartqueue-session': 'cookie' },
+    body: '{}',
+  }).then((response) => response.json())`)
+  const { username, role, org_id } = (answer as { user: Record<string, string> }).user
+  return { username, role, org_id }
+}
 
 const memberRole = async (username: string): Promise<string | undefined> => {
   const { status, body, text } = await edge.request('GET', '/orgs/me/members', { token: orgAdmin.token })

@@ -49,16 +49,25 @@ test('SQL text in every other string field is refused, never run', async () => {
       await edge.request('POST', '/auth/register', { json: credentials }),
       await edge.request('POST', '/auth/login', { json: credentials }),
       await edge.request('POST', '/auth/refresh', { json: { refresh_token: attack } }),
+      await edge.request('POST', '/auth/refresh', {
+        json: {},
+        headers: {
+          'smartqueue-session': 'cookie',
+          cookie: `smartqueue_session=${encodeURIComponent(attack)}`,
+        },
+      }),
       await edge.request('POST', '/jobs', { token, json: { ...job, type: attack } }),
       await edge.request('POST', '/jobs', { token, json: { ...job, priority: attack } }),
       await edge.request('POST', '/jobs', { token, json: { ...job, run_at: attack } }),
       await edge.request('GET', `/jobs/${encodeURIComponent(attack)}`, { token }),
       await edge.request('GET', `/jobs?cursor=${encodeURIComponent(attack)}`, { token }),
+      await edge.request('GET', `/jobs/${encodeURIComponent(attack)}/graph`, { token }),
+      await edge.request('GET', `/jobs/types?cursor=${encodeURIComponent(attack)}`, { token }),
       await edge.request('GET', `/jobs?limit=${encodeURIComponent(attack)}`, { token }),
     ]
     assert.deepEqual(
       answers.map(({ status }) => status),
-      [422, 401, 401, 422, 422, 422, 404, 422, 422],
+      [422, 401, 401, 401, 422, 422, 422, 404, 422, 404, 422, 422],
     )
   }
 })

@@ -27,12 +27,12 @@ export class Refusal extends Error {
  * @param {string} path
  * @param {object} body
  * @param {string} [accessToken]
- * @returns {Promise<Answer>}
+ * @returns {Promise<Answer>} undefined, if the answer has no body
  */
 export const post = async (path, body, accessToken) => {
   const response = await send(path, body, accessToken)
   const answer = await response.json().catch(() => undefined)
-  if (response.ok && answer) return answer
+  if (response.ok && (answer || response.status === 204)) return answer
   if (!answer?.title) {
     throw new Refusal({
       title: 'The server has trouble',
@@ -53,10 +53,12 @@ const send = async (path, body, accessToken) => {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
+        // The refresh token goes into a cookie that no script can read, this one included.
+        'smartqueue-session': 'cookie',
         ...(accessToken && { authorization: `Bearer ${accessToken}` }),
       },
       body: JSON.stringify(body),
-      credentials: 'omit',
+      credentials: 'same-origin',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
   } catch {

@@ -19,7 +19,9 @@ let created
  */
 const join = async (invitation, entry) => {
   try {
-    showJoined(await accept(invitation, await authenticate(entry)))
+    const accessToken = await authenticate(entry)
+    const joined = await accept(invitation, accessToken).catch(leave)
+    showJoined(joined, await activate(joined, accessToken))
     return undefined
   } catch (error) {
     if (error instanceof Refusal && error.slug === 'not-found') {
@@ -33,7 +35,7 @@ const join = async (invitation, entry) => {
 }
 
 /**
- * The access token lives as long as this call, and nowhere else.
+ * Signs the browser in. The access token lives as long as this call, and nowhere else.
  *
  * @param {Entry} entry
  * @returns {Promise<string>}
@@ -53,12 +55,40 @@ const authenticate = async ({ mode, username, password }) => {
  */
 const accept = ({ id, token }, accessToken) => post(`/orgs/invitations/${id}/accept`, { token }, accessToken)
 
-/** @param {Joined} joined */
-const showJoined = ({ org_id, org_name, role }) => {
+/**
+ * Whoever could not join did not ask to be signed in either. If this fails, too, they stay so: there is nobody to tell.
+ *
+ * @param {unknown} error
+ * @returns {Promise<never>}
+ */
+const leave = async (error) => {
+  await post('/auth/logout', {}).catch(() => undefined)
+  throw error
+}
+
+/**
+ * From here on the sign-in acts in the organisation. Joined is joined: if this fails, the dashboard can do it later.
+ *
+ * @param {Joined} joined
+ * @param {string} accessToken
+ * @returns {Promise<boolean>}
+ */
+const activate = ({ org_id }, accessToken) =>
+  post(`/orgs/${org_id}/switch`, {}, accessToken).then(
+    () => true,
+    () => false,
+  )
+
+/**
+ * @param {Joined} joined
+ * @param {boolean} isActive
+ */
+const showJoined = ({ org_name, role }, isActive) => {
   emptyForm()
   write('org-name', org_name)
   write('role', role)
-  write('org-id', org_id)
+  part('active', HTMLElement).hidden = !isActive
+  part('not-active', HTMLElement).hidden = isActive
   show('joined')
 }
 

@@ -1,0 +1,36 @@
+/**
+ * The two kinds of refresh tokens. Both are good once, and each is told by its prefix: one cannot be used as the other.
+ *
+ * A program keeps its own (`refresh`): the next one is random, and presenting one again ends the sign-in.
+ *
+ * A browser keeps a cookie (`browser-refresh`), and does not always get the answer: a page that is reloaded while it
+ * refreshes comes again with the cookie from before, and so does a second tab. So the next one follows from the one
+ * before by our signing key, and whoever presents that within ten seconds gets the same next one again. A sign-in still
+ * has one token that is good, at any time; if two hold it, one of them comes later than that, and ends it.
+ */
+import type { KeyRing } from './key-ring.ts'
+import { createSecret, isSecret, type Secret, secretOf } from './secrets.ts'
+
+export type RefreshKind = 'refresh' | 'browser-refresh'
+
+export const REFRESH_TOKEN_DAYS = 30
+
+const BROWSER_GRACE_SECONDS = 10
+
+export const graceOf = (kind: RefreshKind): number | null =>
+  kind === 'browser-refresh' ? BROWSER_GRACE_SECONDS : null
+
+/** What is of neither kind is nobody's. */
+export const isOfKind = (kind: RefreshKind, token: string): boolean =>
+  isSecret('browser-refresh', token) === (kind === 'browser-refresh')
+
+export const successorOf = (kind: RefreshKind, keys: KeyRing, presented: string): Promise<Secret> =>
+  kind === 'browser-refresh' ? deriveSuccessor(keys, presented) : createSecret(kind)
+
+/** Ed25519 signs the same text the same way, and only we can: its hash is a secret. Spaces are in no text of a JWT. */
+const deriveSuccessor = async (keys: KeyRing, presented: string): Promise<Secret> => {
+  const { key } = await keys.signer()
+  const text = new TextEncoder().encode(`the refresh token after ${presented}`)
+  const signature = await crypto.subtle.sign('Ed25519', key, text)
+  return secretOf('browser-refresh', new Uint8Array(await crypto.subtle.digest('SHA-256', signature)))
+}
