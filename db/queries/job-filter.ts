@@ -91,7 +91,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const textCondition = (text: string, take: (value: QueryValue) => string): TextCondition => {
   const tag = `${take(text)}::text`
   const id = `${take(UUID.test(text) ? text : null)}::uuid`
-  const lower = (value: string) => `lower(${value} collate "pg_c_utf8")`
+  const lower = (value: string) => `lower(${value} collate "und-x-icu")`
   const isNamed = (row: 'j' | 's') => `strpos(${lower(`${row}.name`)}, ${lower(tag)}) > 0`
   return { tag, id, isNamed, fits: `(${isNamed('j')} or ${tag} = any (j.tags) or j.id = ${id})` }
 }
