@@ -8,6 +8,8 @@ export type Request = {
   json?: unknown
   headers?: Record<string, string>
   signal?: AbortSignal | undefined
+  /** Goes on when the page is left. */
+  keepalive?: boolean
 }
 
 /** One request, as it is: without a token. What is no success is thrown as a `Refusal`. */
@@ -19,6 +21,7 @@ export const send = async <Answer>(path: string, request: Request = {}): Promise
     headers: { ...(json !== undefined && { 'content-type': 'application/json' }), ...headers },
     ...(json !== undefined && { body: JSON.stringify(json) }),
     credentials: 'same-origin',
+    keepalive: request.keepalive ?? false,
     signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
   }).catch((error: unknown) => {
     throw signal?.aborted ? error : noAnswer()

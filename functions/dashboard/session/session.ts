@@ -76,7 +76,9 @@ export const renew = (): Promise<string> => {
 
 const refresh = async (): Promise<string> => {
   try {
-    adopt(await send<Answer>('/auth/refresh', { method: 'POST', json: {}, headers: AS_COOKIE }))
+    adopt(
+      await send<Answer>('/auth/refresh', { method: 'POST', json: {}, headers: AS_COOKIE, keepalive: true }),
+    )
   } catch (error) {
     if (error instanceof Refusal && error.status >= 400 && error.status < 500) session.value = null
     throw error
