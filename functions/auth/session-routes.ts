@@ -31,7 +31,8 @@ export const sessionRoutes = () =>
       return c.json({ ...(await viewSession(services.keys, account)), refresh_token: refreshToken }, 200)
     })
     .openapi(logoutRoute, async (c) => {
-      await logout(c.get('services'), originOf(c), c.req.valid('json').refresh_token)
+      const presented = c.req.valid('json').refresh_token
+      c.set('changedOrgId', await logout(c.get('services'), originOf(c), presented))
       return c.body(null, 204)
     })
     .openapi(passwordRoute, async (c) => {
