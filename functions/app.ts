@@ -14,6 +14,8 @@ import { predictionRouter } from './prediction/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
 import { scheduleRoutes } from './schedules/routes.ts'
 import { servicesFor } from './services.ts'
+import { nudgeStreams } from './stream/nudge-after.ts'
+import { streamRoutes } from './stream/routes.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 export const createApp = (): OpenAPIHono<AppEnv> => {
@@ -28,9 +30,12 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
     await next()
   })
   app.use(crossOrigin())
+  app.use(nudgeStreams())
   app.route('/', healthRoutes())
   app.route('/', authRoutes())
   app.route('/', organisationRoutes())
+  // Before the jobs: /jobs/stream is not the id of one.
+  app.route('/', streamRoutes())
   app.route('/', jobRoutes())
   app.route('/', webhookRoutes())
   app.route('/', deadLetterRoutes())

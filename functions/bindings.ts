@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
+import type { StreamObjects } from './stream/object-link.ts'
 
 /** What wrangler binds to the Worker. A bad value refuses every request with a log line that names it. */
 const bindingsSchema = z.object({
@@ -35,6 +36,11 @@ const bindingsSchema = z.object({
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE)
     .transform((text) => parseOrigins(text) ?? []),
+  /** The stream of each organisation. */
+  JOB_STREAM: z.custom<StreamObjects>(
+    (value) => typeof value === 'object' && value !== null,
+    'must be bound',
+  ),
   /** host:port of a gateway that stands in for Neon's proxy. Unset in production. */
   NEON_GATEWAY: z.string().optional(),
 })

@@ -9,6 +9,8 @@ export type AppEnv = {
   Variables: {
     requestId: string
     services: Services
+    /** Set by requests without a principal that have changed something of an organisation. */
+    changedOrgId: string | undefined
     principal: Principal
     /** The organisation of the principal's token or key; an admin may look at another. */
     homeOrgId: string

@@ -9,6 +9,8 @@ import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
 import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
 import { createMetrics, type Metrics } from './prediction/metrics.ts'
+import { createNudger, type Nudger } from './stream/nudger.ts'
+import { type StreamObjects, streamOf } from './stream/object-link.ts'
 import { guardWalls } from './walls.ts'
 import { createRejectionLimit, type RejectionLimit } from './webhooks/rejection-limit.ts'
 import { createSourceCache, type SourceCache } from './webhooks/source-cache.ts'
@@ -24,6 +26,7 @@ export type Services = {
   readonly metrics: Metrics
   readonly webhookSources: SourceCache
   readonly webhookRejections: RejectionLimit
+  readonly streams: { readonly objects: StreamObjects; readonly nudger: Nudger }
   /** Origins whose pages may call the API. */
   readonly corsOrigins: readonly string[]
 }
@@ -50,6 +53,10 @@ export const servicesFor = (raw: RawBindings): Services => {
     metrics: createMetrics(database.run),
     webhookSources: createSourceCache(database),
     webhookRejections: createRejectionLimit(),
+    streams: {
+      objects: bindings.JOB_STREAM,
+      nudger: createNudger((orgId) => streamOf(bindings.JOB_STREAM, orgId).nudge(), logFailure),
+    },
     corsOrigins: bindings.CORS_ORIGINS,
   }
   isolates.set(raw, services)

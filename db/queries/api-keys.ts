@@ -101,13 +101,20 @@ export const revokeApiKey = (key: {
   values: [key.id, key.orgId, key.userId],
 })
 
-export type KeyHolder = { id: string; org_id: string; user_id: string; role: MemberRole; scopes: string[] }
+export type KeyHolder = {
+  id: string
+  org_id: string
+  user_id: string
+  role: MemberRole
+  scopes: string[]
+  expires_at: Date | null
+}
 
 /** Whose key has this hash. No row: nobody's, or it was revoked or has expired. */
 export const findApiKey = (hash: string): Query<KeyHolder> => ({
   name: 'find-api-key',
   text: `
-    select k.id, k.org_id, k.user_id, m.role, k.scopes
+    select k.id, k.org_id, k.user_id, m.role, k.scopes, k.expires_at
     from api_keys k
     join memberships m on m.org_id = k.org_id and m.user_id = k.user_id
     where k.key_hash = decode($1::text, 'hex')

@@ -57,3 +57,55 @@ export const listJobLogs = (page: {
     order by line.id`,
   values: [page.orgId, page.jobId, page.after, page.limit],
 })
+
+export type FollowedJob = {
+  progress: number | null
+  note: string | null
+  /** The last line that is known now. */
+  newest: string
+  lines: { attempt: number; at: string; level: LogLevel; message: string }[]
+}
+
+/**
+ * What a job has written after a line, and how far it is. Without a line: what is its last one. No row means no such job.
+ * Unlike events, lines may be read by their numbers alone: those of a job are written one after the other, by whoever
+ * holds its lease.
+ */
+export const followJob = (job: {
+  orgId: string
+  jobId: string
+  after: string | null
+  limit: number
+}): Query<FollowedJob> => ({
+  name: 'follow-job',
+  text: `
+    with line as materialized (
+      select id, attempt, at, level, message
+      from job_logs
+      where job_id = $2::uuid
+        and id > $3::bigint
+      order by id
+      limit $4::int
+    )
+    select
+      p.progress, p.note,
+      coalesce(
+        (select id from line order by id desc limit 1),
+        $3::bigint,
+        (select id from job_logs where job_id = $2::uuid order by id desc limit 1),
+        0
+      )::text as newest,
+      coalesce(
+        (
+          select
+            json_agg(json_build_object('attempt', attempt, 'at', at, 'level', level, 'message', message) order by id)
+          from line
+        ),
+        '[]'
+      ) as lines
+    from jobs j
+    left join job_progress p on p.job_id = j.id
+    where j.org_id = $1::uuid
+      and j.id = $2::uuid`,
+  values: [job.orgId, job.jobId, job.after, job.limit],
+})

@@ -72,8 +72,11 @@ export const rotateRefreshToken = (rotation: {
   values: [rotation.presentedHash, rotation.successorHash, rotation.days, rotation.graceSeconds],
 })
 
-/** Ends the sign-in of a refresh token, its access tokens included. Of one that has ended it changes nothing. */
-export const endSession = (tokenHash: string): Query<never> => ({
+/**
+ * Ends the sign-in of a refresh token, its access tokens included, and answers where it was active. Of one that has ended
+ * it changes nothing: no row.
+ */
+export const endSession = (tokenHash: string): Query<{ org_id: string | null }> => ({
   name: 'end-session',
   text: `
     with ended as (
@@ -84,7 +87,10 @@ export const endSession = (tokenHash: string): Query<never> => ({
         and f.id = t.family_id
         and f.revoked_at is null
       returning f.org_id, f.user_id
+    ),
+    audit as (${audit('account.signed_out', `jsonb_build_object('user_id', user_id)`, 'ended')}
     )
-    ${audit('account.signed_out', `jsonb_build_object('user_id', user_id)`, 'ended').trim()}`,
+    select org_id
+    from ended`,
   values: [tokenHash],
 })

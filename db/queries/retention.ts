@@ -75,7 +75,14 @@ export const deleteExpiredEvents = (expiry: Expiry): Query<{ deleted: number }> 
           limit $3::int
         )
       )
-      returning id
+      returning id, xid
+    ),
+    -- Whoever follows a stream from before it is told that there is a gap.
+    floor as (
+      update stream_floor f
+      set xid = d.xid
+      from (select xid from deleted where xid is not null order by xid desc limit 1) d
+      where d.xid > f.xid
     )
     select count(*)::int as deleted
     from deleted`,

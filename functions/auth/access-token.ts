@@ -13,6 +13,7 @@ const claimsSchema = z.object({
   org: z.uuid(),
   sid: z.uuid(),
   role: z.enum(ROLES),
+  exp: z.number(),
 })
 
 export type Session = Pick<Principal, 'user_id' | 'org_id' | 'role'> & { session_id: string }
@@ -43,8 +44,9 @@ export const verifyAccessToken = async (
     })
     const claims = claimsSchema.safeParse(payload)
     if (!claims.success) return 'invalid'
-    const { sub, org, sid, role } = claims.data
-    return { user_id: sub, org_id: org, role, session_id: sid, key_id: null, scopes: null }
+    const { sub, org, sid, role, exp } = claims.data
+    const proof = { session_id: sid, key_id: null, scopes: null, expires_at: exp * 1000 }
+    return { user_id: sub, org_id: org, role, ...proof }
   } catch (error) {
     if (error instanceof errors.JWTExpired) return 'expired'
     if (error instanceof errors.JOSEError) return 'invalid'

@@ -22,8 +22,9 @@ export const createApiKeys = (database: Database): ApiKeys => {
     const [holder] = await database.after(enterWithApiKey(hash))(findApiKey(hash))
     if (!holder) return undefined
     const { id, org_id, user_id, role } = holder
+    const expires_at = holder.expires_at?.getTime() ?? null
     const scopes = SCOPES.filter((scope) => holder.scopes.includes(scope))
-    return { user_id, org_id, role, session_id: null, key_id: id, scopes }
+    return { user_id, org_id, role, session_id: null, key_id: id, scopes, expires_at }
   }
 
   return {

@@ -12,6 +12,8 @@ export type Principal = {
   /** The API key, of a program, and what it was given. */
   key_id: string | null
   scopes: readonly Permission[] | null
+  /** When the token or the key ends, in milliseconds; null: never. */
+  expires_at: number | null
 }
 
 export const memberOf = ({ user_id, org_id, session_id, key_id }: Principal): Member => ({

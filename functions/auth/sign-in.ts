@@ -119,10 +119,17 @@ export const refresh = async (
   return account && { account, refreshToken: successor.secret }
 }
 
-/** Ends the sign-in of a refresh token. One that is not known has none, which is as well. */
-export const logout = async ({ database }: Services, origin: Origin, presented: string): Promise<void> => {
+/**
+ * Ends the sign-in of a refresh token, and answers in which organisation. One that is not known has none, which is as well.
+ */
+export const logout = async (
+  { database }: Services,
+  origin: Origin,
+  presented: string,
+): Promise<string | undefined> => {
   const hash = await hashSecret(presented)
-  await database.after(enterWithRefreshToken(hash, origin))(endSession(hash))
+  const [ended] = await database.after(enterWithRefreshToken(hash, origin))(endSession(hash))
+  return ended?.org_id ?? undefined
 }
 
 export const replacePassword = async (

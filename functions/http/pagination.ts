@@ -37,11 +37,12 @@ export const toPage = <Row, Item>(
   const last = shown.at(-1)
   return {
     items: shown.map(view.item),
-    next_cursor: rows.length > limit && last !== undefined ? encode(view.position(last)) : null,
+    next_cursor: rows.length > limit && last !== undefined ? encodeCursor(view.position(last)) : null,
   }
 }
 
-const encode = (position: string): string =>
+/** What `cursor` of `pageFields` reads. */
+export const encodeCursor = (position: string): string =>
   btoa(position).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 
 const decode = (cursor: string): string | undefined => {

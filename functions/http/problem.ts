@@ -26,6 +26,7 @@ export const PROBLEMS = {
   'dependency-cycle': { status: 422, title: 'Jobs depend on each other in a circle' },
   'unknown-user': { status: 422, title: 'Nobody has this name' },
   'idempotency-key-reused': { status: 422, title: 'The idempotency key was used for something else' },
+  'upgrade-required': { status: 426, title: 'Open a WebSocket here' },
   'rate-limited': { status: 429, title: 'Too many requests' },
   'quota-exceeded': { status: 429, title: 'A quota of the organisation is used up' },
   'internal-error': { status: 500, title: 'Something broke on our side' },

@@ -36,7 +36,7 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   on_parent_failure: row.on_parent_failure,
   attempts: row.attempts,
   worker_id: row.worker_id,
-  progress: viewProgress(row),
+  progress: viewProgress(row.progress, row.progress_note),
   error: row.error,
   created_at: row.created_at.toISOString(),
   started_at: row.started_at?.toISOString() ?? null,
@@ -52,7 +52,9 @@ export const viewJob = (row: JobRow, eta: z.output<typeof job>['eta']): z.output
 })
 
 /** A handler that has only kept a checkpoint has said nothing about its progress. */
-const viewProgress = ({ progress, progress_note }: JobSummaryRow): z.output<typeof jobSummary>['progress'] =>
-  progress === null && progress_note === null ? null : { fraction: progress, note: progress_note }
+export const viewProgress = (
+  fraction: number | null,
+  note: string | null,
+): z.output<typeof jobSummary>['progress'] => (fraction === null && note === null ? null : { fraction, note })
 
 export const round = (value: number, digits: number): number => Number(value.toFixed(digits))

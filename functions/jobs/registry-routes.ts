@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { listKnownTypes } from '../../db/queries/job-types.ts'
-import { getLeader, listWorkers, type WorkerRow } from '../../db/queries/registry.ts'
+import { getLeader, type LeaderRow, listWorkers, type WorkerRow } from '../../db/queries/registry.ts'
 import { access } from '../auth/permit.ts'
 import { jsonContent, problems, timestamp } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
@@ -23,13 +23,7 @@ export const registryRoutes = () =>
     .openapi(leaderRoute, async (c) => {
       const [row] = await c.get('run')(getLeader())
       if (!row) throw new ProblemError('not-found', 'No worker has been elected leader yet.')
-      const leader = {
-        worker_id: row.worker_id,
-        term: Number(row.term),
-        elected_at: row.elected_at.toISOString(),
-        last_seen: row.last_seen.toISOString(),
-      }
-      return c.json(leader, 200)
+      return c.json(viewLeader(row), 200)
     })
 
 const worker = z
@@ -50,7 +44,7 @@ const worker = z
   })
   .openapi('Worker')
 
-const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
+export const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
   worker_id: row.worker_id,
   hostname: row.hostname,
   status: row.status,
@@ -82,6 +76,13 @@ const leader = z
     last_seen: timestamp,
   })
   .openapi('Leader')
+
+export const viewLeader = (row: LeaderRow): z.output<typeof leader> => ({
+  worker_id: row.worker_id,
+  term: Number(row.term),
+  elected_at: row.elected_at.toISOString(),
+  last_seen: row.last_seen.toISOString(),
+})
 
 const workersRoute = createRoute({
   method: 'get',

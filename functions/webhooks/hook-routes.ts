@@ -32,6 +32,7 @@ const receiveRequest = (
   })
 
 const answer = (c: Context<AppEnv>, outcome: Receipt) => {
+  c.set('changedOrgId', outcome.orgId)
   if ('refusal' in outcome && outcome.refusal) throw outcome.refusal
   const view = viewOutcome(outcome, outcome.deliveryId)
   const headers: Record<string, string> = view.job_id === null ? {} : { location: `/jobs/${view.job_id}` }

@@ -23,7 +23,7 @@ export type Incoming = {
   readonly hold: Hold
 }
 
-export type Receipt = Outcome & { readonly deliveryId: string }
+export type Receipt = Outcome & { readonly deliveryId: string; readonly orgId: string }
 
 export const MAX_KIB = 256
 
@@ -85,7 +85,7 @@ const receiveFor = async (
     eventKey: names.id === null ? null : eventKeyOf(source.id, names.id),
     hold,
   })
-  return { ...outcome, deliveryId }
+  return { ...outcome, deliveryId, orgId: source.orgId }
 }
 
 export const eventKeyOf = (sourceId: string, eventId: string): string => `hook:${sourceId}:${eventId}`

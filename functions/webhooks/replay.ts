@@ -54,7 +54,7 @@ export const replayDelivery = async (services: Services, replay: Replay): Promis
     eventKey,
     hold,
   })
-  return { ...outcome, deliveryId }
+  return { ...outcome, deliveryId, orgId: source.orgId }
 }
 
 /** What would become of it. Nothing is stored, and no quota is used. */

@@ -46,7 +46,7 @@ import { getJobFacts } from '../../db/queries/job-facts.ts'
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { getJobGraph } from '../../db/queries/job-graph.ts'
 import { countJobs, listAllJobs, listJobIds, listJobs } from '../../db/queries/job-list.ts'
-import { appendJobLogs, listJobLogs } from '../../db/queries/job-logs.ts'
+import { appendJobLogs, followJob, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, listKnownTypes, registerJobTypes } from '../../db/queries/job-types.ts'
 import { findJobOrg, getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
@@ -118,6 +118,7 @@ import {
 } from '../../db/queries/scope.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
 import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
+import { enterStream, readStream } from '../../db/queries/stream.ts'
 import { findIdempotencyKeys, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
 import {
   estimateTypes,
@@ -674,6 +675,25 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
   await play(deleteEndpoint(orgId, id(90)))
 }
 
+const playStream = async ({ play, sql }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  await play(enterStream(orgId, [{ userId, sessionId: id(3), keyId: null }]))
+  await sql('delete from job_event_groups')
+  // Of a transaction that is over on the whole server, whatever else runs there.
+  await sql(
+    `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats, ran_ms, at, xid)
+    values ($1, array[$2::uuid, $2], '{completed,failed}', '{1}', array[null, $3], '{}', '{1.5,2}', '2020-01-01', '3')`,
+    [orgId, id(11), TEXT],
+  )
+  const start = { xid: '0', id: '9007199254740993', position: 0 }
+  await sql(`update stream_floor set xid = '0'`)
+  const limits = { events: 3, groups: 2, behind: 5 }
+  const [page] = await play(readStream(orgId, [{ ...start, xid: '1' }, start, null], limits))
+  assert.deepEqual([page?.events.length, page?.behind], [3, 4])
+  await play(followJob({ orgId, jobId: id(11), after: null, limit: 2 }))
+  await play(followJob({ orgId, jobId: id(11), after: '0', limit: 2 }))
+}
+
 /** In order: each goes on from what the one before left. A new area is one more function. */
 const SCENARIO = [
   playOperations,
@@ -690,6 +710,7 @@ const SCENARIO = [
   playWebhooks,
   playPredictions,
   playCallbacks,
+  playStream,
 ]
 
 /** The answers by statement, with what differs by nature put aside. */
@@ -709,7 +730,7 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  * submission depends on the moment.
  */
 const BY_THE_MOMENT = [
-  ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid'],
+  ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid', 'newest'],
   // Made by the database.
   ...['secret', 'previous_secret', 'hint'],
 ]

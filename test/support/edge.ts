@@ -13,6 +13,8 @@ export type Edge = {
   request(method: string, path: string, options?: RequestOptions): Promise<Answer>
   /** Runs a statement as the owner of its database, past the functions. */
   seed(query: Query<unknown>): Promise<unknown>
+  /** Has the stream of an organisation lose its memory, as when it hibernates. */
+  evictStream(orgId: string): Promise<void>
   stop(): Promise<void>
 }
 
@@ -58,6 +60,7 @@ export const startEdge = async (options: {
     authKeys,
     seed: ({ text, values }) => owner.query(text, [...values]),
     request: (method, path, request = {}) => send(new URL(path, workerd.url), method, request),
+    evictStream: (name) => workerd.evict({ className: 'JobStream', name }),
     stop: async () => {
       await workerd.stop()
       await owner.end()
@@ -78,8 +81,11 @@ const send = async (url: URL, method: string, options: RequestOptions): Promise<
     },
     ...(body !== undefined && { body }),
   })
-  const text = await response.text()
-  const isJson = /json/.test(response.headers.get('content-type') ?? '')
+  const type = response.headers.get('content-type') ?? ''
+  // It has no end.
+  if (type.startsWith('text/event-stream')) await response.body?.cancel()
+  const text = response.bodyUsed ? '' : await response.text()
+  const isJson = /json/.test(type)
   return {
     status: response.status,
     headers: response.headers,

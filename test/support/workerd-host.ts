@@ -8,7 +8,16 @@ import { json } from 'node:stream/consumers'
 
 export type WorkerToStart = { configPath: string; vars: Record<string, string> }
 
-type Harness = { listen(): Promise<{ url: URL }>; close(): Promise<void> }
+/** A Durable Object that is to lose its memory, as it does when it hibernates; its sockets stay open. */
+export type Eviction = { className: string; name: string }
+
+type Harness = {
+  listen(): Promise<{ url: URL }>
+  close(): Promise<void>
+  getWorker(): {
+    evictDurableObject(className: string, options: { name: string; webSockets: 'hibernate' }): Promise<void>
+  }
+}
 
 export const startWorkerdHost = async (): Promise<{ url: string; stop(): Promise<void> }> => {
   const running = new Map<string, Harness>()
@@ -28,10 +37,17 @@ export const startWorkerdHost = async (): Promise<{ url: string; stop(): Promise
     return {}
   }
 
-  const answer = async (request: IncomingMessage): Promise<object> =>
-    request.method === 'DELETE'
-      ? end(request.url?.slice(1) ?? '')
-      : start((await json(request)) as WorkerToStart)
+  const evict = async (id: string, { className, name }: Eviction): Promise<object> => {
+    await running.get(id)?.getWorker().evictDurableObject(className, { name, webSockets: 'hibernate' })
+    return {}
+  }
+
+  const answer = async (request: IncomingMessage): Promise<object> => {
+    const id = request.url?.slice(1) ?? ''
+    if (request.method === 'DELETE') return end(id)
+    if (request.method === 'PATCH') return evict(id, (await json(request)) as Eviction)
+    return start((await json(request)) as WorkerToStart)
+  }
 
   const server = createServer((request, response) => {
     answer(request).then(
@@ -51,7 +67,9 @@ export const startWorkerdHost = async (): Promise<{ url: string; stop(): Promise
 }
 
 /** Asked of the host by a test file. */
-export const startWorkerd = async (worker: WorkerToStart): Promise<{ url: URL; stop(): Promise<void> }> => {
+export const startWorkerd = async (
+  worker: WorkerToStart,
+): Promise<{ url: URL; evict(object: Eviction): Promise<void>; stop(): Promise<void> }> => {
   const host = process.env.TEST_WORKERD_HOST
   if (!host) throw new Error('Run the tests with npm test: it hosts their workerd')
   const ask = async (path: string, init: RequestInit): Promise<{ id: string; url: string }> => {
@@ -63,6 +81,9 @@ export const startWorkerd = async (worker: WorkerToStart): Promise<{ url: URL; s
   const { id, url } = await ask('/', { method: 'POST', body: JSON.stringify(worker) })
   return {
     url: new URL(url),
+    evict: async (object) => {
+      await ask(`/${id}`, { method: 'PATCH', body: JSON.stringify(object) })
+    },
     stop: async () => {
       await ask(`/${id}`, { method: 'DELETE' })
     },

@@ -1,0 +1,204 @@
+/**
+ * The events of an organisation in the order of their commits. A serial number alone would not do: it is given before the
+ * commit, and a reader that has passed it never sees what commits late. So a place is (xid, id, position): the transaction,
+ * its row of `job_event_groups`, and how many events of that row come before. And it is read only up to the oldest
+ * transaction that still runs: whatever commits later has a greater number than all that was read.
+ *
+ * That is the price of the order: a transaction that writes and stays open holds the streams of all organisations back
+ * until it ends, whatever it writes and in whatever database of the server.
+ */
+import type { Query } from '../query.ts'
+import type { JobState } from '../rules/job-states.ts'
+import type { Priority } from '../rules/priority.ts'
+import type { EventPosition } from './callback-cursor.ts'
+import type { Entry, Member } from './scope.ts'
+
+export type StreamEvent = EventPosition & {
+  job_id: string
+  name: string
+  type: string
+  priority: Priority
+  tags: string[]
+  state: JobState
+  attempts: number
+  reason: string | null
+  /** To the microsecond, as Postgres writes it. */
+  at: string
+}
+
+export type StreamPage = {
+  /** Which of the places that were asked for, from 0. */
+  place: number
+  /** Where the page began. */
+  begin: EventPosition
+  events: StreamEvent[]
+  /** Where the next page begins. */
+  next: EventPosition
+  more: boolean
+  /** Events until now, at least: those of the rows that were looked at, and one for each row beyond. */
+  behind: number
+  /** After the place events have expired, or it is beyond all transactions: the database is the dump of another server's. */
+  is_lost: boolean
+  /** Where the stream stands now. */
+  head: EventPosition
+}
+
+/**
+ * How many events, how many of their rows a page has at most, and up to how many rows are counted that lie beyond. Two rows
+ * at least: the one where a page begins may be used up.
+ */
+export type StreamLimits = { events: number; groups: number; behind: number }
+
+/**
+ * A page from each of these places; null is now. All of them end at the same moment, so that readers who have caught up
+ * stand at the same place, and are read for together from then on.
+ *
+ * Of a row whose jobs' starts are told with their ends (`ran_ms`) the starts come first, as in the view `job_events`.
+ * With a million events in 600,000 rows, half of them the organisation's: 0.7 ms if nothing or twenty events are new, 11 ms
+ * for a thousand events, 30 ms where twenty thousand rows that lie beyond the page are counted.
+ */
+export const readStream = (
+  orgId: string,
+  places: readonly (EventPosition | null)[],
+  limits: StreamLimits,
+): Query<StreamPage> => ({
+  name: 'read-stream',
+  text: `
+    with horizon as materialized (
+      select
+        pg_snapshot_xmin(pg_current_snapshot()) as xid, pg_snapshot_xmax(pg_current_snapshot()) as end,
+        (select xid from stream_floor) as floor
+    ),
+    place as materialized (
+      select
+        p.n, coalesce(p.xid, h.xid) as xid, coalesce(p.id, 0) as id, coalesce(p.position, 0) as position,
+        coalesce(p.xid > h.end or p.xid <= h.floor, false) as is_lost
+      from unnest($2::xid8[], $3::bigint[], $4::int[]) with ordinality as p (xid, id, position, n)
+      cross join horizon h
+    )
+    select
+      (p.n - 1)::int as place, p.is_lost, page.behind, page.more, page.events,
+      json_build_object('xid', p.xid::text, 'id', p.id::text, 'position', p.position) as begin,
+      json_build_object('xid', page.xid::text, 'id', page.id::text, 'position', page.position) as next,
+      json_build_object('xid', h.xid::text, 'id', '0', 'position', 0) as head
+    from place p
+    cross join horizon h
+    cross join lateral (
+      with span as materialized (
+        select
+          g.xid, g.id, g.at, g.job_ids, g.states, g.attempts, g.reasons, g.ats, g.ran_ms, cardinality(g.ran_ms) as starts,
+          cardinality(g.ran_ms) + cardinality(g.job_ids) as events,
+          case when g.xid = p.xid and g.id = p.id then p.position else 0 end as skipped
+        from events_after($1::uuid, p.xid, p.id, h.xid, case when p.is_lost then 0 else $6::int end) g
+      ),
+      counted as materialized (
+        select s.*, sum(events - skipped) over (order by xid, id) - (events - skipped) as before
+        from span s
+      ),
+      -- Of each row the events from skipped + 1 to last.
+      taken as materialized (
+        select c.*, least(events, skipped + $5::int - before)::int as last
+        from counted c
+        where before < $5::int
+      ),
+      told as materialized (
+        select
+          t.xid, t.id, (t.skipped + e.n)::int as position, e.job_id, 'running'::job_state as state,
+          coalesce(e.attempt, t.attempts[1]) as attempt, null as reason,
+          t.at - e.ran_ms * interval '1 millisecond' as at
+        from taken t
+        cross join lateral unnest(
+          t.job_ids[t.skipped + 1:least(t.last, t.starts)], t.ran_ms[t.skipped + 1:least(t.last, t.starts)],
+          t.attempts[t.skipped + 1:least(t.last, t.starts)]
+        ) with ordinality as e (job_id, ran_ms, attempt, n)
+        where t.skipped < t.starts
+          and e.job_id is not null
+        union all
+        select
+          t.xid, t.id, (t.starts + s.from + e.n - 1)::int, e.job_id, coalesce(e.state, t.states[1]),
+          coalesce(e.attempt, t.attempts[1]),
+          case when cardinality(t.reasons) = 1 then t.reasons[1] else e.reason end,
+          coalesce(case when cardinality(t.ats) = 1 then t.ats[1] else e.at end, t.at)
+        from taken t
+        cross join lateral (select greatest(t.skipped - t.starts, 0) + 1 as from, t.last - t.starts as until) s
+        cross join lateral unnest(
+          t.job_ids[s.from:s.until], t.states[s.from:s.until], t.attempts[s.from:s.until], t.reasons[s.from:s.until],
+          t.ats[s.from:s.until]
+        ) with ordinality as e (job_id, state, attempt, reason, at, n)
+        where e.job_id is not null
+      )
+      select
+        coalesce(stop.xid, h.xid) as xid, coalesce(stop.id, 0) as id, coalesce(stop.last, 0) as position,
+        stop.xid is not null as more,
+        (
+          (select coalesce(sum(events - skipped), 0) from span)
+          + case
+            when (select count(*) from span) < $6::int then 0
+            else (
+              select greatest(count(*) - $6::int, 0)
+              from events_after($1::uuid, p.xid, p.id, h.xid, $7::int)
+            )
+          end
+        )::int as behind,
+        coalesce(
+          (
+            select json_agg(
+              json_build_object(
+                'xid', e.xid::text, 'id', e.id::text, 'position', e.position, 'job_id', e.job_id, 'name', j.name,
+                'type', j.type, 'priority', j.priority, 'tags', j.tags, 'state', e.state, 'attempts', e.attempt,
+                'reason', e.reason, 'at', e.at
+              )
+              order by e.xid, e.id, e.position
+            )
+            from told e
+            -- By its key: the planner may think that it is quicker to read all jobs.
+            cross join lateral (
+              select name, type, priority, tags
+              from jobs
+              where org_id = $1::uuid
+                and id = e.job_id
+              offset 0
+            ) j
+          ),
+          '[]'
+        ) as events
+      from (select) one
+      -- Nothing, if everything until now is in the page.
+      left join lateral (
+        select xid, id, last
+        from taken
+        where (select count(*) from span) = $6::int
+          or (select sum(events - skipped) from span) > $5::int
+        order by xid desc, id desc
+        limit 1
+      ) stop on true
+    ) page
+    order by p.n`,
+  values: [
+    orgId,
+    places.map((place) => place?.xid ?? null),
+    places.map((place) => place?.id ?? null),
+    places.map((place) => place?.position ?? null),
+    limits.events,
+    limits.groups,
+    limits.behind,
+  ],
+})
+
+export type StreamVerdict = 'entered' | 'ended' | 'removed'
+
+/** Opens the organisation to those of them who still may, and tells who may not. */
+export const enterStream = (
+  orgId: string,
+  members: readonly Omit<Member, 'orgId'>[],
+): Entry & Query<{ verdicts: StreamVerdict[] }> => ({
+  name: 'enter-stream',
+  text: `
+    select enter_stream($1::uuid, $2::uuid[], $3::uuid[], $4::uuid[]) as verdicts`,
+  values: [
+    orgId,
+    members.map(({ userId }) => userId),
+    members.map(({ sessionId }) => sessionId),
+    members.map(({ keyId }) => keyId),
+  ],
+})

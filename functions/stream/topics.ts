@@ -1,0 +1,80 @@
+import { followJob } from '../../db/queries/job-logs.ts'
+import { getLeader, listWorkers } from '../../db/queries/registry.ts'
+import type { Run } from '../../db/query.ts'
+import { encodeCursor } from '../http/pagination.ts'
+import { viewProgress } from '../jobs/job-view.ts'
+import { viewLeader, viewWorker } from '../jobs/registry-routes.ts'
+import type { Subscriber, TopicName } from './subscriber.ts'
+
+export type TopicFrame = { type: string; [field: string]: unknown }
+
+/** What is read for subscribers besides the events: the newest state, of which nothing is owed to those who miss some. */
+export type Topic = {
+  readonly name: Exclude<TopicName, 'events'>
+  /** Between two reads while something happens, and while nothing does. */
+  readonly minIntervalMs: number
+  readonly idleIntervalMs: number
+  /** Subscribers with the same key share a read. */
+  keyOf(subscriber: Subscriber): string
+  read(run: Run, subscriber: Subscriber): Promise<TopicNews>
+}
+
+/** A frame is sent to those who were last sent another of its type. */
+export type TopicNews = { frames: TopicFrame[]; logsAfter?: string }
+
+/** As `GET /analytics/summary` answers it. */
+export type ReadSummary = (run: Run, orgId: string) => Promise<object>
+
+export const createTopics = (sources: { summary?: ReadSummary } = {}): Topic[] => [
+  ...(sources.summary ? [summaryTopic(sources.summary)] : []),
+  workersTopic,
+  logsTopic,
+]
+
+const summaryTopic = (read: ReadSummary): Topic => ({
+  name: 'summary',
+  minIntervalMs: 1_000,
+  idleIntervalMs: 5_000,
+  keyOf: () => '',
+  read: async (run, { member }) => ({
+    frames: [{ type: 'summary', summary: await read(run, member.orgId) }],
+  }),
+})
+
+const MOST_WORKERS = 200
+
+const workersTopic: Topic = {
+  name: 'workers',
+  minIntervalMs: 2_000,
+  idleIntervalMs: 5_000,
+  keyOf: () => '',
+  read: async (run) => {
+    const [workers, [leader]] = await Promise.all([
+      run(listWorkers({ after: null, limit: MOST_WORKERS })),
+      run(getLeader()),
+    ])
+    const view = { workers: workers.map(viewWorker), leader: leader ? viewLeader(leader) : null }
+    return { frames: [{ type: 'workers', ...view }] }
+  },
+}
+
+const MOST_LINES = 200
+
+/** A job writes without changing its state: nothing tells that there is a line. */
+const logsTopic: Topic = {
+  name: 'logs',
+  minIntervalMs: 300,
+  idleIntervalMs: 1_000,
+  keyOf: ({ filter, logsAfter }) => `${filter.job_id} ${logsAfter}`,
+  read: async (run, { member, filter, logsAfter }) => {
+    const jobId = filter.job_id ?? ''
+    const [job] = await run(followJob({ orgId: member.orgId, jobId, after: logsAfter, limit: MOST_LINES }))
+    if (!job) return { frames: [] }
+    const lines = job.lines.map(({ at, level, message, attempt }) => ({
+      ...{ at: new Date(at).toISOString(), level, message, attempt },
+    }))
+    const logs = { type: 'logs', job_id: jobId, lines, cursor: encodeCursor(job.newest) }
+    const progress = { type: 'progress', job_id: jobId, progress: viewProgress(job.progress, job.note) }
+    return { frames: lines.length > 0 ? [logs, progress] : [progress], logsAfter: job.newest }
+  },
+}
