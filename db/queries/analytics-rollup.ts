@@ -14,7 +14,7 @@ export const MINUTES_KEPT = `interval '26 hours'`
 /** How many rows of events a page has at most; and how many of their jobs, but for those of its last row. */
 export type RollupLimits = { groups: number; jobs: number }
 
-export type RollupPage = { groups: number; jobs: number; /** There is more to count. */ more: boolean }
+export type RollupPage = { groups: number; jobs: number /** There is more to count. */; more: boolean }
 
 /**
  * A submission tells of all its jobs with one time and one attempt, number 0, which no other statement does: waking, releasing

@@ -2,7 +2,7 @@ import type { TestDatabase } from '../support/database.ts'
 import type { Tenant } from '../support/jobs.ts'
 
 /** Jobs that ended with one statement, and so with one row of events. */
-const GROUP = Number(process.env.GROUP ?? 20)
+const GROUP = 20
 const STREAMS = 40
 
 /** What a month of jobs leaves behind, spread evenly over it: every hundredth was cancelled, and three of a hundred failed. */

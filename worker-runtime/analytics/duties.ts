@@ -71,7 +71,7 @@ const weighOrders = ({ run }: AnalyticsDutyOptions): Duty => ({
     if (!stretch || stretch.jobs === 0) return 30 * SECOND
     const isClosed = stretch.idle || stretch.more || (stretch.age_seconds ?? 0) > LONGEST_STRETCH_SECONDS
     if (!isClosed) return 5 * SECOND
-    const attempts = await run(readStretch(STRETCH))
+    const attempts = await run(readStretch(STRETCH, stretch.next))
     const sinceMs = attempts.reduce((least, { ready_ms }) => Math.min(least, ready_ms), Infinity)
     const [capacity] = await run(readCapacity(Number.isFinite(sinceMs) ? sinceMs : 0))
     const gains = await weighOrder(attempts, capacity ?? { slots: [], running_ms: [] }, () => breathe())

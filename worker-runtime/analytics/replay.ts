@@ -15,7 +15,7 @@ export type SlotChange = { atMs: number; slots: number }
 
 export type ReplayOrder = 'as-run' | 'fifo'
 
-/** How long each would have waited, in milliseconds. */
+/** How long each would have waited, in milliseconds. Of those that became ready at the same time, the first comes first. */
 export const replay = (
   attempts: readonly PastAttempt[],
   changes: readonly SlotChange[],
