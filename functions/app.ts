@@ -1,5 +1,6 @@
 import { OpenAPIHono } from '@hono/zod-openapi'
 import { requestId } from 'hono/request-id'
+import { analyticsRoutes } from './analytics/routes.ts'
 import { apiDocsRoutes } from './api-docs/routes.ts'
 import { authRoutes } from './auth/routes.ts'
 import { callbackRoutes } from './callbacks/routes.ts'
@@ -43,6 +44,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', scheduleRoutes())
   app.route('/', predictionRouter())
   app.route('/', callbackRoutes())
+  app.route('/', analyticsRoutes())
   app.route('/', apiDocsRoutes(app))
   return app
 }

@@ -9,6 +9,7 @@ import {
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredRollups,
   deleteExpiredTicks,
   deleteStale,
   forgetIdleStreams,
@@ -220,17 +221,19 @@ const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
     )
     const [ticks] = await run(deleteExpiredTicks({ term, days, limit: SWEEP }))
     const [deliveries] = await run(deleteExpiredDeliveries({ term, days, limit: BATCH }))
+    const [rollups] = await run(deleteExpiredRollups({ term, days, limit: SWEEP }))
     const deleted = {
       jobs: jobs?.deleted ?? 0,
       events: events?.deleted ?? 0,
       executions: executions?.deleted ?? 0,
       ticks: ticks?.deleted ?? 0,
       deliveries: deliveries?.deleted ?? 0,
+      rollups: rollups?.deleted ?? 0,
     }
     if (deleted.jobs > 0) logger.debug('expired jobs deleted', deleted)
     const more =
       [deleted.jobs, deleted.deliveries].includes(BATCH) ||
-      [deleted.events, deleted.executions, deleted.ticks].includes(SWEEP)
+      [deleted.events, deleted.executions, deleted.ticks, deleted.rollups].includes(SWEEP)
     return more ? 50 : 60 * SECOND
   },
 })

@@ -1,3 +1,4 @@
+import { createAnalyticsDuties } from './analytics/duties.ts'
 import { createCallbackDuties } from './callbacks/duties.ts'
 import type { Config } from './config.ts'
 import { type Database, SHORT_TRANSACTIONS } from './database.ts'
@@ -47,6 +48,7 @@ export const createLeading = (options: {
         onError: failed('schedules'),
       }),
       ...createCallbackDuties({ run, transaction, logger, retentionDays }),
+      ...createAnalyticsDuties({ run, logger }),
       createLearningDuty({
         url,
         applicationName: `smartqueue ${workerId} learner`,

@@ -10,20 +10,34 @@ export const tryToLead = (): Query<{ locked: boolean }> => ({
   values: [LEADER_LOCK],
 })
 
+const TERMS_KEPT = 1_000
+
 /** The holder of the lock begins a new term. */
 export const beginTerm = (workerId: string): Query<{ term: string }> => ({
   name: 'begin-term',
   text: `
-    insert into scheduler_leader as l (worker_id, term, backend_pid)
-    values ($1::text, 1, pg_backend_pid())
-    on conflict (only_row) do update
-    set
-      worker_id = excluded.worker_id,
-      term = l.term + 1,
-      backend_pid = excluded.backend_pid,
-      elected_at = now(),
-      last_seen = now()
-    returning l.term`,
+    with begun as (
+      insert into scheduler_leader as l (worker_id, term, backend_pid)
+      values ($1::text, 1, pg_backend_pid())
+      on conflict (only_row) do update
+      set
+        worker_id = excluded.worker_id,
+        term = l.term + 1,
+        backend_pid = excluded.backend_pid,
+        elected_at = now(),
+        last_seen = now()
+      returning l.term, l.worker_id, l.elected_at
+    ),
+    forgotten as (
+      delete from leader_terms
+      where term <= (select term from begun) - ${TERMS_KEPT}
+    )
+    insert into leader_terms (term, worker_id, elected_at)
+    select term, worker_id, elected_at
+    from begun
+    on conflict (term) do update
+    set worker_id = excluded.worker_id, elected_at = excluded.elected_at
+    returning term`,
   values: [workerId],
 })
 

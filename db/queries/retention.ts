@@ -1,6 +1,7 @@
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { uuidV7Floor } from '../rules/uuid-v7.ts'
+import { MINUTES_KEPT } from './analytics-rollup.ts'
 
 /** What is older than so many days, and how much of it at a time. */
 type Expiry = { term: string; days: number; limit: number }
@@ -167,6 +168,49 @@ export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> =
     from deleted`,
   values: [expiry.term, expiry.days, expiry.limit],
 })
+
+/** The oldest rollups, a bounded number of each kind at a time. */
+export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }> => ({
+  name: 'delete-expired-rollups',
+  text: `
+    with ${ROLLUPS.map(({ name, table, of }) => deleteOldest(name, table, of)).join(',')}
+    select greatest(
+      ${ROLLUPS.map(({ name }) => `(select count(*) from ${name})`).join(', ')}
+    )::int as deleted`,
+  values: [expiry.term, expiry.days, expiry.limit],
+})
+
+const DAYS = `$2::double precision * interval '1 day'`
+
+const ROLLUPS = [
+  { name: 'job_minutes', table: 'job_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
+  { name: 'job_hours', table: 'job_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
+  { name: 'depth_minutes', table: 'depth_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
+  { name: 'depth_hours', table: 'depth_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
+  { name: 'predictions', table: 'prediction_rollups', of: `at < now() - ${DAYS}` },
+  { name: 'gains', table: 'scheduling_gains', of: `at < now() - ${DAYS}` },
+  {
+    name: 'slots',
+    table: 'slot_changes',
+    // The newest says how many there are.
+    of: `at < now() - ${DAYS} and at < (select max(at) from slot_changes)`,
+  },
+] as const
+
+const deleteOldest = (name: string, table: string, condition: string): string => `
+    ${name} as (
+      delete from ${table}
+      where ctid = any (
+        array(
+          select ctid
+          from ${table}
+          where ${condition}
+            and ${IN_TERM}
+          limit $3::int
+        )
+      )
+      returning 1
+    )`
 
 /**
  * Looks at the next streams for some of which no job is left: as finished jobs are kept for the retention time, they

@@ -24,7 +24,7 @@ const LEAST_REACH = 0.3
 const DRIFT_STEP = 0.2
 
 /** What runs shorter differs by noise only, and costs the queue as much. */
-const SHORTEST_MS = 1
+export const SHORTEST_MS = 1
 const LEAST_DEVIATION = 0.01
 
 /** Executions of one stream that ended together: how many, their mean ln(runtime), and how far they lie around it. */

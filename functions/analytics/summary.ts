@@ -1,0 +1,63 @@
+import type { z } from '@hono/zod-openapi'
+import { getSummary, type JobSums, type SummaryRow } from '../../db/queries/analytics.ts'
+import type { Run } from '../../db/query.ts'
+import { quantileOf } from '../../db/rules/log-histogram.ts'
+import { round } from '../jobs/job-view.ts'
+import { depthsAhead } from './forecast.ts'
+import type { summary } from './schemas.ts'
+
+export type Summary = z.output<typeof summary>
+
+/** How an organisation's queue does, in one round trip. */
+export const readSummary = async (run: Run, orgId: string): Promise<Summary> => {
+  const [row] = await run(getSummary(orgId))
+  if (!row) throw new Error('A summary is one row')
+  return viewSummary(row)
+}
+
+const AHEAD_MINUTES = 15
+
+const viewSummary = (row: SummaryRow): Summary => {
+  const { oldest_ready_seconds, predicted_ms, ...depth } = row.depth
+  const { slots, paused } = row.facts
+  const ahead = depthsAhead(row.depth, row.facts, row.at, AHEAD_MINUTES).at(-1)
+  return {
+    at: row.at.toISOString(),
+    depth,
+    oldest_ready_seconds: orNull(oldest_ready_seconds, 1),
+    last_hour: viewPeriod(row.last_hour),
+    last_24h: viewPeriod(row.last_24h),
+    throughput_per_minute: row.finished_5m / 5,
+    submitted_per_minute: row.submitted_5m / 5,
+    backlog: {
+      predicted_seconds: round(predicted_ms / 1000, 3),
+      slots,
+      drain_seconds: slots > 0 ? round(predicted_ms / 1000 / slots, 3) : null,
+    },
+    workers: row.workers,
+    forecast: {
+      in_seconds: AHEAD_MINUTES * 60,
+      depth: orNull(ahead?.jobs, 1),
+      work_seconds: orNull(ahead && ahead.workMs / 1000, 1),
+    },
+    paused,
+  }
+}
+
+const viewPeriod = ({ waits, ran, runtime_ms, ...counts }: JobSums): Summary['last_hour'] => {
+  const { submitted, completed, failed, cancelled } = counts
+  const waited = (p: number) => orNull(waits && quantileOf(waits, p), 1)
+  return {
+    ...{ submitted, completed, failed, cancelled },
+    success_rate: ratio(completed, completed + failed),
+    wait_p50_ms: waited(0.5),
+    wait_p90_ms: waited(0.9),
+    runtime_mean_ms: ratio(runtime_ms, ran, 1),
+  }
+}
+
+export const orNull = (value: number | null | undefined, digits: number): number | null =>
+  value === null || value === undefined ? null : round(value, digits)
+
+export const ratio = (part: number, whole: number, digits = 4): number | null =>
+  whole > 0 ? round(part / whole, digits) : null
