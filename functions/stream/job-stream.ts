@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import { readSummary } from '../analytics/summary.ts'
 import type { RawBindings } from '../bindings.ts'
 import { logFailure } from '../http/background.ts'
 import { servicesFor } from '../services.ts'
@@ -24,7 +25,7 @@ export class JobStream extends DurableObject<RawBindings> {
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'))
     this.#hub = createHub({
       database: servicesFor(env).database,
-      topics: createTopics(),
+      topics: createTopics({ summary: readSummary }),
       storage: ctx.storage,
       sockets: () =>
         ctx
