@@ -25,6 +25,8 @@ export type TimePlotProps = {
   log?: boolean
   min?: number
   max?: number
+  /** Values are counted: no ticks between 0 and 1. */
+  counted?: boolean
 }
 
 export const TimePlot = (props: TimePlotProps) => {
@@ -70,6 +72,9 @@ export const TimePlot = (props: TimePlotProps) => {
 }
 
 const HEIGHT = 220
+const WHOLE_STEPS = [1, 2, 5]
+  .flatMap((step) => Array.from({ length: 9 }, (_, power) => step * 10 ** power))
+  .toSorted((a, b) => a - b)
 
 const dataOf = ({ times, series }: TimePlotProps): uPlot.AlignedData => [
   times.map((ms) => ms / 1000),
@@ -103,6 +108,7 @@ const optionsFor = (props: TimePlotProps, element: HTMLElement): uPlot.Options =
         ...axis,
         values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : props.format(tick))),
         size: axisSize,
+        ...(props.counted && { incrs: WHOLE_STEPS }),
       },
     ],
     series: [{}, ...props.series.map((one) => seriesFor(one, color(one.color)))],

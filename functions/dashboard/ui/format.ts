@@ -63,10 +63,11 @@ export const bytes = (value: number): string => {
 /** 3 s ago · in 2 min */
 export const relativeTime = (at: number, now: number): string => {
   const ms = at - now
-  if (Math.abs(ms) < 1_500) return 'now'
-  const rounded = Math.abs(ms) < 60_000 ? Math.round(Math.abs(ms) / 1_000) * 1_000 : Math.abs(ms)
-  const [largest = ''] = duration(rounded).match(/^[\d.,]+ \w+/) ?? []
-  return ms < 0 ? `${largest} ago` : `in ${largest}`
+  const size = Math.abs(ms)
+  if (size < 1_500) return 'now'
+  const unit = UNITS.find((one) => size >= one.ms) ?? { name: 's', ms: 1_000 }
+  const text = `${Math.floor(size / unit.ms + 1e-3)} ${unit.name}`
+  return ms < 0 ? `${text} ago` : `in ${text}`
 }
 
 const exact = new Intl.DateTimeFormat('en-GB', {

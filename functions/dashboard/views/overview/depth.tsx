@@ -33,6 +33,7 @@ export const Depth = () => {
           unit="jobs"
           {...plotOf(depth)}
           format={count}
+          counted
           actions={
             <Segments
               label="Range"

@@ -48,6 +48,7 @@ export const Throughput = () => {
             },
           ]}
           format={count}
+          counted
           actions={
             <Segments
               label="Range"
