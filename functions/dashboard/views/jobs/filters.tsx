@@ -51,7 +51,7 @@ export const Filters = ({ filter, types }: { filter: JobFilter; types: readonly 
           options={[{ value: ANY, label: 'Any' }, ...PRIORITIES]}
           onChange={(priority) => set({ priority })}
         />
-        <Button kind="quiet" icon="close" disabled={!isSet(filter)} onClick={() => replaceQuery({})}>
+        <Button kind="quiet" small icon="close" disabled={!isSet(filter)} onClick={() => replaceQuery({})}>
           Clear filters
         </Button>
       </div>

@@ -88,11 +88,6 @@ const Cells = ({ job }: { job: JobSummary }) => (
     </td>
     <td class="priority">
       <PriorityBadge priority={job.priority} />
-      {isQueued(job) && (
-        <span class="score" title="Priority score: how soon its turn comes, 1 being the soonest">
-          {job.priority_score.toFixed(3)}
-        </span>
-      )}
     </td>
     <td class="tags" title={job.tags.join(', ')}>
       <Tags tags={job.tags} />
@@ -114,6 +109,3 @@ const Cells = ({ job }: { job: JobSummary }) => (
     </td>
   </>
 )
-
-const isQueued = ({ status }: JobSummary): boolean =>
-  ['ready', 'pending', 'blocked', 'retrying'].includes(status)

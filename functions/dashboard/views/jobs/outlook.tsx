@@ -2,7 +2,7 @@ import type { JobSummary } from '../../api/answers.ts'
 import { now } from '../../ui/clock.ts'
 import { DASH, duration, exactTime, relativeTime } from '../../ui/format.ts'
 
-/** How long it ran beside what was predicted, or when it will probably end or begin. */
+/** How long it ran beside what was predicted, when it will probably end, or how soon its turn comes. */
 export const Outlook = ({ job }: { job: JobSummary }) => {
   const { status, started_at, finished_at, run_at } = job
   if (started_at && finished_at)
@@ -13,7 +13,12 @@ export const Outlook = ({ job }: { job: JobSummary }) => {
       <span title={`Starts ${exactTime(run_at)}`}>starts {relativeTime(Date.parse(run_at), now.value)}</span>
     )
   }
-  return <span class="muted">{DASH}</span>
+  if (finished_at) return <span class="muted">{DASH}</span>
+  return (
+    <span class="muted" title="Priority score: how soon its turn comes, 1 being the soonest">
+      score {job.priority_score.toFixed(3)}
+    </span>
+  )
 }
 
 /** From this factor on it is worth to say. */

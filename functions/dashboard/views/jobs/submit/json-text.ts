@@ -25,7 +25,8 @@ const describe = (text: string, message: string): string => {
   const reason = message
     .replace(/^JSON\.parse: /, '')
     .replace(/^JSON Parse error: /, '')
-    .replace(/,? "?[.]{3}.*is not valid JSON$|,? ".*" is not valid JSON$/s, '')
+    .replace(/, (\.{3})?".*"(\.{3})? is not valid JSON$/s, '')
+    .replace("'\n'", 'end of the line')
     .replace(/ (in JSON )?at (position|line) .*$/s, '')
   return `Is no JSON${line === undefined ? '' : `, line ${line}`}: ${reason}`
 }
@@ -33,9 +34,17 @@ const describe = (text: string, message: string): string => {
 const lineOf = (text: string, message: string): number | undefined => {
   const line = /line (\d+)/.exec(message)?.[1]
   if (line) return Number(line)
+  const position = positionOf(text, message)
+  return position === undefined ? undefined : text.slice(0, position).split('\n').length
+}
+
+const positionOf = (text: string, message: string): number | undefined => {
   const position = /position (\d+)/.exec(message)?.[1]
-  if (position) return text.slice(0, Number(position)).split('\n').length
-  return /end of (JSON|data|input)/i.test(message) || /EOF/.test(message)
-    ? text.trimEnd().split('\n').length
-    : undefined
+  if (position) return Number(position)
+  if (/end of (JSON|data|input)|EOF/i.test(message)) return text.trimEnd().length
+  if (!text.includes('\n')) return 0
+  // Chrome shows what stands around the place, ten characters to each side.
+  const around = /\.{3}"(.+)"(\.{3})? is not valid JSON$/s.exec(message)?.[1]
+  const start = around === undefined ? -1 : text.indexOf(around)
+  return start < 0 ? undefined : start + 10
 }

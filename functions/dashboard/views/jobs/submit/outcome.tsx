@@ -36,16 +36,18 @@ const Facts = ({
       </dd>
       <dt>Starts</dt>
       <dd>{eta ? <Time at={eta.start_at} /> : 'once a worker can run it'}</dd>
-      <dt>Ends</dt>
-      <dd>
-        {eta ? (
-          <>
-            <Time at={eta.finish_p50_at} />, at the latest <Time at={eta.finish_p90_at} />
-          </>
-        ) : (
-          'not known'
-        )}
-      </dd>
+      {eta && (
+        <>
+          <dt>Ends</dt>
+          <dd>
+            <Time at={eta.finish_p50_at} />
+          </dd>
+          <dt>9 of 10 end</dt>
+          <dd>
+            <Time at={eta.finish_p90_at} />
+          </dd>
+        </>
+      )}
       <dt>Priority score</dt>
       <dd title="How soon its turn comes, 1 being the soonest">{priority_score.toFixed(3)}</dd>
     </dl>
