@@ -24,16 +24,19 @@ const Facts = ({
   forecast: Forecast
 }) => (
   <>
-    <p class="outcome-runtime">
+    <p class="outcome-runtime" aria-live="polite">
       <strong>{duration(prediction.p50_ms)}</strong>
       <span class="muted">9 of 10 below {duration(prediction.p90_ms)}</span>
     </p>
     <dl class="facts">
       <dt>Learned from</dt>
-      <dd>
-        {SOURCES[prediction.source]}
-        {prediction.model_version !== null && `, version ${prediction.model_version}`}
-      </dd>
+      <dd>{SOURCES[prediction.source]}</dd>
+      {prediction.model_version !== null && (
+        <>
+          <dt>Model</dt>
+          <dd>version {prediction.model_version}</dd>
+        </>
+      )}
       <dt>Starts</dt>
       <dd>{eta ? <Time at={eta.start_at} /> : 'once a worker can run it'}</dd>
       {eta && (

@@ -8,6 +8,7 @@ import { navigate } from '../../../router.ts'
 import { Button } from '../../../ui/button.tsx'
 import { Dialog } from '../../../ui/dialog.tsx'
 import { faultsFor } from '../../../ui/faults.ts'
+import { duration } from '../../../ui/format.ts'
 import { Failure, Loaded } from '../../../ui/notes.tsx'
 import { showDone } from '../../../ui/toasts.tsx'
 import { type Draft, POINTERS, toRequest } from './draft.ts'
@@ -59,7 +60,9 @@ const SubmitForm = ({ types, onClose }: { types: JobType[]; onClose: () => void 
   }
 
   return (
+    // The API judges the fields, also those that are folded away, where a browser could not show what it minds.
     <form
+      noValidate
       onSubmit={(event) => {
         event.preventDefault()
         void submit()
@@ -73,6 +76,9 @@ const SubmitForm = ({ types, onClose }: { types: JobType[]; onClose: () => void 
         </div>
       </div>
       <footer class="dialog-foot">
+        <p class="foot-outcome" aria-hidden="true">
+          {forecast.value && `${duration(forecast.value.prediction.p50_ms)} predicted`}
+        </p>
         <Button onClick={onClose}>Not now</Button>
         <Button kind="primary" type="submit" disabled={!request} busy={sending.value}>
           Submit
