@@ -73,7 +73,7 @@ const actInBulk = async (
   return dry_run ? countSweep(run, scope.orgId, scope.filter) : sweepJobs(run, scope, change)
 }
 
-const sweep = z
+export const sweep = z
   .object({
     matched: z.int().openapi({ description: 'Jobs that fit the filter and were looked at.' }),
     changed: z

@@ -58,7 +58,7 @@ export const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
   types: row.types,
 })
 
-const jobType = z
+export const jobType = z
   .object({
     type: z.string(),
     payload_schema: z

@@ -1,12 +1,20 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
 import type { z } from '@hono/zod-openapi'
+import type { sweep } from '../../jobs/bulk-routes.ts'
+import type { newJob } from '../../jobs/new-job.ts'
+import type { jobType } from '../../jobs/registry-routes.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
 import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
+import type { forecast } from '../../prediction/forecast.ts'
 
 export type Job = z.output<typeof job>
 export type JobSummary = z.output<typeof jobSummary>
 export type LogLine = z.output<typeof logLine>
 export type Attempt = z.output<typeof attempt>
+export type NewJob = z.input<typeof newJob>
+export type JobType = z.output<typeof jobType>
+export type Forecast = z.output<typeof forecast>
+export type Sweep = z.output<typeof sweep>
 export type Org = z.output<typeof org>
 export type Member = z.output<typeof member>
 export type Invitation = z.output<typeof invitation>
