@@ -1,5 +1,9 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
 import type { z } from '@hono/zod-openapi'
+import type { jobCallback } from '../../callbacks/schemas.ts'
+import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
+import type { explanation } from '../../jobs/explain-routes.ts'
+import type { graph } from '../../jobs/graph-routes.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
 import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
 
@@ -7,6 +11,11 @@ export type Job = z.output<typeof job>
 export type JobSummary = z.output<typeof jobSummary>
 export type LogLine = z.output<typeof logLine>
 export type Attempt = z.output<typeof attempt>
+export type JobCallback = z.output<typeof jobCallback>
+export type Explanation = z.output<typeof explanation>
+export type JobGraph = z.output<typeof graph>
+export type DeadLetters = z.output<typeof deadLetters>
+export type Replayed = z.output<typeof replayed>
 export type Org = z.output<typeof org>
 export type Member = z.output<typeof member>
 export type Invitation = z.output<typeof invitation>
