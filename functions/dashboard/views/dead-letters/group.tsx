@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import type { DeadLetters, JobSummary } from '../../api/answers.ts'
 import { linkTo } from '../../router.ts'
 import { may } from '../../session/session.ts'
@@ -15,14 +15,13 @@ import { ReplayButton } from './replay-button.tsx'
 /** Jobs that failed alike: errors that differ only in ids, numbers and quoted values are one group. */
 export const Group = ({ group, onReplayed }: { group: DeadLetters; onReplayed: () => void }) => {
   const open = useSignal(false)
-  const id = useId()
   const jobs = `${count(group.count)} ${group.count === 1 ? 'job' : 'jobs'}`
   return (
-    <section class="panel" aria-labelledby={id}>
+    <section class="panel" aria-label={`${group.code}: ${group.message.slice(0, 100)}`}>
       <header class="panel-head">
         <div>
           <div class="letters-head">
-            <h2 id={id}>{group.code}</h2>
+            <h2>{group.code}</h2>
             <Badge tone="red">{jobs}</Badge>
             <span>
               <Tags tags={group.types} />
@@ -30,11 +29,13 @@ export const Group = ({ group, onReplayed }: { group: DeadLetters; onReplayed: (
           </div>
           <p class="muted letters-times">
             <span>
-              Last failed <Time at={group.last_failed_at} />
+              {group.count > 1 ? 'Last failed' : 'Failed'} <Time at={group.last_failed_at} />
             </span>
-            <span>
-              First failed <Time at={group.first_failed_at} />
-            </span>
+            {group.count > 1 && (
+              <span>
+                First failed <Time at={group.first_failed_at} />
+              </span>
+            )}
           </p>
         </div>
         <div class="actions">

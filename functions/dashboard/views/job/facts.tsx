@@ -43,7 +43,7 @@ const factsOf = (job: Job): Fact[] => [
   ['Attempts', `${count(job.attempts)} of at most ${count(job.retry.max_attempts)}`],
   ['Retry', retryInWords(job.retry)],
   ['Timeout', job.timeout_seconds === null ? 'that of its type' : seconds(job.timeout_seconds)],
-  ['Resources', `${job.resources.cpu_units} cpu units, ${count(job.resources.memory_mb)} MB`],
+  ['Resources', resourcesInWords(job.resources)],
   ...(job.depends_on.length > 0 ? [dependencyFact(job)] : []),
   ...when(job.callback_url, (url): Fact => ['Callback URL', <code>{url}</code>]),
 ]
@@ -57,6 +57,9 @@ const dependencyFact = ({ depends_on, on_parent_failure }: Job): Fact => {
     on_parent_failure === 'fail' ? 'if one fails, it fails' : 'if one fails, it waits for its retry'
   return ['Waits for', `${jobs}; ${then}`]
 }
+
+const resourcesInWords = ({ cpu_units, memory_mb }: Job['resources']): string =>
+  `${cpu_units} cpu ${cpu_units === 1 ? 'unit' : 'units'}, ${count(memory_mb)} MB`
 
 const retryInWords = ({ max_attempts, initial_delay_seconds, backoff_multiplier }: Job['retry']): string =>
   max_attempts === 1
@@ -79,7 +82,7 @@ const Origin = ({ job: { triggered_by: trigger, created_by } }: { job: Job }) =>
         </>
       )
     case 'webhook':
-      return <a href={linkTo(`/webhooks/${trigger.source_id}`)}>a webhook</a>
+      return <a href={linkTo(`/webhooks/${trigger.source_id}/${trigger.delivery_id}`)}>a webhook</a>
     case 'callback':
       return (
         <>

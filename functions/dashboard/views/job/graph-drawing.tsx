@@ -4,7 +4,7 @@ import { linkTo } from '../../router.ts'
 import { StatusBadge } from '../../ui/badges.tsx'
 import { layOut, type Point } from './graph-layout.ts'
 
-const SIZE = { width: 176, height: 56, columnGap: 56, rowGap: 14 }
+const SIZE = { width: 160, height: 56, columnGap: 48, rowGap: 14 }
 
 /** Edges are drawn; jobs are links that stand on the drawing, so that text is cut off and focus shown as everywhere. */
 export const GraphDrawing = (props: {
@@ -72,16 +72,28 @@ const Edges = ({ width, height, lines }: { width: number; height: number; lines:
   return (
     <svg width={width} height={height} aria-hidden="true">
       <defs>
-        <marker id={arrow} viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">
-          <path class="graph-arrow" d="M0 0 8 4 0 8z" />
-        </marker>
+        {['', 'own'].map((kind) => (
+          <marker
+            key={kind}
+            id={arrow + kind}
+            viewBox="0 0 8 8"
+            refX="8"
+            refY="4"
+            markerUnits="userSpaceOnUse"
+            markerWidth="9"
+            markerHeight="9"
+            orient="auto"
+          >
+            <path class={`graph-arrow ${kind}`} d="M0 0 8 4 0 8z" />
+          </marker>
+        ))}
       </defs>
       {lines.map(({ points, isOpen, isOwn }, n) => (
         <path
           key={n}
           class={`graph-edge${isOpen ? ' open' : ''}${isOwn ? ' own' : ''}`}
           d={pathOf(points)}
-          marker-end={`url(#${arrow})`}
+          marker-end={`url(#${arrow}${isOwn ? 'own' : ''})`}
         />
       ))}
     </svg>

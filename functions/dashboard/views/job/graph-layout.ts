@@ -133,8 +133,10 @@ const draw = (
 ): Layout => {
   const { layers, pieces, middles } = graph
   const { width, height, columnGap } = size
-  const top = Math.min(...middles.values()) - height / 2
-  const bottom = Math.max(...middles.values()) + height / 2
+  const edgeOf = (place: Place, side: 1 | -1): number =>
+    (middles.get(place.key) ?? 0) + (side * heightOf(place, size)) / 2
+  const top = Math.min(...layers.flat().map((place) => edgeOf(place, -1)))
+  const bottom = Math.max(...layers.flat().map((place) => edgeOf(place, 1)))
   const column = new Map(layers.flatMap((layer, n) => layer.map(({ key }) => [key, n * (width + columnGap)])))
   const at = (key: string): Point => ({ x: column.get(key) ?? 0, y: (middles.get(key) ?? 0) - top })
   const jobs = layers.flat().filter(({ isBend }) => !isBend)

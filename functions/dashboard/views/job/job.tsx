@@ -1,10 +1,10 @@
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { isFinished } from '../../../../db/rules/job-states.ts'
 import type { Attempt, Explanation, Job, Page } from '../../api/answers.ts'
 import { get } from '../../api/api.ts'
 import { Refusal } from '../../api/refusal.ts'
 import { type Resource, useResource } from '../../api/use-resource.ts'
-import { useReloadOnEvents } from '../../live/live.ts'
+import { summary } from '../../live/live.ts'
 import { linkTo } from '../../router.ts'
 import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
 import { Callbacks } from './callbacks.tsx'
@@ -63,10 +63,20 @@ const Details = ({ job, reload }: { job: Job; reload: () => void }) => {
   )
 }
 
-/** What keeps a job that waits changes with what happens to the others. */
-const useExplanationOfWaiting = ({ status }: Job, explanation: Resource<Explanation>): void => {
+const EXPLAIN_EVERY_MS = 2_000
+
+/**
+ * What keeps a job that waits changes with what happens to others, also to those of other organisations, whose events are
+ * not told. The numbers of the queue come when it has moved, and every few seconds.
+ */
+const useExplanationOfWaiting = ({ status }: Job, { reload }: Resource<Explanation>): void => {
+  const lastMs = useRef(0)
   const waits = !isFinished(status) && status !== 'running'
-  useReloadOnEvents(explanation.reload, () => waits, 2_000)
+  useEffect(() => {
+    if (!waits || Date.now() - lastMs.current < EXPLAIN_EVERY_MS) return
+    lastMs.current = Date.now()
+    reload()
+  }, [waits, summary.value])
 }
 
 const useTitle = (name: string | undefined): void => {

@@ -8,8 +8,8 @@ export type Log = {
   readonly cursor: string
 }
 
-/** Before the first line. */
-export const LOG_START = 'MA'
+/** Before the first line, as the stream calls it. */
+export const LOG_START = 'start'
 
 export const EMPTY_LOG: Log = { lines: [], settled: 0, cursor: LOG_START }
 

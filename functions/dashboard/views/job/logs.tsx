@@ -7,7 +7,7 @@ import type { Job, LogLine } from '../../api/answers.ts'
 import { Button } from '../../ui/button.tsx'
 import { CopyButton } from '../../ui/code.tsx'
 import { count, exactTime } from '../../ui/format.ts'
-import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
+import { Failure, Skeleton } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Segments } from '../../ui/segments.tsx'
 import { atLeast, toText } from './log-lines.ts'
@@ -80,13 +80,11 @@ const FollowToggle = ({ follows, onChange }: { follows: boolean; onChange: (valu
 const NoLines = ({ job, isRead }: { job: Job; isRead: boolean }) => {
   if (!isRead) return <Skeleton lines={3} />
   return (
-    <Empty title={isFinished(job.status) ? 'It has written nothing' : 'Nothing written yet'}>
-      <p class="muted">
-        {isFinished(job.status)
-          ? 'Handlers write here by ctx.log.'
-          : 'Lines appear here as its handler writes them.'}
-      </p>
-    </Empty>
+    <p class="muted">
+      {isFinished(job.status)
+        ? 'It has written nothing.'
+        : 'Nothing written yet: lines appear here as its handler writes them.'}
+    </p>
   )
 }
 

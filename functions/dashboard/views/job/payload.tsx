@@ -4,6 +4,6 @@ import { Panel } from '../../ui/panel.tsx'
 
 export const Payload = ({ job }: { job: Job }) => (
   <Panel title="Payload">
-    <Code label="Payload" value={job.payload} />
+    <Code label="The payload" value={job.payload} />
   </Panel>
 )

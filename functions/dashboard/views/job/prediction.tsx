@@ -14,7 +14,7 @@ export const Prediction = ({ job, attempts }: { job: Job; attempts: readonly Att
   const actualMs = isFinished(status) ? (last?.runtime_ms ?? null) : null
   return (
     <Panel title="Prediction" about={wordsOf(job, elapsedMs, actualMs)}>
-      <Scale {...prediction} takenMs={elapsedMs ?? actualMs} isRunning={isRunning} />
+      <Scale {...prediction} takenMs={elapsedMs ?? actualMs} status={status} />
       <dl class="facts">
         <dt>p50</dt>
         <dd>{duration(prediction.p50_ms)}: half of such attempts take no longer</dd>
@@ -45,10 +45,12 @@ const wordsOf = ({ prediction, status }: Job, elapsedMs: number | null, actualMs
 }
 
 /** What was taken, as a bar, against the two marks. */
-const Scale = (props: { p50_ms: number; p90_ms: number; takenMs: number | null; isRunning: boolean }) => {
-  const { p50_ms, p90_ms, takenMs, isRunning } = props
+const Scale = (props: { p50_ms: number; p90_ms: number; takenMs: number | null; status: Job['status'] }) => {
+  const { p50_ms, p90_ms, takenMs, status } = props
   const longestMs = Math.max(p90_ms * 1.15, (takenMs ?? 0) * 1.02)
   const at = (ms: number): string => `${Math.min(100, (ms / longestMs) * 100)}%`
+  // Their names would stand on each other.
+  const areNear = (p90_ms - p50_ms) / longestMs < 0.1
   const isOver = takenMs !== null && takenMs > p90_ms
   return (
     <div
@@ -57,16 +59,23 @@ const Scale = (props: { p50_ms: number; p90_ms: number; takenMs: number | null; 
       aria-label={`${takenMs === null ? 'Not run yet' : duration(takenMs)}, against p50 ${duration(p50_ms)} and p90 ${duration(p90_ms)}`}
     >
       <div class="scale-track">
-        <span
-          class={`scale-bar${isOver ? ' over' : ''}${isRunning ? ' running' : ''}`}
-          style={{ width: at(takenMs ?? 0) }}
-        />
+        {takenMs !== null && (
+          <span class={`scale-bar ${status}${isOver ? ' over' : ''}`} style={{ width: at(takenMs) }} />
+        )}
         <span class="scale-mark" style={{ left: at(p50_ms) }} title={`p50: ${duration(p50_ms)}`} />
         <span class="scale-mark" style={{ left: at(p90_ms) }} title={`p90: ${duration(p90_ms)}`} />
       </div>
       <div class="scale-names">
-        <span style={{ left: at(p50_ms) }}>p50</span>
-        <span style={{ left: at(p90_ms) }}>p90</span>
+        {areNear ? (
+          <span style={{ left: at(p90_ms) }} class="after">
+            p50, p90
+          </span>
+        ) : (
+          <>
+            <span style={{ left: at(p50_ms) }}>p50</span>
+            <span style={{ left: at(p90_ms) }}>p90</span>
+          </>
+        )}
       </div>
     </div>
   )

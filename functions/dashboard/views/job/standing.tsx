@@ -2,11 +2,13 @@ import type { Explanation, Job } from '../../api/answers.ts'
 import type { Resource } from '../../api/use-resource.ts'
 import { linkTo } from '../../router.ts'
 import { StatusBadge } from '../../ui/badges.tsx'
+import { now } from '../../ui/clock.ts'
 import { Code } from '../../ui/code.tsx'
 import { count, percent, seconds } from '../../ui/format.ts'
 import { Empty, Loaded } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Time } from '../../ui/time.tsx'
+import { ReasonText } from './reason-text.tsx'
 
 const TITLES: Record<Job['status'], string> = {
   pending: 'Why isn’t it running?',
@@ -26,7 +28,7 @@ export const Standing = ({ job, explanation }: { job: Job; explanation: Resource
       {(known) => {
         if (job.status === 'completed') return <Result job={job} summary={known.summary} />
         if (job.status === 'failed') return <Failed job={job} />
-        return <Reasons explanation={known} />
+        return <Reasons job={job} explanation={known} />
       }}
     </Loaded>
   </Panel>
@@ -40,7 +42,7 @@ const Result = ({ job, summary }: { job: Job; summary: string }) =>
   ) : (
     <>
       <p class="summary">{summary}</p>
-      <Code label="Result" value={job.result} />
+      <Code label="The result" value={job.result} />
     </>
   )
 
@@ -49,7 +51,7 @@ const Failed = ({ job }: { job: Job }) => {
   return (
     <>
       <p class="summary">It failed {job.attempts === 0 ? 'before it ran' : `after ${tries}`}.</p>
-      {job.error && <Code label="Error" value={`${job.error.code}\n${job.error.message}`} />}
+      {job.error && <Code label="The error" value={`${job.error.code}\n${job.error.message}`} />}
       <p class="muted after-code">
         <a href={linkTo('/dead-letters')}>Dead letters</a> shows whether others have failed alike.
       </p>
@@ -57,15 +59,17 @@ const Failed = ({ job }: { job: Job }) => {
   )
 }
 
-const Reasons = ({ explanation }: { explanation: Explanation }) => {
-  const [, ...others] = explanation.reasons
+const Reasons = ({ job, explanation }: { job: Job; explanation: Explanation }) => {
+  const [first, ...others] = explanation.reasons
   return (
     <>
-      <p class="summary">{explanation.summary}</p>
+      <p class="summary">{first ? <ReasonText reason={first} job={job} /> : explanation.summary}</p>
       {others.length > 0 && (
         <ul class="reasons">
-          {others.map(({ code, message }) => (
-            <li key={code + message}>{message}</li>
+          {others.map((reason) => (
+            <li key={reason.code + reason.message}>
+              <ReasonText reason={reason} job={job} />
+            </li>
           ))}
         </ul>
       )}
@@ -131,7 +135,13 @@ const Place = ({
         </dd>
         <dt>Probably ends</dt>
         <dd>
-          <Time at={eta.finish_p50_at} />, nine times of ten by <Time at={eta.finish_p90_at} />
+          {Date.parse(eta.finish_p90_at) > now.value ? (
+            <>
+              <Time at={eta.finish_p50_at} /> (p90: <Time at={eta.finish_p90_at} />)
+            </>
+          ) : (
+            'any moment: it takes longer than predicted'
+          )}
         </dd>
       </>
     )}

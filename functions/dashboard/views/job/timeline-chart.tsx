@@ -111,11 +111,13 @@ const MARKS: Record<Mark['kind'], { name: string; color: string; dashed?: boolea
   deadline: { name: 'Deadline', color: 'red' },
 }
 
-const legendOf = ({ marks, expected, toMs }: Timeline): LegendEntry[] =>
-  [...marks, ...expected].map(({ kind, atMs }) => {
+const legendOf = ({ marks, expected, toMs }: Timeline): LegendEntry[] => {
+  const inSight = expected.filter(({ atMs }) => atMs <= toMs)
+  return [...marks, ...inSight].map(({ kind, atMs }) => {
     const { name, ...look } = MARKS[kind]
-    return { label: atMs > toMs ? `${name}: ${relativeTime(atMs, now.value)}, beyond` : name, ...look }
+    return { label: atMs > toMs ? `${name} ${relativeTime(atMs, now.value)}, off the axis` : name, ...look }
   })
+}
 
 const WAITS: Record<WaitKind, string> = {
   delayed: 'Not to start yet',
@@ -142,8 +144,9 @@ const inWords = ({ waits, runs }: Timeline): string => {
   const waitedMs = waits
     .filter(({ kind }) => kind !== 'ended')
     .reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0)
-  const isOpen = [...waits, ...runs].some(({ open }) => open)
-  const waited = duration(isOpen ? Math.floor(waitedMs / 1_000) * 1_000 : waitedMs)
+  const isWaiting = waits.some(({ open }) => open)
+  const isOpen = isWaiting || runs.some(({ open }) => open)
+  const waited = duration(isWaiting ? Math.floor(waitedMs / 1_000) * 1_000 : waitedMs)
   const tries = runs.length === 1 ? 'one attempt' : `${runs.length} attempts`
   const made = runs.length === 0 ? 'no attempt' : tries
   return `${waited} of waiting and ${made}${isOpen ? ' so far' : ''}. The axis counts from its creation.`
