@@ -9,6 +9,7 @@ const since = (ms: number): number => (ms - START) / 1_000
 
 const job = (fields: Partial<Parameters<typeof timelineOf>[0]> = {}) => ({
   status: 'completed' as const,
+  depends_on: [] as string[],
   created_at: at(0),
   run_at: null,
   finished_at: null,
@@ -54,6 +55,14 @@ test('a job does not stand in the queue before its run_at', () => {
     ['delayed', 0, 30, false],
     ['queued', 30, 32, false],
   ])
+})
+
+test('a job that others kept has not only been in the queue', () => {
+  const child = { depends_on: ['01a1eb12-3936-72d9-a3a4-3cf6c9c083b0'] }
+  const blocked = job({ ...child, status: 'blocked' })
+  assert.deepEqual(waitsOf(blocked, [], START + 5_000), [['blocked', 0, 5, true]])
+  const ran = job({ ...child, finished_at: at(7) })
+  assert.deepEqual(waitsOf(ran, [attempt('completed', 6, 7)], START + 60_000), [['waited', 0, 6, false]])
 })
 
 test('a job that waits to be tried again waits until now', () => {

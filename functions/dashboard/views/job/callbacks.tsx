@@ -22,7 +22,7 @@ export const Callbacks = ({ job }: { job: Job }) => {
   return (
     <Panel title="Callbacks" about="Who was told of the end of the job." wide>
       <Table
-        label="Callbacks"
+        label="Callbacks of the job"
         rows={items}
         keyOf={({ id }) => id}
         columns={[

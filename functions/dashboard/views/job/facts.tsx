@@ -53,9 +53,9 @@ const when = <Value,>(value: Value | null, fact: (value: Value) => Fact): Fact[]
 
 const dependencyFact = ({ depends_on, on_parent_failure }: Job): Fact => {
   const jobs = depends_on.length === 1 ? '1 job' : `${count(depends_on.length)} jobs`
-  const then =
-    on_parent_failure === 'fail' ? 'if one fails, it fails' : 'if one fails, it waits for its retry'
-  return ['Waits for', `${jobs}; ${then}`]
+  const one = depends_on.length === 1 ? 'it' : 'one of them'
+  const then = on_parent_failure === 'fail' ? 'fails, too' : 'waits until that was retried'
+  return ['Waits for', `${jobs}; if ${one} fails, this one ${then}`]
 }
 
 const resourcesInWords = ({ cpu_units, memory_mb }: Job['resources']): string =>

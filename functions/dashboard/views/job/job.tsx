@@ -6,7 +6,8 @@ import { Refusal } from '../../api/refusal.ts'
 import { type Resource, useResource } from '../../api/use-resource.ts'
 import { summary } from '../../live/live.ts'
 import { linkTo } from '../../router.ts'
-import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
+import { Failure, Skeleton } from '../../ui/notes.tsx'
+import { PageHead } from '../../ui/panel.tsx'
 import { Callbacks } from './callbacks.tsx'
 import { Dependencies } from './dependencies.tsx'
 import { Facts } from './facts.tsx'
@@ -95,10 +96,13 @@ const isMissing = (error: Error | undefined): boolean =>
   error instanceof Refusal && (error.status === 404 || error.slug === 'invalid-request')
 
 const NoSuchJob = ({ id }: { id: string }) => (
-  <Empty title="No such job">
-    <p class="muted">
-      There is no job <code>{id}</code> in this organisation. It may belong to another, or was removed some
-      time after its end. <a href={linkTo('/jobs')}>Back to the jobs</a>.
-    </p>
-  </Empty>
+  <PageHead
+    title="No such job"
+    about={
+      <>
+        There is no job <code>{id}</code> in this organisation. It may belong to another, or was removed some
+        time after its end. <a href={linkTo('/jobs')}>Back to the jobs</a>.
+      </>
+    }
+  />
 )

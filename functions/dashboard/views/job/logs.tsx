@@ -100,9 +100,19 @@ const Lines = (props: {
 }) => {
   const { lines, hidden, follows } = props
   const frame = useRef<HTMLElement>(null)
+  const keptPx = useRef<number | undefined>(undefined)
   useLayoutEffect(() => {
-    if (follows && frame.current) frame.current.scrollTop = frame.current.scrollHeight
+    const { current } = frame
+    if (!current) return
+    if (follows) current.scrollTop = current.scrollHeight
+    // What was in sight stays there when earlier lines come above it.
+    else if (keptPx.current !== undefined) current.scrollTop = current.scrollHeight - keptPx.current
+    keptPx.current = undefined
   }, [lines.at(-1), lines.length, follows])
+  const showEarlier = (): void => {
+    if (frame.current) keptPx.current = frame.current.scrollHeight - frame.current.scrollTop
+    props.onEarlier()
+  }
   return (
     <section
       class="log"
@@ -117,7 +127,7 @@ const Lines = (props: {
     >
       {hidden > 0 && (
         <p class="log-earlier">
-          <Button small onClick={props.onEarlier}>
+          <Button small onClick={showEarlier}>
             {`Show earlier lines (${count(hidden)})`}
           </Button>
         </p>

@@ -24,13 +24,15 @@ const TITLES: Record<Job['status'], string> = {
 /** Why the job is where it is. */
 export const Standing = ({ job, explanation }: { job: Job; explanation: Resource<Explanation> }) => (
   <Panel title={TITLES[job.status]}>
-    <Loaded resource={explanation}>
-      {(known) => {
-        if (job.status === 'completed') return <Result job={job} summary={known.summary} />
-        if (job.status === 'failed') return <Failed job={job} />
-        return <Reasons job={job} explanation={known} />
-      }}
-    </Loaded>
+    <div class="standing">
+      <Loaded resource={explanation}>
+        {(known) => {
+          if (job.status === 'completed') return <Result job={job} summary={known.summary} />
+          if (job.status === 'failed') return <Failed job={job} />
+          return <Reasons job={job} explanation={known} />
+        }}
+      </Loaded>
+    </div>
   </Panel>
 )
 

@@ -122,6 +122,7 @@ const legendOf = ({ marks, expected, toMs }: Timeline): LegendEntry[] => {
 const WAITS: Record<WaitKind, string> = {
   delayed: 'Not to start yet',
   blocked: 'Waiting for other jobs',
+  waited: 'Waiting for other jobs, and queued',
   queued: 'Queued',
   backoff: 'Waiting to try again',
   snoozed: 'Snoozed',

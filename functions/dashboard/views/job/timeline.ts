@@ -2,7 +2,7 @@
 import { isFinished } from '../../../../db/rules/job-states.ts'
 import type { Attempt, Job } from '../../api/answers.ts'
 
-export type WaitKind = 'delayed' | 'blocked' | 'queued' | 'backoff' | 'snoozed' | 'ended'
+export type WaitKind = 'delayed' | 'blocked' | 'waited' | 'queued' | 'backoff' | 'snoozed' | 'ended'
 
 /** `open`: it has not ended yet; `toMs` is the present. */
 export type Wait = { kind: WaitKind; fromMs: number; toMs: number; open: boolean }
@@ -27,7 +27,7 @@ export type Timeline = {
 
 type TimedJob = Pick<
   Job,
-  'status' | 'created_at' | 'run_at' | 'finished_at' | 'deadline' | 'prediction' | 'eta'
+  'status' | 'depends_on' | 'created_at' | 'run_at' | 'finished_at' | 'deadline' | 'prediction' | 'eta'
 >
 
 /** A mark further away than this many times what has happened so far would make it too small to see. */
@@ -98,7 +98,9 @@ const NOW: Partial<Record<Job['status'], WaitKind>> = {
 const beforeFirst = (job: TimedJob, untilMs: number, open: boolean): Wait[] => {
   const fromMs = Date.parse(job.created_at)
   const runAtMs = Math.min(Math.max(fromMs, job.run_at ? Date.parse(job.run_at) : fromMs), untilMs)
-  const kind = open ? (NOW[job.status] ?? 'queued') : 'queued'
+  // When the last of the others was done is not known afterwards.
+  const past = job.depends_on.length > 0 ? 'waited' : 'queued'
+  const kind = open ? (NOW[job.status] ?? past) : past
   const isDelayed = open && runAtMs === untilMs
   return [
     { kind: 'delayed', fromMs, toMs: runAtMs, open: isDelayed },
