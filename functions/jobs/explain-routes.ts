@@ -72,7 +72,7 @@ const reason = z
   })
   .openapi('Reason', { description: 'The numbers of the message stand beside it, by name.' })
 
-const explanation = z
+export const explanation = z
   .object({
     job_id: z.uuid(),
     status: z.enum(JOB_STATES),

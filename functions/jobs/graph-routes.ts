@@ -49,7 +49,7 @@ const node = z.object({
   prediction: z.object({ p50_ms: z.number(), p90_ms: z.number() }),
 })
 
-const graph = z
+export const graph = z
   .object({
     nodes: z.array(node).openapi({ description: 'The job itself first, then those nearest to it.' }),
     edges: z.array(

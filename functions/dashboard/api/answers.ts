@@ -3,6 +3,10 @@ import type { z } from '@hono/zod-openapi'
 import type { sweep } from '../../jobs/bulk-routes.ts'
 import type { newJob } from '../../jobs/new-job.ts'
 import type { jobType } from '../../jobs/registry-routes.ts'
+import type { jobCallback } from '../../callbacks/schemas.ts'
+import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
+import type { explanation } from '../../jobs/explain-routes.ts'
+import type { graph } from '../../jobs/graph-routes.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
 import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
 import type { forecast } from '../../prediction/forecast.ts'
@@ -15,6 +19,11 @@ export type NewJob = z.input<typeof newJob>
 export type JobType = z.output<typeof jobType>
 export type Forecast = z.output<typeof forecast>
 export type Sweep = z.output<typeof sweep>
+export type JobCallback = z.output<typeof jobCallback>
+export type Explanation = z.output<typeof explanation>
+export type JobGraph = z.output<typeof graph>
+export type DeadLetters = z.output<typeof deadLetters>
+export type Replayed = z.output<typeof replayed>
 export type Org = z.output<typeof org>
 export type Member = z.output<typeof member>
 export type Invitation = z.output<typeof invitation>

@@ -20,6 +20,8 @@ export const Button = (
     disabled?: boolean
     busy?: boolean
     title?: string
+    /** Of a button that shows and hides something. */
+    expanded?: boolean
     onClick?: () => unknown
   },
 ) => {
@@ -42,6 +44,7 @@ export const Button = (
       class={classOf(props)}
       disabled={props.disabled}
       aria-busy={busy}
+      aria-expanded={props.expanded}
       aria-label={props.label}
       title={props.title ?? props.label}
       onClick={props.onClick && (() => void click())}

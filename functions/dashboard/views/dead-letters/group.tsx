@@ -1,0 +1,105 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { DeadLetters, JobSummary } from '../../api/answers.ts'
+import { linkTo } from '../../router.ts'
+import { may } from '../../session/session.ts'
+import { Badge, Tags } from '../../ui/badges.tsx'
+import { Button } from '../../ui/button.tsx'
+import { count, DASH } from '../../ui/format.ts'
+import { Failure, Skeleton } from '../../ui/notes.tsx'
+import { More, usePages } from '../../ui/pager.tsx'
+import { Table } from '../../ui/table.tsx'
+import { Time } from '../../ui/time.tsx'
+import { ReplayButton } from './replay-button.tsx'
+
+/** Jobs that failed alike: errors that differ only in ids, numbers and quoted values are one group. */
+export const Group = ({ group, onReplayed }: { group: DeadLetters; onReplayed: () => void }) => {
+  const open = useSignal(false)
+  const jobs = `${count(group.count)} ${group.count === 1 ? 'job' : 'jobs'}`
+  return (
+    <section class="panel" aria-label={`${group.code}: ${group.message.slice(0, 100)}`}>
+      <header class="panel-head">
+        <div>
+          <div class="letters-head">
+            <h2>{group.code}</h2>
+            <Badge tone="red">{jobs}</Badge>
+            <span>
+              <Tags tags={group.types} />
+            </span>
+          </div>
+          <p class="muted letters-times">
+            <span>
+              {group.count > 1 ? 'Last failed' : 'Failed'} <Time at={group.last_failed_at} />
+            </span>
+            {group.count > 1 && (
+              <span>
+                First failed <Time at={group.first_failed_at} />
+              </span>
+            )}
+          </p>
+        </div>
+        <div class="actions">
+          <Button
+            small
+            kind="quiet"
+            icon={open.value ? 'down' : 'chevron'}
+            expanded={open.value}
+            onClick={() => {
+              open.value = !open.value
+            }}
+          >
+            {open.value ? 'Hide jobs' : 'Show jobs'}
+          </Button>
+          {may('jobs:manage') && (
+            <ReplayButton
+              small
+              selection={{ fingerprint: group.fingerprint }}
+              jobs={group.count}
+              onDone={onReplayed}
+              about={
+                <>
+                  They failed with <code>{group.code}</code>. Replay them once its cause is mended.
+                </>
+              }
+            >
+              Replay group
+            </ReplayButton>
+          )}
+        </div>
+      </header>
+      <p
+        class="letters-message"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        tabIndex={0}
+      >
+        {group.message}
+      </p>
+      {open.value && <Jobs group={group} />}
+    </section>
+  )
+}
+
+const Jobs = ({ group }: { group: DeadLetters }) => {
+  const pages = usePages<JobSummary>('/jobs', { fingerprint: group.fingerprint }, 20)
+  useEffect(() => pages.reload(), [group.count, group.last_failed_at])
+  if (pages.error.value) return <Failure error={pages.error.value} retry={pages.reload} />
+  if (!pages.items.value) return <Skeleton lines={3} />
+  return (
+    <div class="letters-jobs">
+      <Table
+        label={`Jobs that failed with ${group.code}`}
+        rows={pages.items.value}
+        keyOf={({ id }) => id}
+        empty={<p class="muted">All of them were replayed.</p>}
+        columns={[
+          { title: 'Job', cell: ({ id, name }) => <a href={linkTo(`/jobs/${id}`)}>{name}</a> },
+          { title: 'Type', minor: true, cell: ({ type }) => type },
+          { title: 'Attempts', numeric: true, cell: ({ attempts }) => count(attempts) },
+          { title: 'Error', minor: true, cell: ({ error }) => error?.message ?? DASH },
+          { title: 'Failed', cell: ({ finished_at }) => <Time at={finished_at} /> },
+        ]}
+      />
+      <More pages={pages} />
+    </div>
+  )
+}
