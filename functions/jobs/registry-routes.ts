@@ -64,7 +64,7 @@ const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
   types: row.types,
 })
 
-const jobType = z
+export const jobType = z
   .object({
     type: z.string(),
     payload_schema: z

@@ -1,6 +1,7 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
 import type { z } from '@hono/zod-openapi'
 import type { endpoint, secret } from '../../callbacks/schemas.ts'
+import type { jobType } from '../../jobs/registry-routes.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
 import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
 import type { queue } from '../../queue/schemas.ts'
@@ -18,6 +19,7 @@ export type Job = z.output<typeof job>
 export type JobSummary = z.output<typeof jobSummary>
 export type LogLine = z.output<typeof logLine>
 export type Attempt = z.output<typeof attempt>
+export type JobType = z.output<typeof jobType>
 export type Org = z.output<typeof org>
 export type Member = z.output<typeof member>
 export type Invitation = z.output<typeof invitation>
@@ -35,7 +37,6 @@ export type Replay = z.output<typeof replayResult>
 export type CallbackEndpoint = z.output<typeof endpoint>
 export type CallbackSecret = z.output<typeof secret>
 export type Queue = z.output<typeof queue>
-export type JobType = { type: string; payload_schema: Record<string, unknown> | null; workers: number }
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 type Finished = {

@@ -11,11 +11,11 @@ import { PageHead, Panel } from '../../ui/panel.tsx'
 import { type Column, Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Actions } from './actions.tsx'
-import { cronInWords } from './cron-words.ts'
 import { ScheduleForm } from './schedule-form.tsx'
 import { TickOutcome } from './tick.tsx'
 import { tickTime } from './tick-time.ts'
 import { useReloadAtTick } from './use-reload-at-tick.ts'
+import { When } from './when.tsx'
 
 const ABOUT = 'Jobs that are submitted again and again, by the clock of a time zone.'
 
@@ -98,13 +98,13 @@ const columns = (reload: () => void): Column<Schedule>[] => [
     : []),
 ]
 
-const Name = ({ schedule: { id, name, cron, timezone, paused, job } }: { schedule: Schedule }) => (
+const Name = ({ schedule: { id, name, cron, timezone, paused } }: { schedule: Schedule }) => (
   <span class="lines">
     <span>
       <a href={linkTo(`/schedules/${id}`)}>{name}</a> {paused && <Badge tone="amber">paused</Badge>}
     </span>
     <span class="muted">
-      {cronInWords(cron) ?? <code>{cron}</code>}, {timezone} · {job.type}
+      <When cron={cron} timezone={timezone} />
     </span>
   </span>
 )

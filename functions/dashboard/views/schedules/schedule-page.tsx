@@ -13,11 +13,11 @@ import { PageHead, Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Actions } from './actions.tsx'
-import { cronInWords } from './cron-words.ts'
 import { NextRuns } from './next-runs.tsx'
 import { TickOutcome } from './tick.tsx'
 import { tickTime } from './tick-time.ts'
 import { useReloadAtTick } from './use-reload-at-tick.ts'
+import { When } from './when.tsx'
 
 /** One schedule: when it ticks, what it submits, and what became of its ticks. */
 export const SchedulePage = ({ id }: { id: string }) => {
@@ -41,7 +41,7 @@ export const SchedulePage = ({ id }: { id: string }) => {
       <Loaded resource={resource} bones={<Skeleton height="50vh" />}>
         {(schedule) => (
           <>
-            <PageHead title={schedule.name} about={<When schedule={schedule} />}>
+            <PageHead title={schedule.name} about={<State schedule={schedule} />}>
               {may('schedules:manage') && (
                 <Actions schedule={schedule} onChanged={reload} onDeleted={() => navigate('/schedules')} />
               )}
@@ -70,14 +70,14 @@ export const SchedulePage = ({ id }: { id: string }) => {
   )
 }
 
-const When = ({ schedule: { cron, timezone, paused } }: { schedule: Schedule }) => (
+const State = ({ schedule: { cron, timezone, paused } }: { schedule: Schedule }) => (
   <>
-    {cronInWords(cron)} <code>{cron}</code> {timezone} {paused && <Badge tone="amber">paused</Badge>}
+    <When cron={cron} timezone={timezone} /> {paused && <Badge tone="amber">paused</Badge>}
   </>
 )
 
 const missed = ({ catch_up, skipped_ticks }: Schedule): string =>
-  `Of missed ticks ${CATCH_UP_WORDS[catch_up]}. ${count(skipped_ticks)} were missed and never run.`
+  `Of missed ticks ${CATCH_UP_WORDS[catch_up]}. Missed and never run so far: ${count(skipped_ticks)}.`
 
 const CATCH_UP_WORDS = { skip: 'none is run', one: 'the newest is run', all: 'all are run, at most 100' }
 
@@ -119,14 +119,14 @@ const Ticks = ({ ticks, schedule }: { ticks: Tick[] | undefined; schedule: Sched
     <Skeleton />
   ) : (
     <Table
-      label="Ticks so far"
+      label="List of ticks"
       rows={ticks}
       keyOf={({ tick_at }) => tick_at}
       columns={[
         { title: 'Due', cell: ({ tick_at }) => tickTime(tick_at, schedule.timezone, schedule.cron) },
         { title: 'Outcome', cell: (tick) => <TickOutcome tick={tick} /> },
         { title: 'Reason', cell: ({ reason }) => reason ?? <span class="muted">–</span> },
-        { title: 'When it was', minor: true, cell: ({ fired_at }) => <Time at={fired_at} /> },
+        { title: 'Handled', minor: true, cell: ({ fired_at }) => <Time at={fired_at} /> },
       ]}
       empty={
         <Empty title="It has not ticked yet">
