@@ -2,13 +2,20 @@ import { useSignal } from '@preact/signals'
 import type { Job, Schedule } from '../../api/answers.ts'
 import { post, remove } from '../../api/api.ts'
 import { linkTo } from '../../router.ts'
+import { ActionButton } from '../../ui/action-button.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 import { ScheduleForm } from './schedule-form.tsx'
 
 /** What can be done with a schedule. */
-export const Actions = (props: { schedule: Schedule; onChanged: () => void; onDeleted: () => void }) => {
+export const Actions = (props: {
+  schedule: Schedule
+  spacious?: boolean
+  onChanged: () => void
+  onDeleted: () => void
+}) => {
+  const { spacious } = props
   const { id, name, paused } = props.schedule
   const open = useSignal<'form' | 'delete' | undefined>(undefined)
   const close = (): void => {
@@ -25,24 +32,34 @@ export const Actions = (props: { schedule: Schedule; onChanged: () => void; onDe
     props.onChanged()
   }
   return (
-    <div class="row-actions">
-      <Button small onClick={run} title={`Submit a job of ${name} now`}>
+    <div class={spacious ? 'actions' : 'row-actions'}>
+      <Button small={!spacious} onClick={run} title={`Submit a job of ${name} now`}>
         Run now
       </Button>
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
         icon={paused ? 'play' : 'pause'}
-        label={`${paused ? 'Resume' : 'Pause'} ${name}`}
+        text={paused ? 'Resume' : 'Pause'}
+        of={name}
+        spacious={spacious}
         onClick={turn}
       />
-      <Button kind="quiet" small icon="edit" label={`Change ${name}`} onClick={() => (open.value = 'form')} />
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
+        icon="edit"
+        text="Change"
+        of={name}
+        spacious={spacious}
+        onClick={() => {
+          open.value = 'form'
+        }}
+      />
+      <ActionButton
         icon="trash"
-        label={`Delete ${name}`}
-        onClick={() => (open.value = 'delete')}
+        text="Delete"
+        of={name}
+        spacious={spacious}
+        onClick={() => {
+          open.value = 'delete'
+        }}
       />
       {open.value === 'form' && (
         <ScheduleForm schedule={props.schedule} onSaved={props.onChanged} onClose={close} />

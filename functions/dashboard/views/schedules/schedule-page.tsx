@@ -43,7 +43,12 @@ export const SchedulePage = ({ id }: { id: string }) => {
           <>
             <PageHead title={schedule.name} about={<State schedule={schedule} />}>
               {may('schedules:manage') && (
-                <Actions schedule={schedule} onChanged={reload} onDeleted={() => navigate('/schedules')} />
+                <Actions
+                  spacious
+                  schedule={schedule}
+                  onChanged={reload}
+                  onDeleted={() => navigate('/schedules')}
+                />
               )}
             </PageHead>
             <div class="grid">

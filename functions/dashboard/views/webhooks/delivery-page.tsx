@@ -42,7 +42,7 @@ export const DeliveryPage = ({ sourceId, deliveryId }: { sourceId: string; deliv
           >
             {may('webhooks:manage') && delivery.status !== 'rejected' && <ReplayButton delivery={delivery} />}
           </PageHead>
-          <div class="grid">
+          <div class="grid beside">
             <What delivery={delivery} />
             {may('webhooks:manage') && delivery.status !== 'rejected' && (
               <DryRun delivery={delivery} source={source} onSaved={resource.reload} />
@@ -56,7 +56,7 @@ export const DeliveryPage = ({ sourceId, deliveryId }: { sourceId: string; deliv
 
 const What = ({ delivery }: { delivery: Delivery }) => (
   <Panel title="What came, and what it became">
-    <div class="stack">
+    <div class="titled">
       <p>
         {OUTCOME_WORDS[delivery.status]} {delivery.reason}
         {delivery.status === 'rejected' &&

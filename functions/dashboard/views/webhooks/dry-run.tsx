@@ -33,8 +33,6 @@ export const DryRun = (props: { delivery: Delivery; source: Source; onSaved: () 
       about="What this delivery would become by another filter or template. Nothing is stored until you save."
     >
       <div class="form">
-        <Becomes result={result} />
-        {faults.rest !== undefined && <Failure error={faults.rest} />}
         <RuleFields
           texts={texts.value}
           at={faults.at}
@@ -57,6 +55,8 @@ export const DryRun = (props: { delivery: Delivery; source: Source; onSaved: () 
             Back to the saved ones
           </Button>
         </div>
+        {faults.rest !== undefined && <Failure error={faults.rest} />}
+        <Becomes result={result} />
       </div>
     </Panel>
   )

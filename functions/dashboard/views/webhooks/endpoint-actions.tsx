@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { CallbackEndpoint } from '../../api/answers.ts'
 import { patch, post, remove } from '../../api/api.ts'
 import { linkTo } from '../../router.ts'
+import { ActionButton } from '../../ui/action-button.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
@@ -32,27 +33,24 @@ export const EndpointActions = (props: { endpoint: CallbackEndpoint; onChanged: 
       <Button small title={`Send a test event to ${url}`} onClick={test}>
         Test
       </Button>
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
         icon={isDisabled ? 'play' : 'pause'}
-        label={`${isDisabled ? 'Enable' : 'Disable'} ${url}`}
+        text={isDisabled ? 'Enable' : 'Disable'}
+        of={url}
         onClick={turn}
       />
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
         icon="edit"
-        label={`Change ${url}`}
+        text="Change"
+        of={url}
         onClick={() => {
           open.value = 'form'
         }}
       />
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
         icon="trash"
-        label={`Delete ${url}`}
+        text="Delete"
+        of={url}
         onClick={() => {
           open.value = 'delete'
         }}

@@ -11,7 +11,7 @@ export const RuleFields = (props: {
     <TextArea
       label="Filter"
       mono
-      rows={6}
+      rows={5}
       hint="A JSON object, or empty: every event counts."
       value={props.texts.filter}
       error={props.at['/filter']}
@@ -20,7 +20,7 @@ export const RuleFields = (props: {
     <TextArea
       label="Template"
       mono
-      rows={12}
+      rows={11}
       hint="The job that an event becomes: the fields of POST /jobs, with lookups."
       value={props.texts.template}
       error={props.at['/template']}

@@ -1,14 +1,20 @@
 import { useSignal } from '@preact/signals'
 import type { Source } from '../../api/answers.ts'
 import { patch, remove } from '../../api/api.ts'
-import { Button } from '../../ui/button.tsx'
+import { ActionButton } from '../../ui/action-button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 import { RotateSecret } from './rotate-secret.tsx'
 import { SourceForm } from './source-form.tsx'
 
 /** What can be done with a source. */
-export const SourceActions = (props: { source: Source; onChanged: () => void; onDeleted: () => void }) => {
+export const SourceActions = (props: {
+  source: Source
+  spacious?: boolean
+  onChanged: () => void
+  onDeleted: () => void
+}) => {
+  const { spacious } = props
   const { id, name, enabled } = props.source
   const open = useSignal<'form' | 'secret' | 'delete' | undefined>(undefined)
   const close = (): void => {
@@ -22,37 +28,37 @@ export const SourceActions = (props: { source: Source; onChanged: () => void; on
     props.onChanged()
   }
   return (
-    <div class="row-actions">
-      <Button
-        kind="quiet"
-        small
+    <div class={spacious ? 'actions' : 'row-actions'}>
+      <ActionButton
         icon={enabled ? 'pause' : 'play'}
-        label={`${enabled ? 'Disable' : 'Enable'} ${name}`}
+        text={enabled ? 'Disable' : 'Enable'}
+        of={name}
+        spacious={spacious}
         onClick={turn}
       />
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
         icon="keys"
-        label={`Replace the secret of ${name}`}
+        text="Replace the secret"
+        of={`of ${name}`}
+        spacious={spacious}
         onClick={() => {
           open.value = 'secret'
         }}
       />
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
         icon="edit"
-        label={`Change ${name}`}
+        text="Change"
+        of={name}
+        spacious={spacious}
         onClick={() => {
           open.value = 'form'
         }}
       />
-      <Button
-        kind="quiet"
-        small
+      <ActionButton
         icon="trash"
-        label={`Delete ${name}`}
+        text="Delete"
+        of={name}
+        spacious={spacious}
         onClick={() => {
           open.value = 'delete'
         }}

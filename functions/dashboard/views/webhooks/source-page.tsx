@@ -26,6 +26,7 @@ export const SourcePage = ({ id }: { id: string }) => {
             <PageHead title={source.name} about={<Enabled enabled={source.enabled} />}>
               {may('webhooks:manage') && (
                 <SourceActions
+                  spacious
                   source={source}
                   onChanged={resource.reload}
                   onDeleted={() => navigate('/webhooks')}
@@ -37,12 +38,14 @@ export const SourcePage = ({ id }: { id: string }) => {
               <div class="grid">
                 <Facts source={source} />
                 <Panel title="Filter and template" about="Which events count, and the job that one becomes.">
-                  <div class="stack">
+                  <div class="titled">
+                    <h3>Filter</h3>
                     {source.filter ? (
                       <Code label="Filter" value={source.filter} />
                     ) : (
                       <p class="muted">There is no filter: every event counts.</p>
                     )}
+                    <h3>Template</h3>
                     <Code label="Template" value={source.template} />
                   </div>
                 </Panel>
