@@ -16,7 +16,7 @@ export const CallbackSecret = () => {
   return (
     <Loaded resource={resource} bones={<Skeleton lines={1} />}>
       {({ secret }) => (
-        <div class="secret-line">
+        <div class="state-line">
           <p>
             {secret ? (
               <>
