@@ -67,13 +67,14 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
   const sum = (of: (worker: Answer['workers'][number]) => number): number =>
     present.reduce((total, worker) => total + of(worker), 0)
   const draining = present.filter(({ status }) => status === 'draining').length
+  const online = present.length - draining
   const slots = sum((worker) => worker.slots)
   return (
     <Stats>
       <Stat
         label="Online"
-        value={count(present.length - draining)}
-        unit="workers"
+        value={count(online)}
+        unit={online === 1 ? 'worker' : 'workers'}
         note={draining > 0 ? `${count(draining)} draining` : 'none draining'}
       />
       <Stat

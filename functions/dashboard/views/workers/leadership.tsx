@@ -9,11 +9,12 @@ import { Empty, Loaded, Skeleton } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
+import { useReloadOnChange } from './use-reload-on-change.ts'
 
 /** Who leads, and who has: each election begins a term. */
 export const Leadership = () => {
-  const term = workers.value?.leader?.term
-  const resource = useResource(look, [term])
+  const resource = useResource(look)
+  useReloadOnChange(workers.value?.leader?.term, resource.reload)
   return (
     <Panel
       title="Leader"
@@ -36,8 +37,8 @@ export const Leadership = () => {
                 rows={leader.elections}
                 keyOf={({ term }) => String(term)}
                 columns={[
-                  { title: 'Term', numeric: true, cell: ({ term }) => count(term) },
                   { title: 'Worker', cell: ({ worker_id }) => <code class="url">{worker_id}</code> },
+                  { title: 'Term', numeric: true, cell: ({ term }) => count(term) },
                   { title: 'Elected', numeric: true, cell: ({ elected_at }) => <Time at={elected_at} /> },
                 ]}
               />

@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
 import type { JobType, Page, Queue } from '../../api/answers.ts'
 import { get, post } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
@@ -12,12 +11,14 @@ import { Loaded } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 import { PauseType } from './pause-type.tsx'
+import { useReloadOnChange } from './use-reload-on-change.ts'
 
 /** Whether jobs of the organisation are started: all of them, or those of a type. */
 export const QueueControl = () => {
   const queue = useResource((signal) => get<Queue>('/queue', {}, signal))
   const types = useResource((signal) => get<Page<JobType>>('/jobs/types', { limit: 100 }, signal))
-  useReloadOnPause(queue.reload)
+  // Somebody else may pause it, too.
+  useReloadOnChange(summary.value?.paused, queue.reload)
   const pause = async (type?: string): Promise<void> => {
     queue.data.value = await post<Queue>('/queue/pause', type ? { type } : {})
     showDone(type ? `No more jobs of the type ${type} are started.` : 'No more jobs are started.')
@@ -60,16 +61,6 @@ export const QueueControl = () => {
       </Loaded>
     </Panel>
   )
-}
-
-/** Somebody else may pause it, too: the summary of the stream tells. */
-const useReloadOnPause = (reload: () => void): void => {
-  const paused = summary.value?.paused
-  const known = useRef(paused)
-  useEffect(() => {
-    if (known.current !== undefined && known.current !== paused) reload()
-    known.current = paused
-  }, [paused])
 }
 
 const WholeQueue = (props: { paused: boolean; pause: () => Promise<void>; resume: () => Promise<void> }) => {

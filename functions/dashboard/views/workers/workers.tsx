@@ -10,9 +10,9 @@ export const View = () => (
       title="Workers"
       about="The processes that claim and run jobs. They serve all organisations; the jobs shown are those of yours."
     />
-    <div class="stack">
+    <div class="with-aside">
       <Fleet />
-      <div class="grid beside">
+      <div class="stack">
         <QueueControl />
         <Leadership />
       </div>
