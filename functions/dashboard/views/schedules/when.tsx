@@ -6,7 +6,7 @@ export const When = ({ cron, timezone }: { cron: string; timezone: string }) => 
   return (
     <>
       {words && `${words}, `}
-      {timezone} · <code>{cron}</code>
+      {timezone} · <code class="whole">{cron}</code>
     </>
   )
 }

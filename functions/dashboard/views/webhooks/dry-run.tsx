@@ -3,6 +3,7 @@ import type { Delivery, Replay, SavedSource, Source } from '../../api/answers.ts
 import { patch } from '../../api/api.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/code.tsx'
+import type { Faults } from '../../ui/faults.ts'
 import { duration } from '../../ui/format.ts'
 import { Failure } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
@@ -56,20 +57,23 @@ export const DryRun = (props: { delivery: Delivery; source: Source; onSaved: () 
           </Button>
         </div>
         {faults.rest !== undefined && <Failure error={faults.rest} />}
-        <Becomes result={result} />
+        <Becomes result={result} isRefused={hasFaults(faults)} />
       </div>
     </Panel>
   )
 }
 
-const Becomes = ({ result }: { result: Replay | undefined }) => (
+const hasFaults = ({ at, rest }: Faults): boolean => rest !== undefined || Object.keys(at).length > 0
+
+const Becomes = ({ result, isRefused }: { result: Replay | undefined; isRefused: boolean }) => (
   <div class="becomes" role="status" aria-label="Result of the dry run">
     {result === undefined ? (
-      <p class="muted">The draft cannot be tried out yet.</p>
+      <p class="muted">{isRefused ? 'The draft cannot be tried out as it is.' : 'It is being tried out…'}</p>
     ) : (
       <>
         <p>
-          <Outcome status={result.status} /> {WORDS[result.status]} {result.reason}
+          <Outcome status={result.status} /> {WORDS[result.status]}{' '}
+          {result.errors.length === 0 && result.reason}
         </p>
         {result.errors.length > 0 && (
           <ul class="bullets">

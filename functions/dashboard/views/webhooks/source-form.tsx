@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
 import type { CreatedSource, SavedSource, Source } from '../../api/answers.ts'
 import { patch, post } from '../../api/api.ts'
 import { Button } from '../../ui/button.tsx'
@@ -26,17 +27,21 @@ export const SourceForm = (props: {
   const name = useSignal(source?.name ?? '')
   const scheme = useSignal<SchemeName>(source?.scheme ?? 'github')
   const secret = useSignal('')
-  const verification = useSignal(source ? toJsonText(verificationOf(source)) : '{}')
-  // Undefined: nobody has changed the example yet, and it goes with the scheme.
-  const texts = useSignal<RuleTexts | undefined>(source && textsOf(source))
+  const known = source ? toJsonText(verificationOf(source)) : '{}'
+  const verification = useSignal(known)
+  // Undefined: nobody has changed them yet. The example of a new source goes with its scheme.
+  const texts = useSignal<RuleTexts | undefined>(undefined)
   const saved = useSignal<SavedSource | CreatedSource | undefined>(undefined)
-  const shown = texts.value ?? textsOf(SCHEMES[scheme.value])
+  const stored = useMemo(() => source && textsOf(source), [])
+  const shown = texts.value ?? stored ?? textsOf(SCHEMES[scheme.value])
 
   const save = async (): Promise<void> => {
     const request = {
       name: name.value,
-      ...rulesOf(shown),
-      ...(scheme.value === 'hmac' && { verification: readJson(verification.value, '/verification') }),
+      // What was not touched is not sent: somebody else may have changed it meanwhile.
+      ...(shown !== stored && rulesOf(shown)),
+      ...(scheme.value === 'hmac' &&
+        verification.value !== known && { verification: readJson(verification.value, '/verification') }),
     }
     if (source) {
       const answer = await patch<SavedSource>(`/webhooks/sources/${source.id}`, request)

@@ -87,7 +87,7 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
         label="CPU"
         value={count(sum((worker) => worker.cpu_units))}
         unit="units"
-        note="that jobs can ask for"
+        note="for jobs, in all"
       />
       <Stat
         label="Processed"
