@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { createRoute, type z } from '@hono/zod-openapi'
 import { JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
@@ -8,6 +8,7 @@ import { holdOf, logFailure } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
+import { pauseRequest, queue } from './schemas.ts'
 
 export const queueRoutes = () =>
   createRouter()
@@ -31,24 +32,6 @@ const look = async (run: Run, orgId: string): Promise<z.output<typeof queue>> =>
   const types = (await run(listPauses(orgId))).map(({ type }) => type)
   return { paused: types.includes(null), paused_types: types.filter((type) => type !== null) }
 }
-
-const queue = z
-  .object({
-    paused: z.boolean().openapi({ description: 'The whole queue of the organisation.' }),
-    paused_types: z.array(z.string()).openapi({ description: 'Types that are paused by themselves.' }),
-  })
-  .openapi('Queue')
-
-const pauseRequest = z
-  .strictObject({
-    type: z
-      .string()
-      .min(1)
-      .max(64)
-      .optional()
-      .openapi({ description: 'Only jobs of this type; without it, all.' }),
-  })
-  .openapi('Pause')
 
 const refusals = problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden')
 

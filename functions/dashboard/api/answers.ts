@@ -1,15 +1,18 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
-import type { z } from '@hono/zod-openapi'
-import type { sweep } from '../../jobs/bulk-routes.ts'
-import type { newJob } from '../../jobs/new-job.ts'
-import type { jobType } from '../../jobs/registry-routes.ts'
-import type { jobCallback } from '../../callbacks/schemas.ts'
+import type { jobCallback, endpoint, secret } from '../../callbacks/schemas.ts'
 import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
+import type { sweep } from '../../jobs/bulk-routes.ts'
 import type { explanation } from '../../jobs/explain-routes.ts'
 import type { graph } from '../../jobs/graph-routes.ts'
+import type { newJob } from '../../jobs/new-job.ts'
+import type { jobType } from '../../jobs/registry-routes.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
 import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
 import type { forecast } from '../../prediction/forecast.ts'
+import type { queue } from '../../queue/schemas.ts'
+import type { schedule, tick } from '../../schedules/schemas.ts'
+import type { createdSource, delivery, deliverySummary, replayResult, savedSource, source } from '../../webhooks/schemas.ts'
+import type { z } from '@hono/zod-openapi'
 
 export type Job = z.output<typeof job>
 export type JobSummary = z.output<typeof jobSummary>
@@ -30,6 +33,17 @@ export type Invitation = z.output<typeof invitation>
 export type OwnInvitation = z.output<typeof ownInvitation>
 export type Quotas = z.output<typeof quotas>
 export type AuditEntry = z.output<typeof auditEntry>
+export type Schedule = z.output<typeof schedule>
+export type Tick = z.output<typeof tick>
+export type Source = z.output<typeof source>
+export type SavedSource = z.output<typeof savedSource>
+export type CreatedSource = z.output<typeof createdSource>
+export type DeliverySummary = z.output<typeof deliverySummary>
+export type Delivery = z.output<typeof delivery>
+export type Replay = z.output<typeof replayResult>
+export type CallbackEndpoint = z.output<typeof endpoint>
+export type CallbackSecret = z.output<typeof secret>
+export type Queue = z.output<typeof queue>
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 type Finished = {
@@ -70,6 +84,11 @@ export type Worker = {
   cpu_units: number
   memory_mb: number
   types: string[]
+}
+
+export type LeaderHistory = Leader & {
+  alive: boolean
+  elections: { term: number; worker_id: string; elected_at: string }[]
 }
 
 export type Leader = { worker_id: string; term: number; elected_at: string; last_seen: string }

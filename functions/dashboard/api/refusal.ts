@@ -29,7 +29,7 @@ export const noAnswer = (): Refusal =>
   new Refusal({ title: 'The server does not answer', detail: 'Check your connection and try again.' })
 
 export const refusalOf = async (response: Response): Promise<Refusal> => {
-  const body: Partial<Problem> | undefined = await response.json().catch(() => undefined)
+  const body = (await response.json().catch(() => undefined)) as Partial<Problem> | undefined
   const retryAfterSeconds = Number(response.headers.get('retry-after')) || undefined
   const title = body?.title ?? 'The server has trouble'
   const detail = body?.detail ?? `It answered with status ${response.status}. Try again in a moment.`

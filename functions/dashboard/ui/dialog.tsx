@@ -14,7 +14,12 @@ export const Dialog = (props: {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
   useEffect(() => {
+    const opener = document.activeElement
     element.current?.showModal()
+    // A dialog that is taken away without being closed does not give the focus back.
+    return () => {
+      if (opener instanceof HTMLElement) opener.focus()
+    }
   }, [])
   return (
     <dialog ref={element} class={props.wide ? 'wide' : ''} aria-labelledby={id} onClose={props.onClose}>

@@ -2,7 +2,9 @@ import { signal } from '@preact/signals'
 import { Refusal } from '../api/refusal.ts'
 import { Button } from './button.tsx'
 
-type Toast = { id: number; kind: 'done' | 'failed'; text: string }
+/** Where what was done can be seen. */
+type ToastLink = { href: string; text: string }
+type Toast = { id: number; kind: 'done' | 'failed'; text: string; link?: ToastLink | undefined }
 
 const SHOWN_MS = 6_000
 const toasts = signal<Toast[]>([])
@@ -12,14 +14,14 @@ const dismiss = (id: number): void => {
   toasts.value = toasts.value.filter((toast) => toast.id !== id)
 }
 
-const show = (kind: Toast['kind'], text: string): void => {
+const show = (kind: Toast['kind'], text: string, link?: ToastLink): void => {
   const id = ++ids
-  toasts.value = [...toasts.value.slice(-3), { id, kind, text }]
+  toasts.value = [...toasts.value.slice(-3), { id, kind, text, link }]
   // What went wrong stays until it was read.
   if (kind === 'done') setTimeout(() => dismiss(id), SHOWN_MS)
 }
 
-export const showDone = (text: string): void => show('done', text)
+export const showDone = (text: string, link?: ToastLink): void => show('done', text, link)
 
 export const showFailure = (error: unknown): void => show('failed', describeFailure(error))
 
@@ -37,9 +39,11 @@ export const describeFailure = (error: unknown): string => {
 
 export const Toasts = () => (
   <div class="toasts" role="status" aria-live="polite">
-    {toasts.value.map(({ id, kind, text }) => (
+    {toasts.value.map(({ id, kind, text, link }) => (
       <div key={id} class={`toast ${kind}`}>
-        <p>{text}</p>
+        <p>
+          {text} {link && <a href={link.href}>{link.text}</a>}
+        </p>
         <Button kind="quiet" small icon="close" label="Dismiss" onClick={() => dismiss(id)} />
       </div>
     ))}

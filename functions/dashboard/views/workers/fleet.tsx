@@ -1,0 +1,111 @@
+import { useSignal } from '@preact/signals'
+import type { JobSummary, Page } from '../../api/answers.ts'
+import { get } from '../../api/api.ts'
+import { useResource } from '../../api/use-resource.ts'
+import { useReloadOnEvents } from '../../live/live.ts'
+import { Button } from '../../ui/button.tsx'
+import { count } from '../../ui/format.ts'
+import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
+import { Stat, Stats } from '../../ui/panel.tsx'
+import { byWorker } from './by-worker.ts'
+import { type Fleet as Answer, useFleet } from './use-fleet.ts'
+import { WorkerCard } from './worker-card.tsx'
+
+/** All workers, each with its load. Those that are gone fold away. */
+export const Fleet = () => {
+  const { fleet, first } = useFleet()
+  const running = useResource((signal) =>
+    get<Page<JobSummary>>('/jobs', { status: 'running', limit: 100 }, signal),
+  )
+  useReloadOnEvents(running.reload)
+  const showsGone = useSignal(false)
+  if (!fleet) {
+    return first.error.value ? (
+      <Failure error={first.error.value} retry={first.reload} />
+    ) : (
+      <Skeleton height="18rem" />
+    )
+  }
+  const present = fleet.workers.filter(({ status }) => status !== 'offline')
+  const gone = fleet.workers.filter(({ status }) => status === 'offline').toSorted(lastSeenFirst)
+  const jobs = byWorker(running.data.value?.items ?? [])
+  return (
+    <section aria-label="Workers">
+      <Totals fleet={fleet} />
+      {present.length === 0 && <NoWorkers />}
+      <ul class="workers">
+        {[...present, ...(showsGone.value ? gone : [])].map((worker) => (
+          <WorkerCard
+            key={worker.worker_id}
+            worker={worker}
+            leader={fleet.leader?.worker_id === worker.worker_id ? fleet.leader : null}
+            jobs={jobs.get(worker.worker_id) ?? []}
+          />
+        ))}
+      </ul>
+      {gone.length > 0 && (
+        <p class="more">
+          <Button
+            small
+            onClick={() => {
+              showsGone.value = !showsGone.value
+            }}
+          >
+            {showsGone.value ? 'Hide' : 'Show'} {count(gone.length)} offline
+          </Button>
+        </p>
+      )}
+    </section>
+  )
+}
+
+const lastSeenFirst = (a: { last_seen: string }, b: { last_seen: string }): number =>
+  Date.parse(b.last_seen) - Date.parse(a.last_seen)
+
+const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
+  const present = workers.filter(({ status }) => status !== 'offline')
+  const sum = (of: (worker: Answer['workers'][number]) => number): number =>
+    present.reduce((total, worker) => total + of(worker), 0)
+  const draining = present.filter(({ status }) => status === 'draining').length
+  const online = present.length - draining
+  const slots = sum((worker) => worker.slots)
+  return (
+    <Stats>
+      <Stat
+        label="Online"
+        value={count(online)}
+        unit={online === 1 ? 'worker' : 'workers'}
+        note={draining > 0 ? `${count(draining)} draining` : 'none draining'}
+      />
+      <Stat
+        label="Busy"
+        value={count(sum((worker) => worker.running))}
+        unit="slots"
+        note={`of ${count(slots)} in all`}
+      />
+      <Stat
+        label="CPU"
+        value={count(sum((worker) => worker.cpu_units))}
+        unit="units"
+        note="for jobs, in all"
+      />
+      <Stat
+        label="Processed"
+        value={count(sum((worker) => worker.jobs_processed))}
+        unit="jobs"
+        note="since they started"
+      />
+    </Stats>
+  )
+}
+
+const NoWorkers = () => (
+  <div class="panel">
+    <Empty title="No worker runs">
+      <p class="muted">
+        Jobs are accepted, and wait until one does. Start one with <code>npm run worker</code>, or everything
+        on this machine with <code>npm run dev</code>.
+      </p>
+    </Empty>
+  </div>
+)
