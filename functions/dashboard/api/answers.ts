@@ -1,18 +1,36 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
 import type { z } from '@hono/zod-openapi'
+import type { account, apiKey, createdApiKey } from '../../auth/schemas.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
-import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
+import type {
+  activeOrg,
+  auditEntry,
+  createdInvitation,
+  invitation,
+  member,
+  org,
+  ownInvitation,
+  quotas,
+} from '../../orgs/schemas.ts'
+import type { modelCard } from '../../prediction/model-card.ts'
 
 export type Job = z.output<typeof job>
 export type JobSummary = z.output<typeof jobSummary>
 export type LogLine = z.output<typeof logLine>
 export type Attempt = z.output<typeof attempt>
 export type Org = z.output<typeof org>
+export type ActiveOrg = z.output<typeof activeOrg>
 export type Member = z.output<typeof member>
 export type Invitation = z.output<typeof invitation>
+export type CreatedInvitation = z.output<typeof createdInvitation>
 export type OwnInvitation = z.output<typeof ownInvitation>
 export type Quotas = z.output<typeof quotas>
 export type AuditEntry = z.output<typeof auditEntry>
+export type ApiKey = z.output<typeof apiKey>
+export type CreatedApiKey = z.output<typeof createdApiKey>
+export type Account = z.output<typeof account>
+export type ModelCard = z.output<typeof modelCard>
+export type ModelVersion = ModelCard['versions'][number]
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 type Finished = {
@@ -96,4 +114,35 @@ export type SchedulingGain = {
   fifo_max_wait_ms: number | null
   points: { at: string; jobs: number; mean_wait_ms: number; fifo_mean_wait_ms: number }[]
   method: string
+}
+
+export type PredictionAccuracy = {
+  range: string
+  bucket_seconds: number
+  points: {
+    at: string
+    jobs: number
+    mean_abs_log_error: number
+    baseline_mean_abs_log_error: number | null
+    within_p90: number
+    bias_log: number
+  }[]
+  overall: {
+    jobs: number
+    mean_abs_log_error: number | null
+    median_ape: number | null
+    within_p50: number | null
+    within_p90: number | null
+  }
+  calibration: { predicted: number; actual: number | null }[]
+  samples: {
+    job_id: string
+    name: string
+    type: string
+    predicted_ms: number
+    predicted_p90_ms: number
+    actual_ms: number
+    at: string
+    source: string
+  }[]
 }
