@@ -32,7 +32,8 @@ test('values that are all alike get an axis of two powers of ten, with themselve
 })
 
 test('wherever the values lie, there are at least two ticks', () => {
-  for (let ms = 0.1; ms < 8_000_000_000; ms *= 1.3) assert.ok(durationScale([ms]).ticks.length >= 2, `${ms} ms`)
+  for (let ms = 0.1; ms < 8_000_000_000; ms *= 1.3)
+    assert.ok(durationScale([ms]).ticks.length >= 2, `${ms} ms`)
 })
 
 test('a runtime of zero stands at the beginning and breaks nothing', () => {

@@ -25,12 +25,22 @@ test('a promotion says how much better the version was, on what, and how sure th
 })
 
 test('a challenger that was better by chance alone is told so', () => {
-  assert.match(decisionOf(version({ ...COMPARED, z: 1.2, kind: 'rejected' })), /^Rejected: 20.0 % less .*chance/)
-  assert.match(decisionOf(version({ ...COMPARED, after: 0.6, kind: 'rejected' })), /^Rejected: 20.0 % more error/)
+  assert.match(
+    decisionOf(version({ ...COMPARED, z: 1.2, kind: 'rejected' })),
+    /^Rejected: 20.0 % less .*chance/,
+  )
+  assert.match(
+    decisionOf(version({ ...COMPARED, after: 0.6, kind: 'rejected' })),
+    /^Rejected: 20.0 % more error/,
+  )
 })
 
 test('a champion that fell has the errors of both the other way round', () => {
-  const fallen = { ...COMPARED, kind: 'rolled_back', promotion: { ...COMPARED, kind: 'promoted', after: 0.3 } }
+  const fallen = {
+    ...COMPARED,
+    kind: 'rolled_back',
+    promotion: { ...COMPARED, kind: 'promoted', after: 0.3 },
+  }
   assert.match(decisionOf(version(fallen)), /^Rolled back: version 1 did better/)
   assert.deepEqual([judgementOf(fallen)?.own, judgementOf(fallen)?.rival], [0.5, 0.4])
   assert.equal(firstJudgementOf(version(fallen))?.own, 0.3)
@@ -62,7 +72,13 @@ test('the most frequent types have looks of their own, the rest shares one', () 
 
 test('the band of p90s goes from the smallest prediction to the largest', () => {
   const line = p90Line(Array.from({ length: 50 }, (_, n) => sample(n + 1, 1)))
-  assert.deepEqual([line[0], line.at(-1)], [{ x: 1, y: 2 }, { x: 50, y: 100 }])
+  assert.deepEqual(
+    [line[0], line.at(-1)],
+    [
+      { x: 1, y: 2 },
+      { x: 50, y: 100 },
+    ],
+  )
   assert.deepEqual(p90Line([]), [])
 })
 
@@ -71,7 +87,10 @@ test('a job is late if it took longer than its p90', () => {
 })
 
 test('the pointer finds the nearest point, and none that is out of reach', () => {
-  const points = [{ x: 0, y: 0 }, { x: 10, y: 0 }]
+  const points = [
+    { x: 0, y: 0 },
+    { x: 10, y: 0 },
+  ]
   assert.equal(nearest(points, { x: 7, y: 1 }, 24), 1)
   assert.equal(nearest(points, { x: 100, y: 0 }, 24), undefined)
 })

@@ -93,7 +93,12 @@ const optionsFor = (props: TimePlotProps, element: HTMLElement): uPlot.Options =
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
     scales: { y: { distr: props.log ? 3 : 1, range: rangeFor(props) } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((at, n) => timeTick(at, ticks[n - 1])), space: 70, size: 30 },
+      {
+        ...axis,
+        values: (_, ticks) => ticks.map((at, n) => timeTick(at, ticks[n - 1])),
+        space: 70,
+        size: 30,
+      },
       {
         ...axis,
         values: (_, ticks) => ticks.map((tick) => (tick === null ? '' : props.format(tick))),
