@@ -9,7 +9,7 @@ export type Place = { x: (value: number) => number; y: (value: number) => number
 type Axis = Scale & { title: string }
 
 const HEIGHT = 300
-const MARGIN = { top: 10, right: 14, bottom: 44 }
+const MARGIN = { top: 20, right: 14, bottom: 44 }
 /** Ticks stand at least so far apart, in pixels. */
 const GAP = { x: 56, y: 22 }
 

@@ -1,5 +1,6 @@
 import type { PredictionAccuracy } from '../../api/answers.ts'
 import { TimeChart } from '../../charts/time-chart.tsx'
+import { duration } from '../../ui/format.ts'
 import { Empty } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { differenceOf, errorText, factorText } from './words.ts'
@@ -9,10 +10,15 @@ const TITLE = 'Accuracy over time'
 /** Errors of the organisation's predictions, beside those of the running mean. */
 export const AccuracyOverTime = ({ accuracy }: { accuracy: PredictionAccuracy }) => {
   const { points } = accuracy
-  if (points.length === 0) {
+  if (points.length < 2) {
     return (
       <Panel title={TITLE}>
-        <Empty title="No job with a prediction has completed in this time" />
+        <Empty title="A line needs a second point">
+          <p class="muted">
+            There is one for every {duration(accuracy.bucket_seconds * 1_000)} in which jobs completed.
+            {points[0] && ` The first is ${errorText(points[0].mean_abs_log_error)}.`}
+          </p>
+        </Empty>
       </Panel>
     )
   }
@@ -21,7 +27,7 @@ export const AccuracyOverTime = ({ accuracy }: { accuracy: PredictionAccuracy })
       title={TITLE}
       about={aboutOf(accuracy)}
       times={points.map(({ at }) => Date.parse(at))}
-      height={260}
+      height={330}
       series={[
         {
           label: 'Predicted',

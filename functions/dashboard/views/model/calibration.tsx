@@ -58,8 +58,9 @@ export const Calibration = ({
                 <circle class="dot accent" r="5" cx={place.x(point.x)} cy={place.y(point.y)} />
                 <text
                   class="value"
-                  x={place.x(point.x) + (point.x > 0.7 ? -10 : 10)}
-                  y={place.y(point.y) + (point.y > 0.9 ? 18 : 5)}
+                  x={place.x(point.x) + (point.x > 0.7 ? -4 : 8)}
+                  y={place.y(point.y) + (point.x > 0.7 ? -9 : 17)}
+                  // Above the line where it is high, below where there is more to come.
                   text-anchor={point.x > 0.7 ? 'end' : 'start'}
                 >
                   p{Math.round(point.x * 100)}: {whole(point.y)}

@@ -35,6 +35,7 @@ export const Experts = ({ model }: { model: ModelCard }) => {
         label: EXPERT_NAMES[expert] ?? expert,
         values: points.map(({ errors }) => numberAt(errors, expert)),
       }))}
+      height={300}
       format={errorText}
     />
   )

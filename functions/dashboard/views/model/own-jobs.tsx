@@ -5,7 +5,7 @@ import { Segments } from '../../ui/segments.tsx'
 import { type Accuracy, RANGES } from './accuracy.ts'
 import { AccuracyOverTime } from './accuracy-over-time.tsx'
 import { Calibration } from './calibration.tsx'
-import { Eta } from './eta.tsx'
+import { Facts } from './facts.tsx'
 import { Scatter } from './scatter.tsx'
 
 /** How good predictions for the organisation's own jobs were. */
@@ -36,7 +36,7 @@ export const OwnJobs = ({ accuracy, model }: { accuracy: Accuracy; model: ModelC
             <Scatter samples={answer.samples} />
             <AccuracyOverTime accuracy={answer} />
             <Calibration accuracy={answer} coverage={model.calibration.p90_coverage} />
-            <Eta eta={model.eta} />
+            <Facts accuracy={answer} eta={model.eta} />
           </div>
         )
       }

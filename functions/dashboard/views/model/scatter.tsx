@@ -3,12 +3,13 @@ import { durationScale } from '../../charts/log-scale.ts'
 import { linkTo } from '../../router.ts'
 import { count, duration, percent } from '../../ui/format.ts'
 import { Time } from '../../ui/time.tsx'
-import { isLate, type Look, looksOf, type Sample } from './scatter-data.ts'
+import { isLate, type Look, looksOf, p90Line, type Sample } from './scatter-data.ts'
 import { ScatterPlot } from './scatter-plot.tsx'
 
 /** How long jobs were predicted to take, and how long they took. */
 export const Scatter = ({ samples }: { samples: readonly Sample[] }) => {
-  const scale = durationScale(samples.flatMap((one) => [one.predicted_ms, one.actual_ms]))
+  const values = samples.flatMap((one) => [one.predicted_ms, one.actual_ms])
+  const scale = durationScale([...values, ...p90Line(samples).map(({ y }) => y)])
   const looks = looksOf(samples)
   const late = samples.filter(isLate).length
   return (

@@ -81,16 +81,15 @@ export const decisionOf = ({ evaluation, parent }: ModelVersion): string => {
   if (evaluation.unreadable === true) return 'Could not be read: a former version took its place.'
   const judgement = judgementOf(evaluation)
   if (!judgement) return parent === null ? 'The first: there was nothing to beat.' : 'Not judged.'
-  const { kind, own, rival, against, executions, z } = judgement
-  const on = `on ${count(executions)} executions that neither had seen`
-  const sureness = `z ${z.toFixed(1)}`
+  const { kind, own, rival, against, executions } = judgement
+  const on = `on ${count(executions)} executions`
   if (kind === 'rolled_back') {
-    return `Rolled back: version ${against} did better beyond doubt ${on} (${sureness}).`
+    return `Rolled back: version ${against} did better beyond doubt, ${on}.`
   }
   const difference = `${differenceOf(own, rival)} than version ${against}`
-  if (kind === 'promoted') return `Promoted: ${difference} ${on}, beyond doubt (${sureness}).`
-  if (own < rival) return `Rejected: ${difference} ${on}, but that may be chance (${sureness}, 2 is needed).`
-  return `Rejected: ${difference} ${on} (${sureness}).`
+  if (kind === 'promoted') return `Promoted: ${difference} ${on}, beyond doubt.`
+  if (own < rival) return `Rejected: ${difference} ${on}, but that may be chance.`
+  return `Rejected: ${difference} ${on}.`
 }
 
 /** 12 % less error */

@@ -4,7 +4,6 @@ import { remove } from '../../api/api.ts'
 import { signOut, user } from '../../session/session.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
-import { Panel } from '../../ui/panel.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 
 /** The sign-in is one in this organisation, and ends with the membership. */
@@ -16,16 +15,14 @@ export const Leave = ({ org }: { org: ActiveOrg }) => {
     showDone(`You have left ${org.name}. Sign in to go on in another organisation.`)
   }
   return (
-    <Panel
-      title="Leave"
-      about="Your API keys here and the invitations that you made end with your membership. Your jobs stay."
-    >
+    <>
       <Button
+        icon="out"
         onClick={() => {
           asking.value = true
         }}
       >
-        Leave {org.name}
+        Leave
       </Button>
       {asking.value && (
         <Confirm
@@ -37,9 +34,12 @@ export const Leave = ({ org }: { org: ActiveOrg }) => {
             asking.value = false
           }}
         >
-          <p>You are signed out, and need a new invitation to come back.</p>
+          <p>
+            You are signed out, and need a new invitation to come back. Your API keys here and the invitations
+            that you made end with your membership. Your jobs stay.
+          </p>
         </Confirm>
       )}
-    </Panel>
+    </>
   )
 }

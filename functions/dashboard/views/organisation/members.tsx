@@ -51,7 +51,12 @@ export const Members = ({ onChange }: { onChange: () => void }) => {
   const gone = leaving.value
   return (
     <Panel title="Members" about={`user: ${ROLE_WORDS.user}. org_admin: ${ROLE_WORDS.org_admin}.`}>
-      <PagedTable label="Members" pages={members} columns={columns} keyOf={({ user_id }) => user_id} />
+      <PagedTable
+        label="Members and their roles"
+        pages={members}
+        columns={columns}
+        keyOf={({ user_id }) => user_id}
+      />
       {gone && (
         <Confirm
           title={`Remove ${gone.username}?`}

@@ -21,13 +21,14 @@ export const View = () => {
     <Loaded resource={org} bones={<Skeleton height="60vh" />}>
       {(active) => (
         <>
-          <PageHead title={active.name} about={<About org={active} />} />
+          <PageHead title="Organisation" about={<About org={active} />}>
+            {active.role !== null && <Leave org={active} />}
+          </PageHead>
           <div class="grid">
             <Members onChange={org.reload} />
             {may('org:manage') && <Invitations org={active} />}
             <QuotaPanel org={active} />
             <Password />
-            {active.role !== null && <Leave org={active} />}
             {may('platform') && <Users />}
           </div>
         </>
@@ -38,7 +39,7 @@ export const View = () => {
 
 const About = ({ org }: { org: ActiveOrg }) => (
   <span class="org-about">
-    Organisation <code>{org.id}</code>
+    <strong>{org.name}</strong> <code>{org.id}</code>
     <CopyButton text={org.id} label="Copy the id" /> · {count(org.members)}{' '}
     {org.members === 1 ? 'member' : 'members'} · made <Time at={org.created_at} />
   </span>

@@ -13,7 +13,7 @@ export const Users = () => {
   return (
     <Panel wide title="Users" about="Everybody who has an account, in all organisations.">
       <PagedTable
-        label="Users"
+        label="Everybody who has an account"
         pages={users}
         keyOf={({ id }) => id}
         columns={[
