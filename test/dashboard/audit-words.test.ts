@@ -29,6 +29,7 @@ test('a target is told by names', () => {
   )
   assert.equal(wordsOf('api_key.revoked', { api_key_id: 'x', name: 'ci', prefix: 'sqk_1' }), 'ci, sqk_1')
   assert.equal(wordsOf('jobs.cancelled', { count: 1_200, job_ids: [] }), '1,200 jobs')
+  assert.equal(wordsOf('member.invited', { user_id: null, role: 'user' }), 'whoever has the link, as user')
   assert.equal(wordsOf('queue.paused', { type: null }), 'all jobs')
   assert.equal(wordsOf('queue.paused', { type: 'http' }), 'jobs of type http')
 })

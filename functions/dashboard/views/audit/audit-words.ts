@@ -63,8 +63,9 @@ export const targetOf = (entry: AuditEntry, nameOf: (userId: string) => string |
   const whom = text(target.user_id)
   // That somebody did it to themselves goes without saying.
   const user = whom && whom !== actor_id ? (nameOf(whom) ?? `user ${whom.slice(-8)}`) : ''
+  const anybody = action === 'member.invited' && !whom ? 'whoever has the link' : ''
   const parts = [
-    user,
+    user || anybody,
     text(target.name),
     text(target.prefix),
     text(target.url),

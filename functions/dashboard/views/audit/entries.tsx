@@ -23,7 +23,9 @@ export const Entries = ({ entries, nameOf }: { entries: readonly AuditEntry[]; n
           <th scope="col">When</th>
           <th scope="col">Who</th>
           <th scope="col">What</th>
-          <th scope="col">On what</th>
+          <th scope="col" class="minor">
+            On what
+          </th>
           <th scope="col" class="minor">
             From
           </th>
@@ -44,6 +46,7 @@ export const Entries = ({ entries, nameOf }: { entries: readonly AuditEntry[]; n
 const Entry = ({ entry, nameOf }: { entry: AuditEntry; nameOf: Names }) => {
   const open = useSignal(false)
   const words = ACTION_WORDS[entry.action] ?? entry.action
+  const target = targetOf(entry, nameOf)
   return (
     <>
       <tr class={open.value ? 'open' : ''}>
@@ -54,8 +57,11 @@ const Entry = ({ entry, nameOf }: { entry: AuditEntry; nameOf: Names }) => {
           {actorOf(entry)}
           {entry.api_key_id && <span class="muted"> by API key</span>}
         </td>
-        <td>{isWarning(entry.action) ? <Badge tone="amber">{words}</Badge> : words}</td>
-        <td class="target">{targetOf(entry, nameOf) || <span class="muted">{DASH}</span>}</td>
+        <td class="target">
+          {isWarning(entry.action) ? <Badge tone="amber">{words}</Badge> : words}
+          <span class="narrow-only muted">{target}</span>
+        </td>
+        <td class="target minor">{target || <span class="muted">{DASH}</span>}</td>
         <td class="minor">{entry.ip ? <code>{entry.ip}</code> : DASH}</td>
         <td class="numeric">
           <button

@@ -35,7 +35,11 @@ export const View = () => {
     ...(seesAll ? [owner] : []),
     { title: 'Scopes', cell: ({ scopes }) => <Tags tags={scopes} /> },
     { title: 'Made', minor: true, cell: ({ created_at }) => <Time at={created_at} /> },
-    { title: 'Last used', cell: (key) => (key.last_used_at ? <Time at={key.last_used_at} /> : 'never') },
+    {
+      title: 'Last used',
+      minor: true,
+      cell: (key) => (key.last_used_at ? <Time at={key.last_used_at} /> : 'never'),
+    },
     { title: 'Ends', cell: (key) => <End apiKey={key} /> },
     {
       title: 'Actions',

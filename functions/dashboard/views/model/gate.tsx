@@ -37,7 +37,11 @@ export const Gate = ({ model }: { model: ModelCard }) => {
           <Bars
             max={all}
             bars={sources.map(({ label, jobs }) => ({
-              ...{ label, value: jobs, text: `${count(jobs)} jobs, ${percent(jobs / all, 0)}` },
+              ...{
+                label,
+                value: jobs,
+                text: `${count(jobs)} ${jobs === 1 ? 'job' : 'jobs'}, ${percent(jobs / all, 0)}`,
+              },
             }))}
           />
         </>

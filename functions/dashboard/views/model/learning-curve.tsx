@@ -41,7 +41,7 @@ export const LearningCurve = ({ model }: { model: ModelCard }) => {
       }
       columns={[
         { title: 'Version', numeric: true, cell: ({ version }) => version },
-        { title: 'Trained on, executions', numeric: true, cell: ({ trainedOn }) => count(trainedOn) },
+        { title: 'Trained on', numeric: true, cell: ({ trainedOn }) => count(trainedOn) },
         { title: 'Its error', numeric: true, cell: ({ own }) => errorText(own) },
         { title: "Champion's error", numeric: true, cell: ({ rival }) => errorText(rival) },
       ]}

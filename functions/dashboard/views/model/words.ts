@@ -11,8 +11,8 @@ export const factorText = (error: number): string => `a factor of ${Math.exp(err
 
 /** What is predicted, and those who predict. */
 export const EXPERT_NAMES: Record<string, string> = {
-  smartqueue: 'Shipped, by the gate',
-  stream: 'Running mean of the stream',
+  smartqueue: 'The gate, as shipped',
+  stream: 'Running mean of a stream',
   'last-two': 'Last two runs',
   median: 'Median of 48 runs',
   kernel: 'Runs of like size',

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { MEMBER_ROLES } from '../../../../db/rules/roles.ts'
 import type { ActiveOrg, CreatedInvitation } from '../../api/answers.ts'
 import { post } from '../../api/api.ts'
+import { Refusal } from '../../api/refusal.ts'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Select, TextField } from '../../ui/field.tsx'
@@ -24,6 +25,7 @@ export const Invite = (props: { org: ActiveOrg; onInvited: () => void; onClose: 
   const error = useSignal<unknown>(undefined)
   const link = useSignal<string | undefined>(undefined)
   const isByName = way.value === 'name'
+  const isUnknown = isByName && error.value instanceof Refusal && error.value.slug === 'unknown-user'
 
   const invite = async (): Promise<void> => {
     error.value = undefined
@@ -76,6 +78,7 @@ export const Invite = (props: { org: ActiveOrg; onInvited: () => void; onClose: 
                 autoComplete="off"
                 value={username.value}
                 hint="Of somebody who has an account here."
+                error={isUnknown ? 'Nobody has this name. Invite them by a link.' : undefined}
                 onInput={(value) => {
                   username.value = value
                 }}
@@ -93,7 +96,7 @@ export const Invite = (props: { org: ActiveOrg; onInvited: () => void; onClose: 
                 role.value = value
               }}
             />
-            {error.value !== undefined && <Failure error={error.value} />}
+            {error.value !== undefined && !isUnknown && <Failure error={error.value} />}
           </div>
           <footer class="dialog-foot">
             <Button kind="primary" type="submit" disabled={isByName && !username.value.trim()}>

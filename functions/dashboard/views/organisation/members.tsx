@@ -28,7 +28,7 @@ export const Members = ({ onChange }: { onChange: () => void }) => {
   const columns: Column<Member>[] = [
     { title: 'Name', cell: (member) => <Name member={member} /> },
     { title: 'Role', cell: (member) => <Role member={member} onChange={changed} /> },
-    { title: 'Joined', cell: ({ joined_at }) => <Time at={joined_at} /> },
+    { title: 'Joined', minor: true, cell: ({ joined_at }) => <Time at={joined_at} /> },
   ]
   if (may('org:manage')) {
     columns.push({
