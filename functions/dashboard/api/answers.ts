@@ -1,4 +1,5 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
+import type { account, apiKey, createdApiKey } from '../../auth/schemas.ts'
 import type { jobCallback, endpoint, secret } from '../../callbacks/schemas.ts'
 import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
 import type { sweep } from '../../jobs/bulk-routes.ts'
@@ -7,8 +8,9 @@ import type { graph } from '../../jobs/graph-routes.ts'
 import type { newJob } from '../../jobs/new-job.ts'
 import type { jobType } from '../../jobs/registry-routes.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
-import type { auditEntry, invitation, member, org, ownInvitation, quotas } from '../../orgs/schemas.ts'
+import type { auditEntry, invitation, member, org, ownInvitation, quotas, activeOrg, createdInvitation } from '../../orgs/schemas.ts'
 import type { forecast } from '../../prediction/forecast.ts'
+import type { modelCard } from '../../prediction/model-card.ts'
 import type { queue } from '../../queue/schemas.ts'
 import type { schedule, tick } from '../../schedules/schemas.ts'
 import type { createdSource, delivery, deliverySummary, replayResult, savedSource, source } from '../../webhooks/schemas.ts'
@@ -28,8 +30,10 @@ export type JobGraph = z.output<typeof graph>
 export type DeadLetters = z.output<typeof deadLetters>
 export type Replayed = z.output<typeof replayed>
 export type Org = z.output<typeof org>
+export type ActiveOrg = z.output<typeof activeOrg>
 export type Member = z.output<typeof member>
 export type Invitation = z.output<typeof invitation>
+export type CreatedInvitation = z.output<typeof createdInvitation>
 export type OwnInvitation = z.output<typeof ownInvitation>
 export type Quotas = z.output<typeof quotas>
 export type AuditEntry = z.output<typeof auditEntry>
@@ -44,6 +48,11 @@ export type Replay = z.output<typeof replayResult>
 export type CallbackEndpoint = z.output<typeof endpoint>
 export type CallbackSecret = z.output<typeof secret>
 export type Queue = z.output<typeof queue>
+export type ApiKey = z.output<typeof apiKey>
+export type CreatedApiKey = z.output<typeof createdApiKey>
+export type Account = z.output<typeof account>
+export type ModelCard = z.output<typeof modelCard>
+export type ModelVersion = ModelCard['versions'][number]
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
 type Finished = {
@@ -132,4 +141,35 @@ export type SchedulingGain = {
   fifo_max_wait_ms: number | null
   points: { at: string; jobs: number; mean_wait_ms: number; fifo_mean_wait_ms: number }[]
   method: string
+}
+
+export type PredictionAccuracy = {
+  range: string
+  bucket_seconds: number
+  points: {
+    at: string
+    jobs: number
+    mean_abs_log_error: number
+    baseline_mean_abs_log_error: number | null
+    within_p90: number
+    bias_log: number
+  }[]
+  overall: {
+    jobs: number
+    mean_abs_log_error: number | null
+    median_ape: number | null
+    within_p50: number | null
+    within_p90: number | null
+  }
+  calibration: { predicted: number; actual: number | null }[]
+  samples: {
+    job_id: string
+    name: string
+    type: string
+    predicted_ms: number
+    predicted_p90_ms: number
+    actual_ms: number
+    at: string
+    source: string
+  }[]
 }

@@ -2,14 +2,17 @@ import { accessToken, renew } from '../session/session.ts'
 import { Refusal } from './refusal.ts'
 import { type Request, send } from './send.ts'
 
-/** A request in the name of whoever is signed in. A token that has just ended is renewed, once. */
+/**
+ * A request in the name of whoever is signed in. A token that has just ended is renewed, once. A password that is wrong is a
+ * 401 as well, and is not sent again: each counts as an attempt.
+ */
 export const api = async <Answer>(path: string, request: Request = {}): Promise<Answer> => {
   const attempt = (token: string): Promise<Answer> =>
     send(path, { ...request, headers: { ...request.headers, authorization: `Bearer ${token}` } })
   try {
     return await attempt(await accessToken())
   } catch (error) {
-    if (error instanceof Refusal && error.status === 401) return attempt(await renew())
+    if (error instanceof Refusal && error.slug === 'unauthenticated') return attempt(await renew())
     throw error
   }
 }

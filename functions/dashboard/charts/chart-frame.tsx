@@ -41,7 +41,12 @@ export const ChartFrame = <Row,>(props: {
       </header>
       {asTable.value ? (
         <div class="chart-table">
-          <Table label={props.title} columns={props.columns} rows={props.rows} keyOf={props.keyOf} />
+          <Table
+            label={`${props.title} as a table`}
+            columns={props.columns}
+            rows={props.rows}
+            keyOf={props.keyOf}
+          />
         </div>
       ) : (
         <>
