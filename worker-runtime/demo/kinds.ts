@@ -25,13 +25,13 @@ export type Kind = {
 
 const ONCE = { max_attempts: 1, initial_delay_seconds: 0 }
 
-/** Together some 225 ms a job, so that 28 a second keep two thirds of ten slots busy. */
+/** Together some 225 ms a job, so that 26 a second keep six of ten slots busy. */
 export const KINDS: readonly Kind[] = [
   {
     tenant: 'Northwind-Analytics',
     name: 'nightly-report',
     type: 'http',
-    weight: 14,
+    weight: 9,
     runtime: { shape: 'bimodal', hitMs: 90, missMs: 700, missShare: 0.25 },
     tags: ['reports'],
   },
@@ -47,7 +47,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Northwind-Analytics',
     name: 'clean-orders',
     type: 'etl',
-    weight: 5,
+    weight: 4,
     runtime: { shape: 'computed' },
     tags: ['orders'],
     size: [300, 1_800],
@@ -56,7 +56,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Northwind-Analytics',
     name: 'train-forecast',
     type: 'ml',
-    weight: 0.7,
+    weight: 0.3,
     runtime: { shape: 'computed' },
     tags: ['forecast'],
     priority: 'low',
@@ -66,7 +66,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Acme-Payments',
     name: 'charge-card',
     type: 'http',
-    weight: 18,
+    weight: 16,
     runtime: { shape: 'steady', ms: 80 },
     tags: ['payments', 'card'],
     priority: 'critical',
@@ -78,7 +78,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Acme-Payments',
     name: 'fraud-check',
     type: 'http',
-    weight: 12,
+    weight: 8,
     // The rules say it, or the model has to be asked.
     runtime: { shape: 'bimodal', hitMs: 50, missMs: 400, missShare: 0.3 },
     tags: ['payments', 'risk'],
@@ -88,7 +88,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Acme-Payments',
     name: 'settle-batch',
     type: 'http',
-    weight: 8,
+    weight: 13,
     runtime: { shape: 'size-dependent', baseMs: 40, msPerKb: 11 },
     tags: ['settlement'],
     size: [4, 60],
@@ -117,7 +117,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Zephyr-Media',
     name: 'resize-images',
     type: 'http',
-    weight: 14,
+    weight: 20,
     runtime: { shape: 'size-dependent', baseMs: 20, msPerKb: 11 },
     tags: ['images'],
     size: [2, 48],

@@ -15,9 +15,9 @@ export type Action =
   | { do: 'submit-pipeline'; pipeline: Pipeline }
   | { do: 'deliver'; push: Push }
 
-/** A wave: more than the slots can take, and then less. */
-const WAVE_MS = 24_000
-const LOAD = { top: 1.6, bottom: 0.4 }
+/** A wave: less than the slots can take, and then more. It begins low, while nothing is known of the jobs yet. */
+const WAVE_MS = 20_000
+const LOAD = { bottom: 0.5, top: 1.5 }
 const REPLAYED = 0.02
 
 /** Poisson arrivals in waves, and at set times what must be seen also in a short run. The seed decides all of it. */
@@ -26,7 +26,7 @@ export const planDemo = (options: { durationMs: number; rate: number; seed: numb
   const random = createRandom(options.seed)
   const planned: Planned[] = atSetTimes(durationMs)
   for (let atMs = 0; ; ) {
-    const load = atMs % WAVE_MS < WAVE_MS / 2 ? LOAD.top : LOAD.bottom
+    const load = atMs % WAVE_MS < WAVE_MS / 2 ? LOAD.bottom : LOAD.top
     atMs += (-Math.log(1 - random()) * 1000) / (load * rate)
     if (atMs >= durationMs) break
     planned.push({ atMs, do: random() < REPLAYED ? 'submit-twice' : 'submit', kind: pick(random) })

@@ -52,8 +52,9 @@ const renderBoard = (snapshot: Snapshot, depths: readonly number[]): string[] =>
     `            ${sparkline(depths.slice(-60))}`,
     `prediction  off by ${factor(early.off_by)} in the beginning, ${late.jobs > 0 ? `${factor(late.off_by)} now` : 'still learning'}`,
     `p90         ${share((late.jobs > 0 ? late : early).p90_coverage)} of the runtimes stayed below it (90 % is right)`,
-    `eta         ${share(eta.kept)} had ended by the time that was promised for nine of ten`,
-    `model       ${describeModel(snapshot.model)}, learned from ${whole(model.learned)} executions so far`,
+    `eta         ${share((late.jobs > 0 ? eta.late : eta.early).share)} had ended by the time that was promised for nine of ten`,
+    `model       ${describeModel(model)}`,
+    `            ${whole(model.learned)} executions learned from so far`,
   ]
 }
 
@@ -71,13 +72,13 @@ export const renderLine = ({ elapsedMs, tenants, queue, early, late, eta, model 
     `${whole(queue.ready)} ready`,
     `off by ${factor(early.off_by)}${late.jobs > 0 ? `, now ${factor(late.off_by)}` : ''}`,
     `p90 ${share((late.jobs > 0 ? late : early).p90_coverage)}`,
-    `eta ${share(eta.kept)}`,
-    model.version === null ? 'no model yet' : `model ${model.version}`,
+    `eta ${share((late.jobs > 0 ? eta.late : eta.early).share)}`,
+    model.trained_on > 0 ? `network ${model.version}` : 'no network yet',
   ].join(' · ')
 
 export const describeModel = ({ version, trained_on }: Snapshot['model']): string =>
-  version === null
-    ? 'no network yet, running estimates'
+  trained_on === 0
+    ? 'running estimates; no version of the network is better yet'
     : `version ${version} of the network, trained on ${whole(trained_on)} executions`
 
 const seconds = (ms: number): string => `${Math.round(ms / 1000)} s`

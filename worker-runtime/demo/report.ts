@@ -9,7 +9,7 @@ export const renderReport = (summary: Summary): string =>
   [...renderNumbers(summary), '', ...renderStreams(summary.streams), '', ...renderPlaces(summary)].join('\n')
 
 const renderNumbers = (summary: Summary): string[] => {
-  const { prediction, deadlines, pipelines, deliveries, dead_letters } = summary
+  const { prediction, eta, deadlines, pipelines, deliveries, dead_letters } = summary
   const { early, late } = prediction
   const delivered = Object.entries(deliveries).map(([status, count]) => `${count} ${status}`)
   return [
@@ -19,7 +19,7 @@ const renderNumbers = (summary: Summary): string[] => {
       (late.jobs > 0
         ? ` and by ${factor(late.off_by)} in the end; ${share(late.p90_coverage)} of the runtimes stayed below their p90.`
         : '.'),
-    `Promises: ${share(summary.eta.kept)} of the jobs had ended by their finish_p90_at.`,
+    `Promises: ${share(eta.early.share)} of the jobs had ended by their finish_p90_at in the beginning, ${share(eta.late.share)} in the end.`,
     `Model: ${describeModel(summary.model)}.`,
     `Deadlines: ${whole(deadlines.met)} met, ${whole(deadlines.missed)} missed; of ${whole(deadlines.at_risk)} it was said at submission that they were at risk.`,
     `Pipelines: ${pipelines.completed} of ${pipelines.submitted} done. Webhooks: ${delivered.join(', ') || 'none'}. Sent twice, run once: ${summary.replayed}.`,

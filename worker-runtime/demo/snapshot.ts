@@ -24,9 +24,12 @@ export type Snapshot = {
   early: Accuracy
   /** Of what was submitted lately; in the end, of what was submitted last. */
   late: Accuracy
-  eta: { jobs: number; kept: number | null }
+  eta: { early: Kept; late: Kept }
   model: ModelState
 }
+
+/** The share of jobs that had ended by the `finish_p90_at` of the answer to their submission. */
+export type Kept = { jobs: number; share: number | null }
 
 export type Observed = { jobs: readonly SeenJob[]; promises: Promises; model: ModelState }
 
@@ -39,6 +42,8 @@ export const takeSnapshot = (
   const submittedAt = ({ created_at }: SeenJob): number => Date.parse(created_at) - beganAtMs
   const elapsedMs = nowMs - beganAtMs
   const lateFromMs = Math.max(earlyUntilMs, Math.min(nowMs, lastAtMs) - beganAtMs - lateMs)
+  const early = jobs.filter((job) => submittedAt(job) < earlyUntilMs)
+  const late = jobs.filter((job) => submittedAt(job) >= lateFromMs)
   return {
     elapsedMs,
     durationMs,
@@ -49,9 +54,9 @@ export const takeSnapshot = (
       ),
     ),
     queue: countQueue(jobs),
-    early: measureAccuracy(jobs.filter((job) => submittedAt(job) < earlyUntilMs)),
-    late: measureAccuracy(jobs.filter((job) => submittedAt(job) >= lateFromMs)),
-    eta: keptPromises(jobs, promises),
+    early: measureAccuracy(early),
+    late: measureAccuracy(late),
+    eta: { early: countKept(early, promises), late: countKept(late, promises) },
     model,
   }
 }
@@ -67,14 +72,13 @@ const countQueue = (jobs: readonly SeenJob[]): Snapshot['queue'] => {
   return { ready: count('ready'), running: count('running'), other: count('blocked') + count('retrying') }
 }
 
-/** Whether jobs had ended by the `finish_p90_at` of the answer to their submission. */
-const keptPromises = (jobs: readonly SeenJob[], { finishBy }: Promises): Snapshot['eta'] => {
-  const ended = jobs.flatMap(({ id, status, finished_at }) => {
+const countKept = (jobs: readonly SeenJob[], { finishBy }: Promises): Kept => {
+  const kept = jobs.flatMap(({ id, status, finished_at }) => {
     const by = finishBy.get(id)
     return by && finished_at && status === 'completed' ? Date.parse(finished_at) <= Date.parse(by) : []
   })
-  const kept = ended.filter(Boolean).length
-  return { jobs: ended.length, kept: ended.length === 0 ? null : kept / ended.length }
+  const share = kept.length === 0 ? null : kept.filter(Boolean).length / kept.length
+  return { jobs: kept.length, share: share === null ? null : Math.round(share * 1000) / 1000 }
 }
 
 export const sumOf = (tenants: readonly TenantCount[], field: Exclude<keyof TenantCount, 'name'>): number =>

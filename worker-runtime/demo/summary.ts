@@ -41,7 +41,7 @@ export type Summary = {
   tenants: TenantCount[]
   prediction: { early: Snapshot['early']; late: Snapshot['late'] }
   streams: StreamSummary[]
-  eta: { jobs: number; kept: number | null }
+  eta: Snapshot['eta']
   deadlines: { jobs: number; at_risk: number; met: number; missed: number }
   pipelines: { submitted: number; completed: number }
   deliveries: Record<string, number>
