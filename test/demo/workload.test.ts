@@ -59,7 +59,7 @@ test('there are kinds of every sort: runtimes, types, priorities, failures, dead
 })
 
 test('the work of a run fits the ten slots of one worker, and comes in waves', () => {
-  const plan = planDemo({ durationMs: 100_000, rate: 26, seed: 1 })
+  const plan = planDemo({ durationMs: 100_000, rate: 36, seed: 1 })
   assert.ok(plan.length > 2_000, `${plan.length} jobs`)
   const inSpan = (fromS: number, toS: number): number =>
     plan.filter(({ atMs }) => atMs >= fromS * 1000 && atMs < toS * 1000).length
@@ -74,7 +74,7 @@ test('the work of a run fits the ten slots of one worker, and comes in waves', (
     return sum + weight * Math.min(mean(runtimes), timeoutSeconds * 1000)
   }, 0)
   const meanMs = workMs / KINDS.reduce((sum, { weight }) => sum + weight, 0)
-  const busySlots = (26 * meanMs) / 1000
+  const busySlots = (36 * meanMs) / 1000
   assert.ok(busySlots > 5 && busySlots < 7, `${busySlots} slots are busy`)
 })
 

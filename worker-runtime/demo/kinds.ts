@@ -25,14 +25,14 @@ export type Kind = {
 
 const ONCE = { max_attempts: 1, initial_delay_seconds: 0 }
 
-/** Together some 225 ms a job, so that 26 a second keep six of ten slots busy. */
+/** Together some 165 ms a job, so that 36 a second keep six of ten slots busy. */
 export const KINDS: readonly Kind[] = [
   {
     tenant: 'Northwind-Analytics',
     name: 'nightly-report',
     type: 'http',
     weight: 9,
-    runtime: { shape: 'bimodal', hitMs: 90, missMs: 700, missShare: 0.25 },
+    runtime: { shape: 'bimodal', hitMs: 90, missMs: 600, missShare: 0.25 },
     tags: ['reports'],
   },
   {
@@ -40,14 +40,14 @@ export const KINDS: readonly Kind[] = [
     name: 'sync-warehouse',
     type: 'http',
     weight: 12,
-    runtime: { shape: 'periodic', idleMs: 60, busyMs: 400, periodSeconds: 40 },
+    runtime: { shape: 'periodic', idleMs: 50, busyMs: 300, periodSeconds: 40 },
     tags: ['warehouse'],
   },
   {
     tenant: 'Northwind-Analytics',
     name: 'clean-orders',
     type: 'etl',
-    weight: 4,
+    weight: 3,
     runtime: { shape: 'computed' },
     tags: ['orders'],
     size: [300, 1_800],
@@ -89,7 +89,7 @@ export const KINDS: readonly Kind[] = [
     name: 'settle-batch',
     type: 'http',
     weight: 13,
-    runtime: { shape: 'size-dependent', baseMs: 40, msPerKb: 11 },
+    runtime: { shape: 'size-dependent', baseMs: 40, msPerKb: 8 },
     tags: ['settlement'],
     size: [4, 60],
     deadlineSeconds: 30,
@@ -118,7 +118,7 @@ export const KINDS: readonly Kind[] = [
     name: 'resize-images',
     type: 'http',
     weight: 20,
-    runtime: { shape: 'size-dependent', baseMs: 20, msPerKb: 11 },
+    runtime: { shape: 'size-dependent', baseMs: 20, msPerKb: 8 },
     tags: ['images'],
     size: [2, 48],
   },
@@ -127,7 +127,7 @@ export const KINDS: readonly Kind[] = [
     name: 'warm-cdn',
     type: 'http',
     weight: 8,
-    runtime: { shape: 'periodic', idleMs: 100, busyMs: 450, periodSeconds: 30 },
+    runtime: { shape: 'periodic', idleMs: 80, busyMs: 300, periodSeconds: 30 },
     tags: ['cdn'],
     priority: 'low',
   },
@@ -135,7 +135,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Zephyr-Media',
     name: 'transcode-clip',
     type: 'http',
-    weight: 4,
+    weight: 2,
     runtime: { shape: 'size-dependent', baseMs: 0, msPerKb: 18 },
     tags: ['video'],
     priority: 'low',
@@ -145,7 +145,7 @@ export const KINDS: readonly Kind[] = [
     tenant: 'Zephyr-Media',
     name: 'import-feed',
     type: 'etl',
-    weight: 3,
+    weight: 2,
     // It waits for the feed, which the server takes this long to send.
     runtime: { shape: 'steady', ms: 250 },
     tags: ['feeds'],
@@ -170,7 +170,7 @@ export const RARE_KINDS = {
     name: 'month-end-close',
     type: 'http',
     weight: 0,
-    runtime: { shape: 'steady', ms: 2_500 },
+    runtime: { shape: 'steady', ms: 1_500 },
     tags: ['ledger'],
     deadlineSeconds: 1,
   },

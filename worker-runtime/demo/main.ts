@@ -14,7 +14,7 @@ Submits a mixed workload of three tenants to the running \`npm run dev\`, over i
 
   --url URL      where SmartQueue listens, on this machine (http://127.0.0.1:PORT, with PORT as of npm run dev)
   --seconds N    how long, 5 to 3600 (120)
-  --rate N       jobs a second on average, 1 to 200 (26: ten slots are busy, and not too busy)
+  --rate N       jobs a second on average, 1 to 200 (36: ten slots are busy, and not too busy)
   --seed N       decides what is submitted when (1)
   --json         print one object at the end and nothing else
   --help         print this
@@ -28,7 +28,7 @@ const main = async (): Promise<number> => {
     options: {
       url: { type: 'string' },
       seconds: { type: 'string', default: '120' },
-      rate: { type: 'string', default: '26' },
+      rate: { type: 'string', default: '36' },
       seed: { type: 'string', default: '1' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h' },

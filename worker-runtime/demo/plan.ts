@@ -49,7 +49,9 @@ const atSetTimes = (durationMs: number): Planned[] => {
         pipeline: PIPELINES[n % PIPELINES.length] as Pipeline,
       }),
     ),
-    ...[0, 0.3, 0.5, 0.7].map((share) => at(share, { do: 'submit', kind: RARE_KINDS['month-end-close'] })),
+    ...[0, 0.3, 0.5, 0.7, 0.95].map((share) =>
+      at(share, { do: 'submit', kind: RARE_KINDS['month-end-close'] }),
+    ),
     ...[0.02, 0.4].flatMap((share) => FAILING.map((kind) => at(share, { do: 'submit', kind }))),
     ...[0.05, 0.45].map((share) =>
       at(share, { do: 'submit-and-cancel', kind: RARE_KINDS['rebuild-search-index'], afterMs: 1_500 }),
