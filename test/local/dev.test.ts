@@ -53,8 +53,9 @@ const paste = (runner: LocalRunner) => {
 
 test('from the first start to the next', (t) =>
   withHome(async (home) => {
-    // The pid of a live process that is no runner: as after a restart of the machine.
+    // As a killed run leaves it. The pid of a live process that is no runner: as after a restart of the machine.
     writeFileSync(join(home, 'dev.lock'), String(process.pid))
+    writeFileSync(join(home, 'demo-port'), '20000')
     const first = await startRunner(home)
 
     await t.test('it says what it starts, and what to paste; a stale lock is not in the way', () => {

@@ -1,3 +1,5 @@
+import { describeError } from '../describe-error.ts'
+
 /** The API of SmartQueue, as a customer's program sees it. */
 export type Api = {
   get<Answer>(path: string): Promise<Answer>
@@ -21,21 +23,22 @@ export class Refused extends Error {
   }
 }
 
+/** No answer at all. */
+export class Unreachable extends Error {}
+
 /** A request that hangs must not hang the demo. */
 const TIMEOUT_MS = 15_000
 
 export const createApi = (baseUrl: string, token?: string): Api => {
   const send = async (method: string, path: string, body?: object): Promise<string> => {
-    const response = await fetch(baseUrl + path, {
+    const { response, text } = await reach(baseUrl + path, {
       method,
-      signal: AbortSignal.timeout(TIMEOUT_MS),
       headers: {
         ...(body && { 'content-type': 'application/json' }),
         ...(token && { authorization: `Bearer ${token}` }),
       },
       ...(body && { body: JSON.stringify(body) }),
     })
-    const text = await response.text()
     if (!response.ok) throw new Refused(`${method} ${path.replace(/\?.*/, '')}`, response, text)
     return text
   }
@@ -48,6 +51,20 @@ export const createApi = (baseUrl: string, token?: string): Api => {
     post: sendForJson('POST'),
     patch: sendForJson('PATCH'),
     delete: async (path) => void (await send('DELETE', path)),
+  }
+}
+
+/** Sends it, and reads the answer. */
+export const reach = async (
+  url: string,
+  init: RequestInit = {},
+): Promise<{ response: Response; text: string }> => {
+  try {
+    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
+    return { response, text: await response.text() }
+  } catch (error) {
+    // `fetch failed` says nothing; its cause does.
+    throw new Unreachable(describeError(error instanceof Error && error.cause ? error.cause : error))
   }
 }
 

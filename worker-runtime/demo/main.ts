@@ -4,6 +4,7 @@ import { type Config, parseConfig } from '../config.ts'
 import { describeError } from '../describe-error.ts'
 import { readDemoPort } from '../local/home.ts'
 import { freePort } from '../local/ports.ts'
+import { reach, Unreachable } from './api.ts'
 import { createProgress } from './progress.ts'
 import { renderReport } from './report.ts'
 import { runDemo } from './run.ts'
@@ -13,9 +14,10 @@ const HELP = `Usage: npm run demo [-- options]
 Submits a mixed workload of three tenants to the running \`npm run dev\`, over its API, and shows how it is learned.
 
   --url URL      where SmartQueue listens, on this machine (http://127.0.0.1:PORT, with PORT as of npm run dev)
-  --seconds N    how long, 5 to 3600 (120)
+  --seconds N    how long, 3 to 3600 (120)
   --rate N       jobs a second on average, 1 to 200 (36: ten slots are busy, and not too busy)
   --seed N       decides what is submitted when (1)
+  --port N       where the server listens that the jobs call (the one that npm run dev lets them call)
   --json         print one object at the end and nothing else
   --help         print this
 
@@ -30,6 +32,7 @@ const main = async (): Promise<number> => {
       seconds: { type: 'string', default: '120' },
       rate: { type: 'string', default: '36' },
       seed: { type: 'string', default: '1' },
+      port: { type: 'string' },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h' },
     },
@@ -41,7 +44,7 @@ const main = async (): Promise<number> => {
   const config = parseConfig(process.env)
   const url = localUrl(values.url ?? `http://127.0.0.1:${config.PORT}`)
   const numbers = {
-    seconds: numberOf('seconds', values.seconds, 5, 3_600),
+    seconds: numberOf('seconds', values.seconds, 3, 3_600),
     rate: numberOf('rate', values.rate, 1, 200),
     seed: wholeNumberOf('seed', values.seed, 0, 2 ** 31),
   }
@@ -51,13 +54,13 @@ const main = async (): Promise<number> => {
   const summary = await runDemo({
     url,
     ...numbers,
-    targetPort: await findTargetPort(config),
+    targetPort: await findTargetPort(config, values.port),
     signal: untilInterrupted(),
     progress: createProgress(process.stderr),
     say,
   })
   console.log(values.json ? JSON.stringify(summary) : renderReport(summary))
-  return summary.refused > 0 && !summary.complete ? 1 : 0
+  return summary.ended === 'unreachable' ? 1 : 0
 }
 
 /** The accounts of the demo have a password that everybody knows, so it makes them on this machine only. */
@@ -72,20 +75,21 @@ const localUrl = (text: string): string => {
 
 const requireRunning = async (url: string): Promise<void> => {
   try {
-    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(5_000) })
+    const { response } = await reach(`${url}/readyz`)
     if (response.ok) return
-    throw new Error(`/readyz answered ${response.status}`)
+    throw new Unreachable(`/readyz answered ${response.status}`)
   } catch (error) {
-    const reason = describeError(error instanceof Error && error.cause ? error.cause : error)
     throw new UsageError(
-      `SmartQueue does not answer at ${url} (${reason}). Run \`npm run dev\` in another terminal, wait for "SmartQueue ready", and try again.`,
+      `SmartQueue does not answer at ${url} (${describeError(error)}). Run \`npm run dev\` in another terminal, wait for "SmartQueue ready", and try again.`,
     )
   }
 }
 
 /** The one that the running system lets its jobs call; if it has its own rules, any, and a first job tells whether it fits them. */
-const findTargetPort = async (config: Config): Promise<number> =>
-  readDemoPort(config.SMARTQUEUE_HOME) ?? (await freePort())
+const findTargetPort = async (config: Config, given: string | undefined): Promise<number> =>
+  given === undefined
+    ? (readDemoPort(config.SMARTQUEUE_HOME) ?? (await freePort()))
+    : wholeNumberOf('port', given, 1, 65_535)
 
 /** Ctrl-C, which comes twice when npm passes it on; later again: leave at once. */
 const untilInterrupted = (): AbortSignal => {

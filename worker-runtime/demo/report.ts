@@ -8,12 +8,18 @@ import { factor, milliseconds, padColumns, share, whole } from './text.ts'
 export const renderReport = (summary: Summary): string =>
   [...renderNumbers(summary), '', ...renderStreams(summary.streams), '', ...renderPlaces(summary)].join('\n')
 
+const ENDINGS = {
+  done: 'Done',
+  interrupted: 'Ended early',
+  unreachable: 'SmartQueue does not answer any more; ended',
+} as const
+
 const renderNumbers = (summary: Summary): string[] => {
   const { prediction, eta, deadlines, pipelines, deliveries, dead_letters } = summary
   const { early, late } = prediction
   const delivered = Object.entries(deliveries).map(([status, count]) => `${count} ${status}`)
   return [
-    `${summary.complete ? 'Done' : 'Ended early'} after ${summary.seconds} s: ${whole(summary.completed)} jobs completed, ` +
+    `${ENDINGS[summary.ended]} after ${summary.seconds} s: ${whole(summary.completed)} jobs completed, ` +
       `${whole(summary.failed)} failed, ${whole(summary.cancelled)} cancelled, ${whole(summary.open)} wait.`,
     `Predictions were off by ${factor(early.off_by)} in the beginning` +
       (late.jobs > 0
@@ -27,7 +33,11 @@ const renderNumbers = (summary: Summary): string[] => {
       ({ tenant, count, message }) =>
         `Dead letters of ${tenant}: ${count} × ${message.split('\n')[0]?.slice(0, 80)}`,
     ),
-    ...(summary.refused > 0 ? [`Not taken: ${summary.refused}, the last one: ${summary.last_refusal}`] : []),
+    ...(summary.refused > 0
+      ? [
+          `Not taken, or not answered: ${summary.refused} requests, the last one with: ${summary.last_refusal}`,
+        ]
+      : []),
   ]
 }
 

@@ -28,7 +28,9 @@ export const requireReach = async ({ api }: Tenant, targetUrl: string): Promise<
   }
 }
 
-const explain = (targetUrl: string, error: ProbeJob['error']): string =>
-  error?.code === 'address_refused'
-    ? `The workers may not call the demo's server. Start \`npm run dev\` without SMARTQUEUE_HTTP_ALLOW, or add ${new URL(targetUrl).host} to it.`
+const explain = (targetUrl: string, error: ProbeJob['error']): string => {
+  const { host, port } = new URL(targetUrl)
+  return error?.code === 'address_refused'
+    ? `The workers may not call the demo's server at ${host}. Start \`npm run dev\` without SMARTQUEUE_HTTP_ALLOW and run the demo with its PORT and SMARTQUEUE_HOME; or add ${host} to SMARTQUEUE_HTTP_ALLOW, restart it, and run \`npm run demo -- --port ${port}\`.`
     : `The workers cannot call the demo's server at ${targetUrl}: ${error?.message}`
+}

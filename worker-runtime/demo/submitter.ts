@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describeError } from '../describe-error.ts'
-import { Refused } from './api.ts'
+import { Unreachable } from './api.ts'
 import { inSeconds, type JobRequest, type Making, makeRequest } from './job-requests.ts'
 import type { TenantName } from './kinds.ts'
 import type { Action, Planned } from './plan.ts'
@@ -18,18 +18,23 @@ export type Promises = {
   readonly deliveries: Record<string, number>
   /** Sent again, and known by their key. */
   replayed: number
-  /** The API would not take these. */
+  /** What the API did not take, or not answer. */
   refused: number
   lastRefusal: string | null
 }
 
 type Answer = { id: string; eta: { finish_p90_at: string } | null; deadline_at_risk: boolean }
 
+export type SubmissionEnd = 'done' | 'interrupted' | 'unreachable'
+
 export type Submitter = {
   readonly promises: Promises
-  /** Acts at the planned times, until all is done or the signal comes. Throws when the system is gone. */
-  run(signal: AbortSignal): Promise<void>
+  /** Acts at the planned times, until all is done, the signal comes, or the system does not answer any more. */
+  run(signal: AbortSignal): Promise<SubmissionEnd>
 }
+
+/** So many requests in a row without an answer, and the system is gone. */
+const GONE = 3
 
 export const createSubmitter = (options: {
   plan: readonly Planned[]
@@ -109,15 +114,18 @@ export const createSubmitter = (options: {
     run: async (signal) => {
       const beganAtMs = performance.now()
       const running = new Set<Promise<void>>()
-      let gone: unknown
+      let unanswered = 0
       for (const { atMs, ...action } of plan) {
         const waitMs = beganAtMs + atMs - performance.now()
         if (waitMs > 0) await delay(waitMs, undefined, { signal }).catch(() => {})
-        if (signal.aborted || gone) break
+        if (signal.aborted || unanswered >= GONE) break
         if (action.do === 'submit' && options.isFull()) continue
         const acting: Promise<void> = act(action as Action, signal)
+          .then(() => {
+            unanswered = 0
+          })
           .catch((error: unknown) => {
-            if (!(error instanceof Refused)) gone ??= error
+            if (error instanceof Unreachable) unanswered++
             promises.refused++
             promises.lastRefusal = describeError(error)
           })
@@ -125,7 +133,8 @@ export const createSubmitter = (options: {
         running.add(acting)
       }
       await Promise.all(running)
-      if (gone) throw gone
+      if (unanswered >= GONE) return 'unreachable'
+      return signal.aborted ? 'interrupted' : 'done'
     },
   }
 }

@@ -2,7 +2,7 @@ import { measureAccuracy, median, phasesOf, runtimeMs } from './accuracy.ts'
 import { kindOf, type TenantName } from './kinds.ts'
 import type { SeenJob } from './observer.ts'
 import { type Snapshot, sumOf, type TenantCount } from './snapshot.ts'
-import type { Promises } from './submitter.ts'
+import type { Promises, SubmissionEnd } from './submitter.ts'
 
 export type StreamPhase = {
   jobs: number
@@ -28,8 +28,7 @@ export type DeadLetters = { tenant: TenantName; count: number; code: string; mes
 export type Summary = {
   url: string
   seconds: number
-  /** False: somebody has ended it, or the system was gone. */
-  complete: boolean
+  ended: SubmissionEnd
   submitted: number
   completed: number
   failed: number
@@ -51,7 +50,7 @@ export type Summary = {
 
 export const summarise = (options: {
   url: string
-  complete: boolean
+  ended: Summary['ended']
   snapshot: Snapshot
   jobs: readonly SeenJob[]
   promises: Promises
@@ -64,7 +63,7 @@ export const summarise = (options: {
   return {
     url: options.url,
     seconds: Math.round(snapshot.elapsedMs / 100) / 10,
-    complete: options.complete,
+    ended: options.ended,
     submitted: sumOf(tenants, 'submitted'),
     completed: sumOf(tenants, 'completed'),
     failed: sumOf(tenants, 'failed'),
@@ -128,7 +127,9 @@ const summarisePhase = (jobs: readonly SeenJob[]): StreamPhase => ({
 })
 
 const countDeadlines = (jobs: readonly SeenJob[], { atRisk }: Promises): Summary['deadlines'] => {
-  const withDeadline = jobs.filter(({ deadline }) => deadline !== null)
+  const withDeadline = jobs.filter(
+    ({ deadline, status }) => deadline !== null && (status === 'completed' || status === 'failed'),
+  )
   const met = withDeadline.map(
     ({ status, deadline, finished_at }) =>
       status === 'completed' && Date.parse(finished_at ?? '') <= Date.parse(deadline ?? ''),

@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto'
-import type { Page } from './api.ts'
+import { type Page, Refused, reach } from './api.ts'
 import { DEMO_TAG } from './job-requests.ts'
 import type { Tenant } from './tenants.ts'
 
@@ -57,7 +57,7 @@ const deliver = async (url: string, secret: string, push: Push): Promise<Deliver
     after: randomBytes(20).toString('hex'),
     ...(push !== 'incomplete' && { repository: { full_name: 'zephyr/site' } }),
   })
-  const response = await fetch(url, {
+  const { response, text } = await reach(url, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -67,6 +67,6 @@ const deliver = async (url: string, secret: string, push: Push): Promise<Deliver
     },
     body,
   })
-  if (!response.ok) throw new Error(`The webhook was answered with ${response.status}`)
-  return (await response.json()) as Delivery
+  if (!response.ok) throw new Refused('POST /hooks', response, text)
+  return JSON.parse(text)
 }
