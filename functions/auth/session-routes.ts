@@ -40,7 +40,8 @@ export const sessionRoutes = () =>
     .openapi(logoutRoute, async (c) => {
       const keeper = tokenKeeper(c)
       const presented = keeper.presented(c.req.valid('json'))
-      if (presented !== undefined) c.set('changedOrgId', await logout(c.get('services'), originOf(c), presented))
+      if (presented !== undefined)
+        c.set('changedOrgId', await logout(c.get('services'), originOf(c), presented))
       return c.body(null, 204, keeper.forget())
     })
     .openapi(passwordRoute, async (c) => {

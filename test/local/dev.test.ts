@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { readDemoPort } from '../../worker-runtime/local/home.ts'
 import { freePort } from '../../worker-runtime/local/ports.ts'
 import { createTestDatabase } from '../support/database.ts'
 import {
@@ -51,8 +53,9 @@ const paste = (runner: LocalRunner) => {
 
 test('from the first start to the next', (t) =>
   withHome(async (home) => {
-    // The pid of a live process that is no runner: as after a restart of the machine.
+    // As a killed run leaves it. The pid of a live process that is no runner: as after a restart of the machine.
     writeFileSync(join(home, 'dev.lock'), String(process.pid))
+    writeFileSync(join(home, 'demo-port'), '20000')
     const first = await startRunner(home)
 
     await t.test('it says what it starts, and what to paste; a stale lock is not in the way', () => {
@@ -60,6 +63,8 @@ test('from the first start to the next', (t) =>
       assert.deepEqual(steps, ['PostgreSQL', 'Migrations', 'Logins', 'Gateway', 'Functions', 'Worker'])
       assert.match(first.output(), new RegExp(`^SmartQueue ready: ${first.url}$`, 'm'))
       assert.equal(commandsOf(first).length, 3)
+      assert.match(first.output(), new RegExp(`PORT=\\d+ SMARTQUEUE_HOME=${home} npm run demo$`, 'm'))
+      assert.equal(readDemoPort(home), undefined, 'SMARTQUEUE_HTTP_ALLOW says what jobs may reach')
       assert.match(commandsOf(first)[0] ?? '', /auth\/register/)
     })
 
@@ -124,19 +129,36 @@ test('a taken port is one line that names the port and the variable', () =>
     occupant.close()
   }))
 
-test('DATABASE_URL is used as it is, and nothing embedded starts', () =>
+test('DATABASE_URL is used as it is, and nothing embedded starts', (t) =>
   withHome(async (home) => {
     const database = await createTestDatabase({ empty: true })
-    const runner = await startRunner(home, { DATABASE_URL: database.url })
+    const runner = await startRunner(home, { DATABASE_URL: database.url, SMARTQUEUE_HTTP_ALLOW: '' })
     assert.equal(
       runner.processes().some(({ command }) => command.includes('postgres -D')),
       false,
     )
     assert.equal(existsSync(join(home, 'postgres')), false)
-    await post(`${runner.url}/auth/register`, CREDENTIALS)
+    const { access_token } = await post(`${runner.url}/auth/register`, CREDENTIALS)
     assert.equal((await database.sql('select username from users')).length, 1)
+
+    await t.test('of this machine, jobs reach the port of the demo and no other', async () => {
+      const port = readDemoPort(home)
+      const demo = createHttpServer((_, response) => response.end()).listen(port, '127.0.0.1')
+      const endOf = async (url: string): Promise<string> => {
+        const job = { name: 'call', type: 'http', payload: { url }, retry: { max_attempts: 1 } }
+        const { id } = await post(`${runner.url}/jobs`, job, access_token)
+        const end = async () => (await getJob(runner, id, access_token)).status
+        return waitFor('its end', async () => ['completed', 'failed'].includes(await end()) && end())
+      }
+      assert.equal(await endOf(`http://127.0.0.1:${port}/`), 'completed')
+      assert.equal(await endOf(`${runner.url}/healthz`), 'failed')
+      demo.closeAllConnections()
+      demo.close()
+    })
+
     process.kill(runner.pid, 'SIGTERM')
     assert.equal(await runner.exited, 0)
+    assert.equal(readDemoPort(home), undefined, 'told only while it runs')
     await database.drop()
   }))
 

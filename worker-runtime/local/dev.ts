@@ -113,8 +113,15 @@ ${exampleExists ? 'Sign in' : 'Register'}, submit, look; the API is described at
   TOKEN=$(curl -s ${signIn} ${json} -d '${credentials}' | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
   curl -s ${url}/jobs ${auth} ${json} -d '${job}'
   curl -s ${url}/jobs ${auth}
+Watch it learn, in another terminal: ${sameSettings(config)}npm run demo
 Make an admin, who sees all organisations: npm run admin -- create USERNAME`)
 }
+
+/** Other commands find this system by what it was started with. */
+const sameSettings = (config: Config): string =>
+  [`PORT=${config.PORT} `, `SMARTQUEUE_HOME=${config.SMARTQUEUE_HOME} `]
+    .filter((setting) => !['PORT=8787 ', 'SMARTQUEUE_HOME=.smartqueue '].includes(setting))
+    .join('')
 
 const print = (text: string): number => {
   console.log(text)

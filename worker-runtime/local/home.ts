@@ -19,6 +19,8 @@ export type Home = {
   writeBindings(bindings: Record<string, string>): string
   /** Tells commands of this machine where the database is, until `unlock`. */
   tellDatabaseUrl(url: string): void
+  /** And which port of this machine the jobs of `npm run demo` may call. */
+  tellDemoPort(port: number): void
   unlock(): void
 }
 
@@ -26,6 +28,8 @@ export const openHome = (path: string): Home => {
   const root = resolve(path)
   createFolder(root)
   const lock = takeLock(join(root, 'dev.lock'), root)
+  // Told by a run that was killed: what it allowed, this one may not allow.
+  rmSync(join(root, DEMO_PORT_FILE), { force: true })
   return {
     postgresDir: join(root, 'postgres'),
     postgresPassword: keepSecret(join(root, 'postgres-password'), newPassword),
@@ -50,8 +54,9 @@ export const openHome = (path: string): Home => {
       rmSync(file, { force: true })
       writeFileSync(file, url, { mode: 0o600 })
     },
+    tellDemoPort: (port) => writeFileSync(join(root, DEMO_PORT_FILE), String(port)),
     unlock: () => {
-      rmSync(join(root, DATABASE_URL_FILE), { force: true })
+      for (const told of [DATABASE_URL_FILE, DEMO_PORT_FILE]) rmSync(join(root, told), { force: true })
       lock.release()
     },
   }
@@ -75,9 +80,19 @@ const createAuthKeys = (): string => JSON.stringify({ keys: [createSigningKey()]
 
 const DATABASE_URL_FILE = 'database-url'
 
+const DEMO_PORT_FILE = 'demo-port'
+
 /** Where the running system of a home has its database; undefined if none runs. */
-export const readDatabaseUrl = (path: string): string | undefined => {
-  const file = join(resolve(path), DATABASE_URL_FILE)
+export const readDatabaseUrl = (path: string): string | undefined => readTold(path, DATABASE_URL_FILE)
+
+/** The port that jobs of the demo may call; undefined if none runs, or SMARTQUEUE_HTTP_ALLOW says what they may. */
+export const readDemoPort = (path: string): number | undefined => {
+  const text = readTold(path, DEMO_PORT_FILE)
+  return text === undefined ? undefined : Number(text)
+}
+
+const readTold = (path: string, name: string): string | undefined => {
+  const file = join(resolve(path), name)
   return existsSync(file) ? readFileSync(file, 'utf8') : undefined
 }
 

@@ -7,6 +7,7 @@ import { reachPostgres } from './external-postgres.ts'
 import { spawnFunctions } from './functions-server.ts'
 import type { Home } from './home.ts'
 import { type NeonGateway, startNeonGateway } from './neon-gateway.ts'
+import { freePort } from './ports.ts'
 import { findMembers } from './process-group.ts'
 import { startReaper } from './reaper-link.ts'
 import { httpAnswers, postgresAnswers, stillRuns, type VitalSign, watchVitalSigns } from './vital-signs.ts'
@@ -97,8 +98,20 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     signs.push({ part: 'esbuild', check: stillRuns(findMembers(functions.pid, 'esbuild')) })
   }
 
-  const startWorker = async (databaseUrl: string): Promise<string> => {
-    const env = { ...process.env, DATABASE_URL: databaseUrl }
+  /**
+   * Jobs of `npm run demo` call a server of its own on this machine. For that, and only here, one port of loopback is open to
+   * jobs: at random and free, so that nothing else listens there, and told in the home. Whoever sets SMARTQUEUE_HTTP_ALLOW has
+   * said what jobs may reach, and nothing is added to that.
+   */
+  const allowDemo = async (): Promise<NodeJS.ProcessEnv> => {
+    if (config.SMARTQUEUE_HTTP_ALLOW.length > 0) return {}
+    const port = await freePort()
+    home.tellDemoPort(port)
+    return { SMARTQUEUE_HTTP_ALLOW: `127.0.0.1:${port}` }
+  }
+
+  const startWorker = async (databaseUrl: string, settings: NodeJS.ProcessEnv): Promise<string> => {
+    const env = { ...process.env, ...settings, DATABASE_URL: databaseUrl }
     const worker = spawnWorker({ env, drainSeconds: config.SMARTQUEUE_DRAIN_SECONDS })
     workers.push(worker)
     // Told by its closed channel that the runner is gone, it is stopping already: the signal ends it at once.
@@ -127,8 +140,9 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     told({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
     // Together: one after the other, each would claim what the one before gave back.
     stops.push(() => Promise.all(workers.map((worker) => worker.stop())))
+    const settings = await allowDemo()
     while (workers.length < config.SMARTQUEUE_MIN_WORKERS) {
-      told({ part: 'Worker', detail: await startWorker(logins.workers) })
+      told({ part: 'Worker', detail: await startWorker(logins.workers, settings) })
     }
     vitalSigns.start()
     const accounts = await withClient(url, (client) =>

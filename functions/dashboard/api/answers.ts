@@ -1,6 +1,8 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
+
+import type { z } from '@hono/zod-openapi'
 import type { account, apiKey, createdApiKey } from '../../auth/schemas.ts'
-import type { jobCallback, endpoint, secret } from '../../callbacks/schemas.ts'
+import type { endpoint, jobCallback, secret } from '../../callbacks/schemas.ts'
 import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
 import type { sweep } from '../../jobs/bulk-routes.ts'
 import type { explanation } from '../../jobs/explain-routes.ts'
@@ -8,13 +10,28 @@ import type { graph } from '../../jobs/graph-routes.ts'
 import type { newJob } from '../../jobs/new-job.ts'
 import type { jobType } from '../../jobs/registry-routes.ts'
 import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
-import type { auditEntry, invitation, member, org, ownInvitation, quotas, activeOrg, createdInvitation } from '../../orgs/schemas.ts'
+import type {
+  activeOrg,
+  auditEntry,
+  createdInvitation,
+  invitation,
+  member,
+  org,
+  ownInvitation,
+  quotas,
+} from '../../orgs/schemas.ts'
 import type { forecast } from '../../prediction/forecast.ts'
 import type { modelCard } from '../../prediction/model-card.ts'
 import type { queue } from '../../queue/schemas.ts'
 import type { schedule, tick } from '../../schedules/schemas.ts'
-import type { createdSource, delivery, deliverySummary, replayResult, savedSource, source } from '../../webhooks/schemas.ts'
-import type { z } from '@hono/zod-openapi'
+import type {
+  createdSource,
+  delivery,
+  deliverySummary,
+  replayResult,
+  savedSource,
+  source,
+} from '../../webhooks/schemas.ts'
 
 export type Job = z.output<typeof job>
 export type JobSummary = z.output<typeof jobSummary>

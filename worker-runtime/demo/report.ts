@@ -1,0 +1,105 @@
+import { COLLEAGUE } from './company-life.ts'
+import { describeModel } from './progress.ts'
+import type { StreamSummary, Summary } from './summary.ts'
+import { PASSWORD } from './tenants.ts'
+import { factor, milliseconds, padColumns, share, whole } from './text.ts'
+
+/** The end of the demo, for people: what it has shown, and what to look at. */
+export const renderReport = (summary: Summary): string =>
+  [...renderNumbers(summary), '', ...renderStreams(summary.streams), '', ...renderPlaces(summary)].join('\n')
+
+const ENDINGS = {
+  done: 'Done',
+  interrupted: 'Ended early',
+  unreachable: 'SmartQueue does not answer any more; ended',
+} as const
+
+const renderNumbers = (summary: Summary): string[] => {
+  const { prediction, eta, deadlines, pipelines, deliveries, dead_letters } = summary
+  const { early, late } = prediction
+  const delivered = Object.entries(deliveries).map(([status, count]) => `${count} ${status}`)
+  return [
+    `${ENDINGS[summary.ended]} after ${summary.seconds} s: ${whole(summary.completed)} jobs completed, ` +
+      `${whole(summary.failed)} failed, ${whole(summary.cancelled)} cancelled, ${whole(summary.open)} wait.`,
+    `Predictions were off by ${factor(early.off_by)} in the beginning` +
+      (late.jobs > 0
+        ? ` and by ${factor(late.off_by)} in the end; ${share(late.p90_coverage)} of the runtimes stayed below their p90.`
+        : '.'),
+    `Promises: ${share(eta.early.share)} of the jobs had ended by their finish_p90_at in the beginning, ${share(eta.late.share)} in the end.`,
+    `Model: ${describeModel(summary.model)}.`,
+    `Deadlines: ${whole(deadlines.met)} met, ${whole(deadlines.missed)} missed; of ${whole(deadlines.at_risk)} it was said at submission that they were at risk.`,
+    `Pipelines: ${pipelines.completed} of ${pipelines.submitted} done. Webhooks: ${delivered.join(', ') || 'none'}. Sent twice, run once: ${summary.replayed}.`,
+    ...dead_letters.map(
+      ({ tenant, count, message }) =>
+        `Dead letters of ${tenant}: ${count} × ${message.split('\n')[0]?.slice(0, 80)}`,
+    ),
+    ...(summary.refused > 0
+      ? [
+          `Not taken, or not answered: ${summary.refused} requests, the last one with: ${summary.last_refusal}`,
+        ]
+      : []),
+  ]
+}
+
+const renderStreams = (streams: readonly StreamSummary[]): string[] =>
+  padColumns(
+    [
+      [
+        'tenant',
+        'stream',
+        'type',
+        'runtimes',
+        'jobs',
+        'predicted',
+        'took, ms',
+        'off by',
+        'predicted',
+        'took, ms',
+        'off by',
+      ],
+      ...streams.map(({ tenant, name, type, runtimes, completed, early, late }) => [
+        ...[tenant, name, type, runtimes, whole(completed)],
+        ...[early, late].flatMap(({ predicted_ms, actual_ms, off_by }) => [
+          milliseconds(predicted_ms),
+          milliseconds(actual_ms),
+          factor(off_by),
+        ]),
+      ]),
+    ],
+    4,
+  ).flatMap((line, n) => (n === 0 ? [underPhases(line), line] : [line]))
+
+/** Above the three columns of each phase. */
+const underPhases = (heading: string): string => {
+  const [first, second] = [heading.indexOf('predicted'), heading.lastIndexOf('predicted')]
+  return `${' '.repeat(first)}${'in the beginning'.padEnd(second - first)}in the end`
+}
+
+const renderPlaces = ({ url }: Summary): string[] => {
+  const credentials = JSON.stringify({ username: 'Acme-Payments', password: PASSWORD })
+  const token = `sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p'`
+  return [
+    `What to look at: ${url}/`,
+    `  Sign in as Northwind-Analytics, Acme-Payments, Zephyr-Media or ${COLLEAGUE}; the password is ${PASSWORD}`,
+    ...padColumns(
+      [
+        ['', `${url}/#/`, 'what is queued, runs, and how fast'],
+        ['', `${url}/#/jobs`, 'all jobs; a job shows its prediction, attempts, log and graph'],
+        ['', `${url}/#/dead-letters`, 'failures, grouped by what went wrong; replay them (Acme-Payments)'],
+        ['', `${url}/#/model`, 'versions of the network, and why each was promoted or not'],
+        ['', `${url}/#/schedules`, 'a schedule, paused now: resume it (Northwind-Analytics)'],
+        ['', `${url}/#/webhooks`, 'deliveries: accepted, filtered, quarantined (Zephyr-Media)'],
+        [
+          '',
+          `${url}/#/organisation`,
+          `two roles: Acme-Payments and ${COLLEAGUE}; an open invitation (Northwind-Analytics)`,
+        ],
+      ],
+      3,
+    ),
+    '  Or on the command line:',
+    `  TOKEN=$(curl -s ${url}/auth/login -H 'content-type: application/json' -d '${credentials}' | ${token})`,
+    `  curl -s ${url}/dlq -H "authorization: Bearer $TOKEN"`,
+    `  curl -s ${url}/model -H "authorization: Bearer $TOKEN"`,
+  ]
+}
