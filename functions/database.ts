@@ -25,14 +25,13 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
   const { gateway } = options
   if (gateway) neonConfig.fetchEndpoint = () => `http://${gateway}/sql`
   const sql = neon(options.url)
-  const fetchOptions = () => ({ fetchOptions: { signal: AbortSignal.timeout(TIMEOUT_MS) } })
 
   const runOnce = async <Row>(query: Query<Row>): Promise<Row[]> =>
-    (await sql.query(query.text, [...query.values], fetchOptions())) as Row[]
+    (await inTime((options) => sql.query(query.text, [...query.values], options))) as Row[]
 
   const runTogether = async (queries: readonly Query<unknown>[]): Promise<unknown[][]> => {
     const statements = queries.map(({ text, values }) => sql.query(text, [...values]))
-    return (await sql.transaction(statements, fetchOptions())) as unknown[][]
+    return (await inTime((options) => sql.transaction(statements, options))) as unknown[][]
   }
 
   const runAfter = async <Row>(entries: readonly Entry[], query: Query<Row>): Promise<Row[]> =>
@@ -46,6 +45,22 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
         persist(() => runAfter(entries, query)),
     transaction: <Rows extends unknown[]>(queries: Queries<Rows>) =>
       persist(() => runTogether(queries)) as Promise<{ [N in keyof Rows]: Rows[N][] }>,
+  }
+}
+
+/** A timer that is taken back: one of `AbortSignal.timeout` would keep a Durable Object from hibernating until it ends. */
+const inTime = async <T>(
+  send: (options: { fetchOptions: { signal: AbortSignal } }) => Promise<T>,
+): Promise<T> => {
+  const controller = new AbortController()
+  const timer = setTimeout(
+    () => controller.abort(new DOMException('Postgres did not answer in time.', 'TimeoutError')),
+    TIMEOUT_MS,
+  )
+  try {
+    return await send({ fetchOptions: { signal: controller.signal } })
+  } finally {
+    clearTimeout(timer)
   }
 }
 
