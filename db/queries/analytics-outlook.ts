@@ -89,8 +89,8 @@ const seasonal = (hours: number): string => `(
           where org_id = $1::uuid
             and span = 3600
             and at in (
-              date_trunc('hour', now()) + interval '${hours} hours' - interval '1 day',
-              date_trunc('hour', now()) + interval '${hours} hours' - interval '7 days'
+              date_bin('1 hour', now(), 'epoch') + interval '${hours} hours' - interval '1 day',
+              date_bin('1 hour', now(), 'epoch') + interval '${hours} hours' - interval '7 days'
             )
         )`
 

@@ -74,13 +74,13 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
       where org_id = $1::uuid
         and span = 60
         and at > now() - interval '1 day'
-        and at < date_trunc('hour', now()) - interval '23 hours'
+        and at < date_bin('1 hour', now(), 'epoch') - interval '23 hours'
       union all
       select span, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
       from job_rollups
       where org_id = $1::uuid
         and span = 3600
-        and at >= date_trunc('hour', now()) - interval '23 hours'
+        and at >= date_bin('1 hour', now(), 'epoch') - interval '23 hours'
     )
     select
       now() as at, (select sums from depth) as depth,

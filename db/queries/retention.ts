@@ -173,9 +173,9 @@ export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> =
 export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-rollups',
   text: `
-    with ${ROLLUPS.map(({ name, table, of }) => deleteOldest(name, table, of)).join(',')}
+    with ${ROLLUPS.map(({ cte, table, of }) => deleteOldest(cte, table, of)).join(',')}
     select greatest(
-      ${ROLLUPS.map(({ name }) => `(select count(*) from ${name})`).join(', ')}
+      ${ROLLUPS.map(({ cte }) => `(select count(*) from ${cte})`).join(', ')}
     )::int as deleted`,
   values: [expiry.term, expiry.days, expiry.limit],
 })
@@ -183,22 +183,22 @@ export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }>
 const DAYS = `$2::double precision * interval '1 day'`
 
 const ROLLUPS = [
-  { name: 'job_minutes', table: 'job_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
-  { name: 'job_hours', table: 'job_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
-  { name: 'depth_minutes', table: 'depth_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
-  { name: 'depth_hours', table: 'depth_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
-  { name: 'predictions', table: 'prediction_rollups', of: `at < now() - ${DAYS}` },
-  { name: 'gains', table: 'scheduling_gains', of: `at < now() - ${DAYS}` },
+  { cte: 'job_minutes', table: 'job_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
+  { cte: 'job_hours', table: 'job_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
+  { cte: 'depth_minutes', table: 'depth_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
+  { cte: 'depth_hours', table: 'depth_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
+  { cte: 'predictions', table: 'prediction_rollups', of: `at < now() - ${DAYS}` },
+  { cte: 'gains', table: 'scheduling_gains', of: `at < now() - ${DAYS}` },
   {
-    name: 'slots',
+    cte: 'slots',
     table: 'slot_changes',
     // The newest says how many there are.
     of: `at < now() - ${DAYS} and at < (select max(at) from slot_changes)`,
   },
 ] as const
 
-const deleteOldest = (name: string, table: string, condition: string): string => `
-    ${name} as (
+const deleteOldest = (cte: string, table: string, condition: string): string => `
+    ${cte} as (
       delete from ${table}
       where ctid = any (
         array(

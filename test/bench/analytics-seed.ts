@@ -1,28 +1,38 @@
 import type { TestDatabase } from '../support/database.ts'
 import type { Tenant } from '../support/jobs.ts'
 
-/** Jobs that ended with one statement, and so with one row of events. */
-const GROUP = 20
 const STREAMS = 40
 
-/** What a month of jobs leaves behind, spread evenly over it: every hundredth was cancelled, and three of a hundred failed. */
+/** Makes ids differ. */
+let seeded = 0
+
+export type FinishedJobs = {
+  count: number
+  /** Over how long they came, at an even rate. */
+  days?: number
+  /** How many ended with one statement, and so with one row of events. */
+  group?: number
+}
+
+/** What jobs leave behind when they have ended: every hundredth was cancelled, and three of a hundred failed. */
 export const seedFinishedJobs = async (
   database: TestDatabase,
   tenant: Tenant,
-  count: number,
-  days = 29,
+  { count, days = 29, group = 20 }: FinishedJobs,
 ): Promise<void> => {
   const { sql } = database
+  const offset = (seeded += count)
   await sql(
     `insert into streams (org_id, type, name, runs, mean_log, deviation_log)
     select $1, 'type-' || n % 5, 'stream-' || n, 1000, 7.5, 0.6
-    from generate_series(0, ${STREAMS - 1}) n`,
+    from generate_series(0, ${STREAMS - 1}) n
+    on conflict do nothing`,
     [tenant.orgId],
   )
   await sql(`create unlogged table seed as
     select
       n, (lpad(to_hex((extract(epoch from at) * 1000)::bigint), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8'
-        || lpad(to_hex(n), 15, '0'))::uuid as id,
+        || lpad(to_hex(n + ${offset}), 15, '0'))::uuid as id,
       s.id as stream_id, s.type, s.name, at as created_at, last_at + interval '1 minute' as finished_at, predicted_ms,
       greatest(1, least(50000, predicted_ms * exp(0.5 * noise))) as runtime_ms,
       (case when n % 100 = 7 then 'cancelled' when n % 100 in (11, 12, 13) then 'failed' else 'completed' end)::job_state
@@ -30,7 +40,7 @@ export const seedFinishedJobs = async (
     from (
       select
         n, now() - interval '1 day' * (${days} * (1 - n / ${count}::double precision)) - interval '2 minutes' as at,
-        now() - interval '1 day' * (${days} * (1 - (n / ${GROUP} + 1) * ${GROUP} / ${count}::double precision))
+        now() - interval '1 day' * (${days} * (1 - (n / ${group} + 1) * ${group} / ${count}::double precision))
           - interval '2 minutes' as last_at,
         exp(7.5 + 1.2 * sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random())) as predicted_ms,
         sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random()) as noise
@@ -71,7 +81,7 @@ export const seedFinishedJobs = async (
       case what when 0 then '{ready}' else array_agg(state order by n) end, case what when 0 then '{0}'::int[] else '{1}' end, '{}',
       case what when 0 then '{}' else array_agg(finished_at order by n) end, '{}'
     from seed, generate_series(0, 1) what
-    group by n / ${GROUP}, what
+    group by n / ${group}, what
     order by 2`,
     [tenant.orgId],
   )
@@ -85,4 +95,15 @@ export const seedFinishedJobs = async (
     [tenant.orgId],
   )
   await sql('drop table seed')
+}
+
+/** Ready jobs, as a submission leaves them, without their events. */
+export const seedQueuedJobs = async ({ sql }: TestDatabase, tenant: Tenant, count: number): Promise<void> => {
+  await sql(
+    `insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
+    select $1, gen_random_uuid(), id, type, 10 + n % 60, 0, 1, 64, 2000
+    from generate_series(1, ${count}) n
+    join (select id, type, row_number() over () - 1 as number from streams where org_id = $1) s on s.number = n % ${STREAMS}`,
+    [tenant.orgId],
+  )
 }

@@ -1,23 +1,13 @@
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import { JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
-import { startEmbeddedPostgres } from '../../worker-runtime/local/embedded-postgres.ts'
-import { startReaper } from '../../worker-runtime/local/reaper-link.ts'
-import { migrateDatabase } from '../../worker-runtime/migrate.ts'
-import {
-  createLogins,
-  createTestDatabase,
-  TEMPLATE_DATABASE,
-  type TestDatabase,
-} from '../support/database.ts'
+import type { TestDatabase } from '../support/database.ts'
 import type { EtlInput } from '../support/etl.ts'
-import { createTestFolder } from '../support/folder.ts'
 import { newJob, seedJobs, seedTenant, watchJobs } from '../support/jobs.ts'
 import { ORDERS_TABLE, serveOrders } from '../support/orders-csv.ts'
 import { peakMemoryMib } from '../support/peak-memory.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { startWorker } from '../support/worker.ts'
+import { withOwnPostgres } from './own-postgres.ts'
 import type { BenchOptions, BenchReport } from './report.ts'
 
 const ROWS = 1_000_000
@@ -34,7 +24,7 @@ type Measured = {
 
 /** How fast rows go through an etl job, and how much memory the worker takes: a CSV over HTTP, and each kind of target. */
 export const benchEtl = ({ say, quick }: BenchOptions): Promise<BenchReport> =>
-  withPostgres(async (database) => {
+  withOwnPostgres(async (database) => {
     const rows = quick ? QUICK_ROWS : ROWS
     const orders = await serveOrders()
     const measured: Measured[] = []
@@ -122,30 +112,5 @@ const measure = async (
     return { seconds: duration_ms / 1000, peakMib: peakMemoryMib(worker.pid) }
   } finally {
     await worker.kill()
-  }
-}
-
-/** A server of its own, with fsync on. */
-const withPostgres = async <T>(work: (database: TestDatabase) => Promise<T>): Promise<T> => {
-  const folder = await createTestFolder()
-  const reaper = startReaper(() => {})
-  const postgres = await startEmbeddedPostgres({
-    dataDir: join(folder, 'postgres'),
-    password: 'bench',
-    database: TEMPLATE_DATABASE,
-    onSpawn: (pid) => reaper.guard({ pid, signal: 'SIGINT', graceMs: 10_000 }),
-  })
-  try {
-    await migrateDatabase(postgres.url)
-    await createLogins(postgres.url)
-    process.env.TEST_POSTGRES_URL = postgres.url
-    const database = await createTestDatabase()
-    const answer = await work(database)
-    await database.drop()
-    return answer
-  } finally {
-    await postgres.stop()
-    reaper.release()
-    await rm(folder, { recursive: true, force: true })
   }
 }

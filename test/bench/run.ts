@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, UsageError } from '../../worker-runtime/command.ts'
+import { benchAnalytics } from './analytics.ts'
 import { benchAuth } from './auth.ts'
 import { benchEta } from './eta/bench.ts'
 import { benchEtl } from './etl.ts'
@@ -15,6 +16,7 @@ const BENCHES: Record<string, Bench> = {
   model: benchModel,
   eta: benchEta,
   etl: benchEtl,
+  analytics: benchAnalytics,
   queue: benchQueue,
 }
 
@@ -27,6 +29,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
   eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
   etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; a minute
+  analytics  the routes of /analytics with a million finished jobs, and what keeps them; two minutes
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 

@@ -45,9 +45,9 @@ test('a backlog is worked off as fast as the slots are', () => {
   assert.equal(after({ ...now, slots: 0 }, 7).jobs, 3_600, 'not at all without any')
 })
 
-test('a job takes one slot, however many are free', () => {
-  const now = queue({ jobs: 1, workMs: 600_000 })
-  assert.ok(Math.abs(after(now, 5).workMs - 300_000) < 1)
+test('a job takes one slot at most, however many are free', () => {
+  const { workMs } = after(queue({ jobs: 1, workMs: 600_000 }), 5)
+  assert.ok(workMs >= 300_000 && workMs < 400_000, `${workMs}`)
 })
 
 test('what comes faster than it is served piles up', () => {
@@ -68,10 +68,11 @@ test('others that have queued as much take half of the slots', () => {
   assert.ok(Math.abs(shared.jobs - 1_800) < 50, `${shared.jobs}`)
 })
 
-test('a slot that others keep busy is not there', () => {
-  const now = queue({ jobs: 600, workMs: 600_000, others: { workMs: 0, load: 9 } })
-  const alone = after(now, 5).jobs
-  assert.ok(alone > 100 && alone < 550, `${alone}`)
+test('what keeps coming from others takes its share of the slots', () => {
+  const now = queue({ jobs: 600, workMs: 600_000 })
+  const shared = after({ ...now, others: { workMs: 0, load: 9 } }, 1).jobs
+  assert.equal(after(now, 1).jobs, 0)
+  assert.ok(shared > 100 && shared < 400, `${shared}`)
 })
 
 test('jobs whose time is known come at that time', () => {

@@ -4,6 +4,17 @@ import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
 import { changePassword, findUser, listUsers, nameOf, registerAccount } from '../../db/queries/accounts.ts'
+import {
+  getLeaderHistory,
+  getPredictionAccuracy,
+  getQueueDepth,
+  getSchedulingGain,
+  getSummary,
+  getThroughput,
+} from '../../db/queries/analytics.ts'
+import { sampleDepths } from '../../db/queries/analytics-depth.ts'
+import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
+import { lookForEvents, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
 import { auditFailedSignIn, listAuditLog } from '../../db/queries/audit.ts'
@@ -84,6 +95,7 @@ import {
   deleteExpiredEvents,
   deleteExpiredExecutions,
   deleteExpiredJobs,
+  deleteExpiredRollups,
   deleteExpiredTicks,
   deleteStale,
   forgetIdleStreams,
@@ -694,6 +706,47 @@ const playStream = async ({ play, sql }: Stage): Promise<void> => {
   await play(followJob({ orgId, jobId: id(11), after: '0', limit: 2 }))
 }
 
+const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
+  const { orgId } = TENANT
+  const [begun] = await play(beginTerm('the analyst'))
+  const term = begun?.term ?? ''
+  // What was played before was committed at different moments.
+  await sql(`update analytics_cursors set xid = pg_snapshot_xmin(pg_current_snapshot())`)
+  await play(restartRollups(term))
+  await play(lookForEvents())
+  await play(rollUp('0', { groups: 10, jobs: 10 }))
+  await play(sampleDepths(term, 15))
+  await play(measureStretch({ rows: 10, jobs: 10 }))
+  await play(readStretch({ rows: 10, jobs: 10 }, { xid: '0', id: '0' }))
+  await play(readCapacity(0))
+  const place = { xid: '0', id: '0' }
+  const gain = {
+    at_ms: Date.now(),
+    jobs: 1,
+    wait_ms: 1.5,
+    fifo_wait_ms: 2,
+    max_wait_ms: 1,
+    fifo_max_wait_ms: 2,
+  }
+  await sql(`update analytics_cursors set xid = '0', id = 0 where reader = 'gains'`)
+  await play(storeGains(term, place, place, [{ org_id: orgId, ...gain }]))
+  await sql(
+    `insert into prediction_rollups values ($1, '', date_trunc('hour', now()), 2, 0.5, 0.5, 1, 1, 2, '{0,2}')
+    on conflict do nothing`,
+    [orgId],
+  )
+  // They may be a second old.
+  await sql('delete from queue_snapshots')
+  await play(getSummary(orgId))
+  const buckets = { span: 3600, seconds: 3600, count: 24 } as const
+  await play(getThroughput(orgId, buckets))
+  await play(getPredictionAccuracy(orgId, null, buckets))
+  await play(getQueueDepth(orgId, buckets))
+  await play(getLeaderHistory())
+  await play(getSchedulingGain(orgId, buckets))
+  await play(deleteExpiredRollups({ term, days: 30, limit: 10 }))
+}
+
 /** In order: each goes on from what the one before left. A new area is one more function. */
 const SCENARIO = [
   playOperations,
@@ -711,6 +764,7 @@ const SCENARIO = [
   playPredictions,
   playCallbacks,
   playStream,
+  playAnalytics,
 ]
 
 /** The answers by statement, with what differs by nature put aside. */
@@ -731,6 +785,7 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  */
 const BY_THE_MOMENT = [
   ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid', 'newest'],
+  ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads'],
   // Made by the database.
   ...['secret', 'previous_secret', 'hint'],
 ]

@@ -53,6 +53,11 @@ const fill = async (tenant: Tenant): Promise<void> => {
     `insert into schedule_ticks (org_id, schedule_id, tick_at, outcome) values ($1, $3, now(), 'skipped')`,
     `insert into callback_endpoints (org_id, id, url, events) values ($1, $3, 'https://example.com/', '{}')`,
     `insert into callback_secrets (org_id, secret) values ($1, 'x')`,
+    `insert into job_rollups (org_id, span, at) values ($1, 60, now())`,
+    `insert into prediction_rollups values ($1, '', now(), 1, 0, 0, 0, 1, 1, '{}')`,
+    `insert into depth_rollups values ($1, 60, now(), 1, 0, 0, 0, 0, 0, 0)`,
+    `insert into depth_samples values ($1, now(), 0, 0, 0, 0, 0, 0)`,
+    `insert into scheduling_gains values ($1, now(), 1, 0, 0, 0, 0)`,
   ]
   for (const row of rows) {
     const used = ids.map((_, n) => n + 1).filter((n) => row.includes(`$${n}`))

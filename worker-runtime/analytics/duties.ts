@@ -5,7 +5,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
-import { restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { lookForEvents, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
 import type { Run } from '../../db/query.ts'
 import type { Duty } from '../duties.ts'
 import type { Logger } from '../logger.ts'
@@ -21,7 +21,7 @@ const PAGE = { groups: 300, jobs: 50_000 }
 const SAMPLE_MS = 15 * SECOND
 
 /** Rows of one stream and statement each, and attempts, that are replayed at a time. */
-const STRETCH = { rows: 20_000, jobs: 20_000 }
+const STRETCH = { rows: 10_000, jobs: 10_000 }
 /** A queue that never runs empty is replayed in parts. */
 const LONGEST_STRETCH_SECONDS = 3_600
 
@@ -42,6 +42,8 @@ const countEvents = ({ run, logger }: AnalyticsDutyOptions): Duty => {
           logger.warn('rollups begin at the present: the database came from another server')
         lookedInTerm = term
       }
+      const [events] = await run(lookForEvents())
+      if (!events?.some) return SECOND
       const startedAtMs = performance.now()
       const [page] = await run(rollUp(term, PAGE))
       // At most half of the time: whoever works the queue off comes first.

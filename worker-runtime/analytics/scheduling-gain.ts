@@ -6,7 +6,7 @@ const FIVE_MINUTES_MS = 300_000
 /**
  * What the order was worth, by organisation and the five minutes in which jobs ended: how long they waited, and how long they
  * would have, first in, first out. All organisations share the slots, and so are replayed together. `breathe` comes between
- * two replays: 20,000 attempts take some 25 ms each.
+ * two replays: 10,000 attempts take some 20 ms each.
  */
 export const weighOrder = async (
   rows: readonly EndedAttemptRow[],
