@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
+import type { Page } from 'playwright-core'
+import { buildDashboard } from '../../functions/dashboard/build.ts'
+import { registerUser, type TestAccount } from '../support/accounts.ts'
+import { findViolations } from '../support/axe.ts'
+import {
+  assertNoComplaints,
+  type Dashboard,
+  goTo,
+  type OpenPage,
+  signIn,
+  startDashboard,
+} from '../support/dashboard.ts'
+import { waitFor } from '../support/wait-for.ts'
+
+const FIRST_LOAD_BYTES = 60_000
+const ALL_BYTES = 110_000
+
+let dashboard: Dashboard
+let account: TestAccount
+let open: OpenPage
+let page: Page
+/** What was loaded until the overview was there, by the address. */
+const loaded = new Map<string, number>()
+let views: [hash: string, heading: string][]
+
+before(async () => {
+  dashboard = await startDashboard()
+  account = await registerUser(dashboard.edge)
+  views = await fillViews()
+  open = await dashboard.open('/docs')
+  page = open.page
+  page.on('response', async (response) => {
+    const { pathname } = new URL(response.url())
+    if (pathname !== '/' && !pathname.startsWith('/dashboard/')) return
+    loaded.set(pathname, gzipSync(await response.body(), { level: 9 }).length)
+  })
+  await page.goto(dashboard.edge.url)
+  await signIn(page, account)
+  await page.locator('.plot canvas').first().waitFor()
+})
+
+after(() => dashboard?.stop())
+
+test('the first load has at most 60 kB, and all of it 110, compressed', async () => {
+  const first = [...loaded.values()].reduce((sum, bytes) => sum + bytes, 0)
+  assert.ok(loaded.size >= 4, [...loaded.keys()].join())
+  assert.ok(first <= FIRST_LOAD_BYTES, `${first} bytes`)
+  const all = (await buildDashboard()).reduce((sum, { gzipBytes }) => sum + gzipBytes, 0)
+  assert.ok(all <= ALL_BYTES, `${all} bytes`)
+})
+
+test('every view keeps to WCAG 2.2 AA, in light and in dark', async () => {
+  const found: string[] = []
+  for (const [hash, heading] of views) {
+    await goTo(page, hash, heading)
+    await settled(page)
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      for (const violation of await findViolations(page)) found.push(`${hash} ${colorScheme} ${violation}`)
+    }
+  }
+  assert.deepEqual(found, [])
+})
+
+test('every view fits a phone', async () => {
+  await page.setViewportSize({ width: 390, height: 844 })
+  const wide: string[] = []
+  for (const [hash, heading] of views) {
+    await goTo(page, hash, heading)
+    await settled(page)
+    const width = await page.evaluate<number>('document.documentElement.scrollWidth')
+    if (width > 390) wide.push(`${hash} is ${width} px wide`)
+  }
+  await page.setViewportSize({ width: 1360, height: 900 })
+  assert.deepEqual(wide, [])
+})
+
+test('every chart has its numbers in a table', async () => {
+  for (const [hash, heading] of views) {
+    await goTo(page, hash, heading)
+    await settled(page)
+    for (const chart of await page.locator('section.chart').all()) {
+      await chart.getByRole('button', { name: /as a table$/ }).click()
+      await chart.getByRole('table').waitFor()
+      await chart.getByRole('button', { name: /as a chart$/ }).click()
+    }
+  }
+})
+
+test('the menu and a dialog work without a mouse', async () => {
+  await goTo(page, '#/', 'Overview')
+  await page.keyboard.press('Tab')
+  await page.keyboard.press('Tab')
+  const skip = page.getByRole('button', { name: 'Skip to content' })
+  await skip.focus()
+  await page.keyboard.press('Enter')
+  assert.equal(await page.evaluate('document.activeElement.id'), 'main')
+  const submit = page.getByRole('link', { name: 'Submit a job' }).first()
+  await submit.focus()
+  await page.keyboard.press('Enter')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('Name').waitFor()
+  assert.equal(await page.locator('dialog:focus-within').count(), 1)
+  assert.deepEqual(await findViolations(page), [])
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+})
+
+test('nothing of it breaks the policy of the page', () => assertNoComplaints(open))
+
+/** Something for each view to show; answers their addresses and headings. */
+const fillViews = async (): Promise<[string, string][]> => {
+  const { edge } = dashboard
+  const { token } = account
+  const post = async (path: string, json: unknown) => {
+    const { status, body, text } = await edge.request('POST', path, { json, token })
+    assert.ok(status < 300, text)
+    return body
+  }
+  const job = (name: string, text: string) => ({
+    ...{ name, type: 'shell', payload: { command: process.execPath, args: ['-e', text] } },
+    retry: { max_attempts: 1 },
+  })
+  const { jobs } = await post('/jobs/batch', {
+    jobs: [
+      { ref: 'first', ...job('extract', 'console.log(1)'), tags: ['eu'], priority: 'high' },
+      { ref: 'second', ...job('load', 'console.error(2)'), depends_on: ['ref:first'] },
+      { ...job('fail', 'process.exit(1)'), priority: 'critical' },
+      { ...job('later', ''), run_at: '2099-01-01T00:00:00Z' },
+      { ...job('wait', 'setInterval(() => {}, 1e6)') },
+    ],
+  })
+  const schedule = { name: 'nightly', cron: '30 2 * * *', timezone: 'Europe/Berlin', job: job('report', '') }
+  await post('/schedules', schedule)
+  const source = await post('/webhooks/sources', {
+    name: 'pushes',
+    scheme: 'hmac',
+    template: job('build', ''),
+  })
+  await post(`/orgs/${account.orgId}/invite`, { role: 'user' })
+  await post('/auth/keys', { name: 'ci', scopes: ['jobs:read'] })
+  await waitFor('the failing job to fail', async () => {
+    const { body } = await edge.request('GET', '/dlq', { token })
+    return body.items.length > 0
+  })
+  return [
+    ['#/', 'Overview'],
+    ['#/jobs', 'Jobs'],
+    [`#/jobs/${jobs[1].id}`, 'load'],
+    [`#/jobs/${jobs[2].id}`, 'fail'],
+    [`#/jobs/${jobs[4].id}`, 'wait'],
+    ['#/dead-letters', 'Dead letters'],
+    ['#/schedules', 'Schedules'],
+    ['#/webhooks', 'Webhooks'],
+    [`#/webhooks/${source.id}`, 'pushes'],
+    ['#/workers', 'Workers'],
+    ['#/model', 'Model'],
+    ['#/organisation', 'Organisation'],
+    ['#/keys', 'API keys'],
+    ['#/audit', 'Audit'],
+  ]
+}
+
+/** All that was asked for is there. */
+const settled = (page: Page): Promise<void> => page.locator('.skeleton').first().waitFor({ state: 'detached' })

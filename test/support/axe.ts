@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+
+type Result = { violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }
+
+/** What on the page breaks WCAG 2.2 AA, as far as a program can tell. */
+export const findViolations = async (page: Page): Promise<string[]> => {
+  if (!(await page.evaluate('"axe" in window'))) await page.evaluate(AXE)
+  const { violations } = await page.evaluate<Result>(
+    `axe.run(document, { runOnly: ${JSON.stringify(WCAG_22_AA)}, resultTypes: ['violations'] })`,
+  )
+  return violations.map(({ id, nodes }) => {
+    const [first] = nodes
+    return `${id}: ${first?.html.slice(0, 160)} ${first?.failureSummary.replaceAll(/\s+/g, ' ')}`
+  })
+}
