@@ -49,16 +49,14 @@ export const JobTable = ({ filter }: { filter: JobFilter }) => {
       onPointerMove={({ pointerType }) => pointerType === 'mouse' && hold()}
     >
       {error && <Failure error={error} retry={feed.hurry} />}
-      {list && (held.value || !atTop.value) && (
-        <NewJobs
-          missing={list.missing.size}
-          onShow={() => {
-            held.value = false
-            scrollTo({ top: 0 })
-            feed.hurry()
-          }}
-        />
-      )}
+      <NewJobs
+        missing={held.value || !atTop.value ? (list?.missing.size ?? 0) : 0}
+        onShow={() => {
+          held.value = false
+          scrollTo({ top: 0 })
+          feed.hurry()
+        }}
+      />
       {!list && !error && <Skeleton lines={12} />}
       {list?.rows.length === 0 && <NoJobs filter={filter} />}
       {list && list.rows.length > 0 && (
@@ -110,12 +108,12 @@ const NoJobs = ({ filter }: { filter: JobFilter }) =>
   ) : (
     <Empty title="No jobs yet">
       <p class="muted">
-        {may('jobs:submit') && (
-          <>
-            <a href={linkTo('/jobs', { submit: 'new' })}>Submit the first one</a>, or run{' '}
-          </>
+        {may('jobs:submit') ? (
+          <a href={linkTo('/jobs', { submit: 'new' })}>Submit the first one</a>
+        ) : (
+          'Submit one'
         )}
-        <code>npm run demo</code> shows the queue at work.
+        , or run <code>npm run demo</code> to see the queue at work.
       </p>
     </Empty>
   )
