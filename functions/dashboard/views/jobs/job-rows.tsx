@@ -54,7 +54,7 @@ export const JobRows = (props: { list: JobList; shown: RowWindow; rowHeight: num
 const Space = ({ height }: { height: number }) => (
   // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it can be focused, and it is no row of the table
   <tr class="space" aria-hidden="true" hidden={height === 0}>
-    <td colSpan={COLUMNS.length} style={{ height: `${height}px` }} />
+    <td style={{ height: `${height}px` }} />
   </tr>
 )
 
