@@ -58,7 +58,7 @@ const Ask = (props: { action: BulkAction; filter: JobFilter; counted: Sweep; onC
   /** One request takes a bounded number. Whoever closes the dialog stops it after the one that is under way. */
   const act = async (): Promise<void> => {
     let sweep: Sweep
-    changed.value = 0
+    changed.value ??= 0
     do {
       sweep = await post<Sweep>(`/jobs/bulk/${action}`, { filter })
       changed.value += sweep.changed

@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals'
 import { JOB_STATES, type JobState } from '../../../../db/rules/job-states.ts'
 import { PRIORITIES } from '../../../../db/rules/priority.ts'
 import type { JobType } from '../../api/answers.ts'
@@ -16,6 +17,9 @@ const ANY = ''
 export const Filters = ({ filter, types }: { filter: JobFilter; types: readonly JobType[] }) => {
   const set = (change: { [Field in keyof JobFilter]: string | undefined }): void =>
     replaceQuery({ ...filter, ...change })
+  const { text: _, status: __, ...others } = filter
+  /** Only on a narrow screen, where they would push the jobs out of sight. */
+  const unfolded = useSignal(isSet(others))
   return (
     <search class="job-filters">
       <Segments<JobState | ''>
@@ -24,7 +28,7 @@ export const Filters = ({ filter, types }: { filter: JobFilter; types: readonly 
         options={[{ value: ANY, label: 'All' }, ...JOB_STATES.map(statusChoice)]}
         onChange={(status) => set({ status })}
       />
-      <div class="filters">
+      <div class={`filters${unfolded.value ? '' : ' folded'}`}>
         <SettledField
           label="Search"
           type="search"
@@ -32,6 +36,16 @@ export const Filters = ({ filter, types }: { filter: JobFilter; types: readonly 
           value={filter.text ?? ''}
           onSettle={(text) => set({ text })}
         />
+        <button
+          type="button"
+          class="button more-filters"
+          aria-expanded={unfolded.value}
+          onClick={() => {
+            unfolded.value = !unfolded.value
+          }}
+        >
+          Filters
+        </button>
         <Select
           label="Type"
           value={filter.type ?? ANY}

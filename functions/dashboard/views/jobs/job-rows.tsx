@@ -54,7 +54,7 @@ export const JobRows = (props: { list: JobList; shown: RowWindow; rowHeight: num
 const Space = ({ height }: { height: number }) => (
   // biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing of it can be focused, and it is no row of the table
   <tr class="space" aria-hidden="true" hidden={height === 0}>
-    <td colSpan={COLUMNS.length} style={{ height: `${height}px` }} />
+    <td style={{ height: `${height}px` }} />
   </tr>
 )
 
@@ -63,7 +63,12 @@ const Row = (props: { job: JobSummary; position: number; leaves: boolean }) => {
   const { job, position, leaves } = props
   return useMemo(
     () => (
-      <tr aria-rowindex={position + 2} class={leaves ? 'leaves' : ''} data-job={job.id}>
+      <tr
+        aria-rowindex={position + 2}
+        class={leaves ? 'leaves' : ''}
+        data-job={job.id}
+        title={leaves ? 'No longer matches the filter' : undefined}
+      >
         <Cells job={job} />
       </tr>
     ),
@@ -77,11 +82,13 @@ const Cells = ({ job }: { job: JobSummary }) => (
       <StatusBadge status={job.status} />
     </td>
     <td class="name">
-      <a href={linkTo(`/jobs/${job.id}`)} title={job.name}>
-        {job.name}
-      </a>
-      {job.slow && <Badge tone="amber">slow</Badge>}
-      {job.deadline_at_risk && job.finished_at === null && <Badge tone="red">deadline at risk</Badge>}
+      <div>
+        <a href={linkTo(`/jobs/${job.id}`)} title={job.name}>
+          {job.name}
+        </a>
+        {job.slow && <Badge tone="amber">slow</Badge>}
+        {job.deadline_at_risk && job.finished_at === null && <Badge tone="red">at risk</Badge>}
+      </div>
     </td>
     <td class="type" title={job.type}>
       {job.type}

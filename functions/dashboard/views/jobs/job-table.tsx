@@ -1,10 +1,10 @@
-import { useComputed, useSignal, useSignalEffect } from '@preact/signals'
+import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { JobSummary, Page } from '../../api/answers.ts'
-import { get } from '../../api/api.ts'
+import { api } from '../../api/api.ts'
 import { useLive } from '../../live/live.ts'
 import { linkTo } from '../../router.ts'
-import { may } from '../../session/session.ts'
+import { may, user } from '../../session/session.ts'
 import { Button } from '../../ui/button.tsx'
 import { count } from '../../ui/format.ts'
 import { nextFrame } from '../../ui/next-frame.ts'
@@ -13,32 +13,19 @@ import { isSet, type JobFilter } from './filter.ts'
 import { createJobFeed, type JobFeed } from './job-feed.ts'
 import { MAX_MISSING } from './job-list.ts'
 import { JobRows } from './job-rows.tsx'
+import { useHold } from './use-hold.ts'
 import { useRowWindow } from './use-row-window.ts'
 
 const PAGE_SIZE = 100
-/** Who moves the pointer over the rows is about to press one: for so long they stay where they are. */
-const HOLD_MS = 2_000
 
 /** The list of one filter. Another filter is another list. */
 export const JobTable = ({ filter }: { filter: JobFilter }) => {
   const feed = useJobFeed(filter)
   const frame = useRef<HTMLElement>(null)
-  const heldUntil = useRef(0)
-  const held = useSignal(false)
+  const { held, hold, release } = useHold()
   const total = useComputed(() => feed.list.value?.rows.length ?? 0)
   const { shown, atTop, rowHeight } = useRowWindow(frame, total)
   useSignalEffect(() => feed.look({ ...shown.value, atTop: atTop.value, held: held.value }))
-  const hold = (): void => {
-    heldUntil.current = Date.now() + HOLD_MS
-    if (held.value) return
-    held.value = true
-    const release = (): void => {
-      const leftMs = heldUntil.current - Date.now()
-      if (leftMs > 0) setTimeout(release, leftMs)
-      else held.value = false
-    }
-    setTimeout(release, HOLD_MS)
-  }
   const list = feed.list.value
   const error = feed.error.value
   return (
@@ -49,16 +36,14 @@ export const JobTable = ({ filter }: { filter: JobFilter }) => {
       onPointerMove={({ pointerType }) => pointerType === 'mouse' && hold()}
     >
       {error && <Failure error={error} retry={feed.hurry} />}
-      {list && (held.value || !atTop.value) && (
-        <NewJobs
-          missing={list.missing.size}
-          onShow={() => {
-            held.value = false
-            scrollTo({ top: 0 })
-            feed.hurry()
-          }}
-        />
-      )}
+      <NewJobs
+        missing={held.value || !atTop.value ? (list?.missing.size ?? 0) : 0}
+        onShow={() => {
+          release()
+          scrollTo({ top: 0 })
+          feed.hurry()
+        }}
+      />
       {!list && !error && <Skeleton lines={12} />}
       {list?.rows.length === 0 && <NoJobs filter={filter} />}
       {list && list.rows.length > 0 && (
@@ -74,7 +59,11 @@ const useJobFeed = (filter: JobFilter): JobFeed => {
       createJobFeed({
         filter,
         load: (cursor, signal) =>
-          get<Page<JobSummary>>('/jobs', { ...filter, limit: PAGE_SIZE, cursor }, signal),
+          api<Page<JobSummary>>('/jobs', {
+            query: { ...filter, limit: PAGE_SIZE, cursor },
+            headers: ofOrg(),
+            signal,
+          }),
         nextFrame,
       }),
     [],
@@ -85,6 +74,12 @@ const useJobFeed = (filter: JobFilter): JobFeed => {
     return feed.stop
   }, [])
   return feed
+}
+
+/** An admin would see the jobs of all organisations; events come from the one that is chosen. */
+const ofOrg = (): Record<string, string> => {
+  const org = user.peek()?.org_id
+  return org ? { 'smartqueue-org': org } : {}
 }
 
 /** New jobs stay out of the way of whoever reads further down. */
@@ -110,12 +105,12 @@ const NoJobs = ({ filter }: { filter: JobFilter }) =>
   ) : (
     <Empty title="No jobs yet">
       <p class="muted">
-        {may('jobs:submit') && (
-          <>
-            <a href={linkTo('/jobs', { submit: 'new' })}>Submit the first one</a>, or run{' '}
-          </>
+        {may('jobs:submit') ? (
+          <a href={linkTo('/jobs', { submit: 'new' })}>Submit the first one</a>
+        ) : (
+          'Submit one'
         )}
-        <code>npm run demo</code> shows the queue at work.
+        , or run <code>npm run demo</code> to see the queue at work.
       </p>
     </Empty>
   )

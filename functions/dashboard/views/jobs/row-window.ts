@@ -1,9 +1,9 @@
 export type RowWindow = { first: number; end: number }
 
 /** Rows beyond each edge, so that a fast scroll meets no blank. */
-const MARGIN = 12
+const MARGIN = 8
 /** The window moves by this many rows at a time: most frames of a scroll change nothing. */
-const STEP = 6
+const STEP = 4
 
 /** Which of the rows are drawn. `above`: how far the top of the list is above that of the screen. */
 export const rowWindow = (sizes: {

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import type { Job, JobType, Page } from '../../../api/answers.ts'
 import { api } from '../../../api/api.ts'
 import { Refusal } from '../../../api/refusal.ts'
@@ -20,7 +20,7 @@ import { useForecast } from './use-forecast.ts'
 type Props = { types: Resource<Page<JobType>>; onClose: () => void }
 
 export const SubmitDialog = ({ types, onClose }: Props) => {
-  useEffect(openDraft, [])
+  useMemo(openDraft, [])
   return (
     <Dialog title="Submit a job" wide onClose={onClose}>
       <Loaded resource={types}>{({ items }) => <SubmitForm types={items} onClose={onClose} />}</Loaded>
