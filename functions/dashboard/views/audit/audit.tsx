@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { AuditEntry } from '../../api/answers.ts'
 import { replaceQuery, route } from '../../router.ts'
+import { Button } from '../../ui/button.tsx'
 import { Select } from '../../ui/field.tsx'
 import { count } from '../../ui/format.ts'
 import { useNames } from '../../ui/names.ts'
@@ -52,6 +53,7 @@ export const View = () => {
       <Panel
         title="Entries"
         about={loaded && shown ? sizeOf(shown.length, loaded.length, entries) : undefined}
+        actions={<Button kind="quiet" small icon="refresh" label="Load anew" onClick={entries.reload} />}
       >
         {entries.error.value && <Failure error={entries.error.value} retry={entries.reload} />}
         {shown ? <List entries={shown} /> : !entries.error.value && <Skeleton lines={8} />}

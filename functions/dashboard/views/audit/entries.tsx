@@ -29,9 +29,7 @@ export const Entries = ({ entries, nameOf }: { entries: readonly AuditEntry[]; n
           <th scope="col" class="minor">
             From
           </th>
-          <th scope="col">
-            <span class="visually-hidden">Details</span>
-          </th>
+          <td />
         </tr>
       </thead>
       <tbody>

@@ -27,7 +27,8 @@ export const View = () => {
   const owner: Column<ApiKey> = {
     title: 'Acts for',
     minor: true,
-    cell: ({ user_id }) => (user_id === user.value?.id ? 'you' : (nameOf(user_id) ?? 'a former member')),
+    cell: ({ user_id }) =>
+      user_id === user.value?.id ? 'you' : (nameOf(user_id) ?? `user ${user_id.slice(-8)}`),
   }
   const columns: Column<ApiKey>[] = [
     { title: 'Name', cell: ({ name }) => <span class="key-name">{name}</span> },

@@ -95,7 +95,7 @@ const Role = ({ member, onChange }: { member: Member; onChange: () => void }) =>
       await patch(`/orgs/me/members/${member.user_id}`, { role: select.value })
       // Whoever changes their own role has it in the next token.
       if (member.user_id === user.peek()?.id) await renew()
-      else showDone(`${member.username} is now ${select.value}.`)
+      showDone(`${member.username} is now ${select.value}.`)
       onChange()
     } catch (error) {
       select.value = member.role
