@@ -17,7 +17,7 @@ export const Fleet = () => {
   const running = useResource((signal) =>
     get<Page<JobSummary>>('/jobs', { status: 'running', limit: 100 }, signal),
   )
-  useReloadOnEvents(running.reload)
+  useReloadOnEvents(running.reload, ({ job }) => job.attempts > 0)
   const showsGone = useSignal(false)
   if (!fleet) {
     return first.error.value ? (
