@@ -5,6 +5,7 @@ import { linkTo, navigate } from '../../router.ts'
 import { may } from '../../session/session.ts'
 import { Badge } from '../../ui/badges.tsx'
 import { Button } from '../../ui/button.tsx'
+import { now } from '../../ui/clock.ts'
 import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
 import { More, usePages } from '../../ui/pager.tsx'
 import { PageHead, Panel } from '../../ui/panel.tsx'
@@ -112,12 +113,17 @@ const Name = ({ schedule: { id, name, cron, timezone, paused } }: { schedule: Sc
 const Next = ({ schedule: { next_run_at, cron, timezone } }: { schedule: Schedule }) =>
   next_run_at ? (
     <span class="lines">
-      <Time at={next_run_at} />
+      <span>
+        <Time at={next_run_at} /> {isOverdue(next_run_at) && <Badge tone="amber">overdue</Badge>}
+      </span>
       <span class="muted">{tickTime(next_run_at, timezone, cron)}</span>
     </span>
   ) : (
     <span class="muted">not while it is paused</span>
   )
+
+/** Nobody was there to fire it. Up to a minute is on time. */
+const isOverdue = (at: string): boolean => now.value - Date.parse(at) > 60_000
 
 const NoSchedules = ({ create }: { create: () => void }) => (
   <Empty title="No schedules yet">

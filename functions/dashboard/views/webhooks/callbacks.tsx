@@ -64,7 +64,7 @@ export const Callbacks = () => {
 }
 
 const columns = (reload: () => void): Column<CallbackEndpoint>[] => [
-  { title: 'URL', cell: ({ url }) => <code class="url">{url}</code> },
+  { title: 'Endpoint', cell: (endpoint) => <Endpoint endpoint={endpoint} /> },
   {
     title: 'Told of',
     minor: true,
@@ -73,20 +73,6 @@ const columns = (reload: () => void): Column<CallbackEndpoint>[] => [
         events.map((event) => event.replace('job.', '')).join(', ')
       ) : (
         <span class="muted">jobs that name it</span>
-      ),
-  },
-  {
-    title: 'State',
-    cell: ({ disabled_at, disabled_reason }) =>
-      disabled_at ? (
-        <span class="lines">
-          <span>
-            <Badge tone="amber">disabled</Badge>
-          </span>
-          {disabled_reason && <span class="muted">{disabled_reason}</span>}
-        </span>
-      ) : (
-        <Badge tone="green">enabled</Badge>
       ),
   },
   ...(may('webhooks:manage')
@@ -99,3 +85,13 @@ const columns = (reload: () => void): Column<CallbackEndpoint>[] => [
       ]
     : []),
 ]
+
+const Endpoint = ({ endpoint: { url, disabled_at, disabled_reason } }: { endpoint: CallbackEndpoint }) => (
+  <span class="lines">
+    <code class="url">{url}</code>
+    <span class="outcome">
+      <Badge tone={disabled_at ? 'amber' : 'green'}>{disabled_at ? 'disabled' : 'enabled'}</Badge>
+      {disabled_reason && <span class="muted">{disabled_reason}</span>}
+    </span>
+  </span>
+)

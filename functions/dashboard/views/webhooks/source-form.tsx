@@ -2,16 +2,13 @@ import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { CreatedSource, SavedSource, Source } from '../../api/answers.ts'
 import { patch, post } from '../../api/api.ts'
-import { Button } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { Select, TextArea, TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
 import { readJson, toJsonText } from '../../ui/json-text.ts'
-import { SecretDialog } from '../../ui/secret-dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
-import { Address } from './address.tsx'
-import { RuleFields, Warnings } from './rule-fields.tsx'
+import { RuleFields } from './rule-fields.tsx'
 import { type RuleTexts, rulesOf, textsOf } from './rules.ts'
+import { SavedNote } from './saved-note.tsx'
 import { SCHEME_OPTIONS, SCHEMES, type SchemeName } from './schemes.ts'
 import { verificationOf } from './verification.ts'
 
@@ -60,7 +57,7 @@ export const SourceForm = (props: {
     }
   }
 
-  if (saved.value) return <Saved source={saved.value} onClose={() => props.onClose(saved.value)} />
+  if (saved.value) return <SavedNote source={saved.value} onClose={() => props.onClose(saved.value)} />
   return (
     <FormDialog
       title={source ? `Change ${source.name}` : 'New source'}
@@ -132,29 +129,5 @@ export const SourceForm = (props: {
         </>
       )}
     </FormDialog>
-  )
-}
-
-const Saved = ({ source, onClose }: { source: SavedSource | CreatedSource; onClose: () => void }) => {
-  if (!('secret' in source)) {
-    return (
-      <Dialog title={`Saved ${source.name}`} onClose={onClose}>
-        <div class="dialog-body">
-          <Warnings warnings={source.warnings} />
-        </div>
-        <footer class="dialog-foot">
-          <Button kind="primary" onClick={onClose}>
-            I see
-          </Button>
-        </footer>
-      </Dialog>
-    )
-  }
-  return (
-    <SecretDialog title={`The secret of ${source.name}`} secret={source.secret} onClose={onClose}>
-      <p>{SCHEMES[source.scheme].setUp}</p>
-      <Address url={source.url} />
-      <Warnings warnings={source.warnings} />
-    </SecretDialog>
   )
 }

@@ -1,8 +1,22 @@
 import type { Source } from '../../api/answers.ts'
 
-/** How a source verifies, as it can be sent back: the API answers with what follows from it, too. */
-export const verificationOf = ({ verification }: Source): Record<string, string> => {
-  const { tolerance_seconds: _, ...sendable } = verification
-  const given = Object.entries(sendable).filter((entry): entry is [string, string] => Boolean(entry[1]))
-  return Object.fromEntries(given)
+/**
+ * What a source of the scheme `hmac` has said of how it is signed: the API answers with all that follows from it. A default that
+ * is sent is more than a default: with a `prefix`, signatures without one are no longer taken.
+ */
+export const verificationOf = ({ verification }: Pick<Source, 'verification'>): Record<string, string> => {
+  const { tolerance_seconds: _, ...all } = verification
+  const defaults: Record<string, string> = {
+    signature_header: 'x-signature',
+    algorithm: 'sha256',
+    encoding: 'hex',
+    prefix: `${all.algorithm}=`,
+    content: all.timestamp_header ? '{timestamp}.{body}' : '{body}',
+    id_header: 'x-event-id',
+    type_header: 'x-event-type',
+  }
+  const said = Object.entries(all).filter(
+    (entry): entry is [string, string] => entry[1] !== null && entry[1] !== defaults[entry[0]],
+  )
+  return Object.fromEntries(said)
 }

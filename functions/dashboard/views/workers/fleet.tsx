@@ -4,7 +4,7 @@ import { get } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
 import { useReloadOnEvents } from '../../live/live.ts'
 import { Button } from '../../ui/button.tsx'
-import { count } from '../../ui/format.ts'
+import { count, shortCount } from '../../ui/format.ts'
 import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
 import { Stat, Stats } from '../../ui/panel.tsx'
 import { byWorker } from './by-worker.ts'
@@ -17,7 +17,7 @@ export const Fleet = () => {
   const running = useResource((signal) =>
     get<Page<JobSummary>>('/jobs', { status: 'running', limit: 100 }, signal),
   )
-  useReloadOnEvents(running.reload)
+  useReloadOnEvents(running.reload, ({ job }) => job.attempts > 0)
   const showsGone = useSignal(false)
   if (!fleet) {
     return first.error.value ? (
@@ -91,7 +91,7 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
       />
       <Stat
         label="Processed"
-        value={count(sum((worker) => worker.jobs_processed))}
+        value={shortCount(sum((worker) => worker.jobs_processed))}
         unit="jobs"
         note="since they started"
       />

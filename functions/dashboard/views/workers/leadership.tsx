@@ -29,8 +29,8 @@ export const Leadership = () => {
           ) : (
             <div class="stack">
               <p>
-                <code>{leader.worker_id}</code> {leader.alive ? 'leads' : 'has led'} in term{' '}
-                {count(leader.term)}. {!leader.alive && <Badge tone="red">silent</Badge>}
+                <code>{leader.worker_id}</code> {isAlive(leader) ? 'leads' : 'has led'} in term{' '}
+                {count(leader.term)}. {!isAlive(leader) && <Badge tone="red">silent</Badge>}
               </p>
               <Table
                 label="Terms, newest first"
@@ -49,6 +49,10 @@ export const Leadership = () => {
     </Panel>
   )
 }
+
+/** As the stream has it, if it has spoken: the answer gets old. */
+const isAlive = ({ worker_id, alive }: LeaderHistory): boolean =>
+  workers.value?.workers.some((one) => one.worker_id === worker_id && one.status !== 'offline') ?? alive
 
 const look = async (signal: AbortSignal): Promise<{ leader: LeaderHistory | null }> => {
   try {

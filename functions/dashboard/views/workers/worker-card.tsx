@@ -20,7 +20,7 @@ export const WorkerCard = (props: { worker: Worker; leader: Leader | null; jobs:
         {leader && <Badge tone="accent">{`leader, term ${leader.term}`}</Badge>}
       </header>
       {worker.status === 'draining' && <p class="muted">It finishes its jobs and stops.</p>}
-      <Load worker={worker} />
+      {worker.status !== 'offline' && <Load worker={worker} />}
       <dl class="facts">
         <dt>Host</dt>
         <dd>{worker.hostname}</dd>
