@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { append, atLeast, EMPTY_LOG, toText } from '../../functions/dashboard/views/job/log-lines.ts'
+import {
+  append,
+  atLeast,
+  EMPTY_LOG,
+  startsAttempt,
+  toText,
+} from '../../functions/dashboard/views/job/log-lines.ts'
 import { outlookOf, verdictOf } from '../../functions/dashboard/views/job/prediction-words.ts'
 
 const PREDICTION = { p50_ms: 1_000, p90_ms: 2_000, source: 'lstm' as const, model_version: 3 }
@@ -44,6 +50,18 @@ test('a log of a single page is followed from its beginning', () => {
   const log = append(EMPTY_LOG, { lines: [line('a')], next: null })
   assert.equal(log.cursor, EMPTY_LOG.cursor)
   assert.equal(messages(append(log, { lines: [line('a'), line('b')], next: 'b' }).lines), 'ab')
+})
+
+test('attempts are told apart, also when they count from 1 again', () => {
+  const at = (second: number) => `2026-01-01T00:00:0${second}.000Z`
+  const [first, second] = [
+    { ...line('a'), at: at(1) },
+    { ...line('b'), at: at(4) },
+  ]
+  assert.ok(startsAttempt(first, undefined, []))
+  assert.ok(startsAttempt({ ...second, attempt: 2 }, first, []))
+  assert.ok(startsAttempt(second, first, [at(0), at(3)]))
+  assert.ok(!startsAttempt(second, first, [at(0)]))
 })
 
 test('lines below a level can be left out', () => {

@@ -95,7 +95,15 @@ const Jobs = ({ group }: { group: DeadLetters }) => {
           { title: 'Job', cell: ({ id, name }) => <a href={linkTo(`/jobs/${id}`)}>{name}</a> },
           { title: 'Type', minor: true, cell: ({ type }) => type },
           { title: 'Attempts', numeric: true, cell: ({ attempts }) => count(attempts) },
-          { title: 'Error', minor: true, cell: ({ error }) => error?.message ?? DASH },
+          {
+            title: 'Error',
+            minor: true,
+            cell: ({ error }) => (
+              <span class="one-line" title={error?.message}>
+                {error?.message ?? DASH}
+              </span>
+            ),
+          },
           { title: 'Failed', cell: ({ finished_at }) => <Time at={finished_at} /> },
         ]}
       />

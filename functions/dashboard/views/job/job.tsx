@@ -1,7 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { isFinished } from '../../../../db/rules/job-states.ts'
-import type { Attempt, Explanation, Job, Page } from '../../api/answers.ts'
+import type { Attempt, Explanation, Job } from '../../api/answers.ts'
 import { get } from '../../api/api.ts'
+import { getAll } from '../../api/get-all.ts'
 import { Refusal } from '../../api/refusal.ts'
 import { type Resource, useResource } from '../../api/use-resource.ts'
 import { summary } from '../../live/live.ts'
@@ -35,7 +36,7 @@ const OneJob = ({ id }: { id: string }) => {
 
 const Details = ({ job, reload }: { job: Job; reload: () => void }) => {
   const path = `/jobs/${job.id}`
-  const attempts = useResource((signal) => get<Page<Attempt>>(`${path}/attempts`, { limit: 200 }, signal))
+  const attempts = useResource((signal) => getAll<Attempt>(`${path}/attempts`, signal))
   const explanation = useResource((signal) => get<Explanation>(`${path}/explain`, {}, signal))
   const lookAnew = (): void => {
     reload()
@@ -52,9 +53,9 @@ const Details = ({ job, reload }: { job: Job; reload: () => void }) => {
       <div class="grid">
         <ProgressBar job={job} live={stream.progress.value} />
         <Standing job={job} explanation={explanation} />
-        <Prediction job={job} attempts={attempts.data.value?.items ?? []} />
+        <Prediction job={job} attempts={attempts.data.value ?? []} />
         <TimelineChart job={present} attempts={attempts} />
-        <Logs job={job} stream={stream} />
+        <Logs job={job} attempts={attempts.data.value ?? []} stream={stream} />
         <Dependencies job={job} />
         <Payload job={job} />
         <Facts job={job} />

@@ -28,5 +28,17 @@ export const atLeast = (lines: readonly LogLine[], level: LogLevel): readonly Lo
   return least <= 0 ? lines : lines.filter((line) => LOG_LEVELS.indexOf(line.level) >= least)
 }
 
+/**
+ * Whether a line is the first of its attempt. Attempts of a job that was retried count from 1 again: then the time at which
+ * one has started tells them apart.
+ */
+export const startsAttempt = (
+  line: LogLine,
+  before: LogLine | undefined,
+  starts: readonly string[],
+): boolean => line.attempt !== before?.attempt || starts.some((start) => isBetween(start, before.at, line.at))
+
+const isBetween = (at: string, from: string, to: string): boolean => from < at && at <= to
+
 export const toText = (lines: readonly LogLine[]): string =>
   lines.map(({ at, level, attempt, message }) => `${at} ${level} [${attempt}] ${message}`).join('\n')

@@ -1,15 +1,13 @@
 import { useSignal } from '@preact/signals'
-import { Fragment } from 'preact'
-import { useLayoutEffect, useRef } from 'preact/hooks'
 import { isFinished } from '../../../../db/rules/job-states.ts'
 import type { LogLevel } from '../../../../db/rules/log-levels.ts'
-import type { Job, LogLine } from '../../api/answers.ts'
-import { Button } from '../../ui/button.tsx'
+import type { Attempt, Job } from '../../api/answers.ts'
 import { CopyButton } from '../../ui/code.tsx'
-import { count, exactTime } from '../../ui/format.ts'
+import { count } from '../../ui/format.ts'
 import { Failure, Skeleton } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Segments } from '../../ui/segments.tsx'
+import { LogFrame } from './log-frame.tsx'
 import { atLeast, toText } from './log-lines.ts'
 import type { JobStream } from './use-job-stream.ts'
 
@@ -23,7 +21,8 @@ const LEVELS = [
 ] as const
 
 /** The log as it is written. All of it is here; the newest lines are shown. */
-export const Logs = ({ job, stream }: { job: Job; stream: JobStream }) => {
+export const Logs = (props: { job: Job; attempts: readonly Attempt[]; stream: JobStream }) => {
+  const { job, attempts, stream } = props
   const level = useSignal<LogLevel>('debug')
   const follows = useSignal(true)
   const shown = useSignal(STEP)
@@ -53,8 +52,9 @@ export const Logs = ({ job, stream }: { job: Job; stream: JobStream }) => {
     >
       {stream.error.value !== undefined && <Failure error={stream.error.value} retry={stream.readAgain} />}
       {all.length > 0 ? (
-        <Lines
+        <LogFrame
           lines={lines.slice(-shown.value)}
+          starts={attempts.map(({ started_at }) => started_at)}
           hidden={Math.max(0, lines.length - shown.value)}
           onEarlier={() => {
             follows.value = false
@@ -87,70 +87,3 @@ const NoLines = ({ job, isRead }: { job: Job; isRead: boolean }) => {
     </p>
   )
 }
-
-/** How near to the end counts as there: a line that is half in sight. */
-const NEAR_PX = 24
-
-const Lines = (props: {
-  lines: readonly LogLine[]
-  hidden: number
-  onEarlier: () => void
-  follows: boolean
-  onFollow: (value: boolean) => void
-}) => {
-  const { lines, hidden, follows } = props
-  const frame = useRef<HTMLElement>(null)
-  const keptPx = useRef<number | undefined>(undefined)
-  useLayoutEffect(() => {
-    const { current } = frame
-    if (!current) return
-    if (follows) current.scrollTop = current.scrollHeight
-    // What was in sight stays there when earlier lines come above it.
-    else if (keptPx.current !== undefined) current.scrollTop = current.scrollHeight - keptPx.current
-    keptPx.current = undefined
-  }, [lines.at(-1), lines.length, follows])
-  const showEarlier = (): void => {
-    if (frame.current) keptPx.current = frame.current.scrollHeight - frame.current.scrollTop
-    props.onEarlier()
-  }
-  return (
-    <section
-      class="log"
-      ref={frame}
-      aria-label="Lines of the log"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-      tabIndex={0}
-      onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
-        const isAtEnd = scrollTop + clientHeight >= scrollHeight - NEAR_PX
-        if (isAtEnd !== follows) props.onFollow(isAtEnd)
-      }}
-    >
-      {hidden > 0 && (
-        <p class="log-earlier">
-          <Button small onClick={showEarlier}>
-            {`Show earlier lines (${count(hidden)})`}
-          </Button>
-        </p>
-      )}
-      {lines.length === 0 && <p class="muted">No line of this level.</p>}
-      <ol>
-        {lines.map((line, n) => (
-          <Fragment key={hidden + n}>
-            {line.attempt !== lines[n - 1]?.attempt && <li class="log-attempt">Attempt {line.attempt}</li>}
-            <li class={`log-line ${line.level}`}>
-              <time dateTime={line.at} title={exactTime(line.at)}>
-                {clock.format(new Date(line.at))}
-              </time>
-              <span class="log-level">{line.level}</span>
-              <span class="log-message">{line.message}</span>
-            </li>
-          </Fragment>
-        ))}
-      </ol>
-    </section>
-  )
-}
-
-const clock = new Intl.DateTimeFormat('en-GB', {
-  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 },
-})

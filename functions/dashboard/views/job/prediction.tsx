@@ -3,6 +3,7 @@ import type { Attempt, Job } from '../../api/answers.ts'
 import { now } from '../../ui/clock.ts'
 import { duration } from '../../ui/format.ts'
 import { Panel } from '../../ui/panel.tsx'
+import { elapsed } from './elapsed.ts'
 import { outlookOf, SOURCES, verdictOf } from './prediction-words.ts'
 
 /** What was predicted, and what became of it. While an attempt runs it moves with the clock. */
@@ -21,7 +22,7 @@ export const Prediction = ({ job, attempts }: { job: Job; attempts: readonly Att
         <dt>p90</dt>
         <dd>{duration(prediction.p90_ms)}: nine of ten take no longer</dd>
         <dt>{isRunning ? 'Running for' : 'Actual'}</dt>
-        <dd>{elapsedMs === null ? duration(actualMs) : duration(Math.floor(elapsedMs / 1_000) * 1_000)}</dd>
+        <dd>{elapsedMs === null ? duration(actualMs) : elapsed(elapsedMs)}</dd>
         <dt>Learned from</dt>
         <dd>
           {SOURCES[prediction.source]}

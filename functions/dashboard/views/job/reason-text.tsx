@@ -1,7 +1,8 @@
 import type { Explanation, Job } from '../../api/answers.ts'
 import { now } from '../../ui/clock.ts'
-import { duration, seconds } from '../../ui/format.ts'
+import { count, duration, seconds } from '../../ui/format.ts'
 import { Time } from '../../ui/time.tsx'
+import { elapsed } from './elapsed.ts'
 
 type Reason = Explanation['reasons'][number]
 
@@ -13,6 +14,15 @@ export const ReasonText = ({ reason, job }: { reason: Reason; job: Job }) => {
         <>
           It has been running for {ranFor(job)} on {job.worker_id}, of {duration(job.prediction.p50_ms)} that
           were predicted.
+        </>
+      )
+    case 'dependency':
+      return (
+        <>
+          It waits for{' '}
+          {reason.open_parents === 1
+            ? 'a job that has not completed:'
+            : `${count(Number(reason.open_parents))} jobs that have not completed:`}
         </>
       )
     case 'slow':
@@ -48,7 +58,7 @@ export const ReasonText = ({ reason, job }: { reason: Reason; job: Job }) => {
 const At = ({ reason, field }: { reason: Reason; field: string }) => <Time at={String(reason[field])} />
 
 const ranFor = ({ started_at }: Job): string =>
-  duration(Math.floor(Math.max(0, now.value - Date.parse(started_at ?? '')) / 1_000) * 1_000)
+  started_at === null ? 'a moment' : elapsed(now.value - Date.parse(started_at))
 
 const Deadline = ({ reason, job }: { reason: Reason; job: Job }) => {
   const deadline = <At reason={reason} field="deadline" />

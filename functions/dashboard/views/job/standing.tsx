@@ -2,12 +2,11 @@ import type { Explanation, Job } from '../../api/answers.ts'
 import type { Resource } from '../../api/use-resource.ts'
 import { linkTo } from '../../router.ts'
 import { StatusBadge } from '../../ui/badges.tsx'
-import { now } from '../../ui/clock.ts'
 import { Code } from '../../ui/code.tsx'
-import { count, percent, seconds } from '../../ui/format.ts'
+import { count } from '../../ui/format.ts'
 import { Empty, Loaded } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { Time } from '../../ui/time.tsx'
+import { Place } from './place.tsx'
 import { ReasonText } from './reason-text.tsx'
 
 const TITLES: Record<Job['status'], string> = {
@@ -66,6 +65,7 @@ const Reasons = ({ job, explanation }: { job: Job; explanation: Explanation }) =
   return (
     <>
       <p class="summary">{first ? <ReasonText reason={first} job={job} /> : explanation.summary}</p>
+      <Parents explanation={explanation} />
       {others.length > 0 && (
         <ul class="reasons">
           {others.map((reason) => (
@@ -75,7 +75,6 @@ const Reasons = ({ job, explanation }: { job: Job; explanation: Explanation }) =
           ))}
         </ul>
       )}
-      <Parents explanation={explanation} />
       <Place explanation={explanation} />
     </>
   )
@@ -87,6 +86,7 @@ type Parent = { id: string; name: string; status: Job['status'] }
 const Parents = ({ explanation }: { explanation: Explanation }) => {
   const reason = explanation.reasons.find(({ code }) => code === 'dependency')
   const parents = (reason?.parents ?? []) as Parent[]
+  const more = Number(reason?.open_parents ?? 0) - parents.length
   return parents.length === 0 ? null : (
     <ul class="reasons plain">
       {parents.map(({ id, name, status }) => (
@@ -94,58 +94,7 @@ const Parents = ({ explanation }: { explanation: Explanation }) => {
           <StatusBadge status={status} /> <a href={linkTo(`/jobs/${id}`)}>{name}</a>
         </li>
       ))}
+      {more > 0 && <li class="muted">and {count(more)} more</li>}
     </ul>
   )
 }
-
-const Place = ({
-  explanation: { rank, ahead, lane, eta, priority_score, status },
-}: {
-  explanation: Explanation
-}) => (
-  <dl class="facts">
-    {ahead && rank !== null && (
-      <>
-        <dt>Place in the queue</dt>
-        <dd>
-          {ahead.counted ? '' : 'about '}
-          {count(rank + 1)}
-          {ahead.jobs > 0 && `, behind ${seconds(ahead.predicted_seconds)} of predicted work`}
-        </dd>
-      </>
-    )}
-    {lane && (
-      <>
-        <dt>Lane</dt>
-        <dd>
-          {lane.number}: {count(lane.jobs)} {lane.jobs === 1 ? 'job' : 'jobs'} of about its rank,{' '}
-          {percent(lane.share, 0)} of the queued work
-        </dd>
-      </>
-    )}
-    {status !== 'cancelled' && (
-      <>
-        <dt>Priority score</dt>
-        <dd>{priority_score.toFixed(2)} of 1</dd>
-      </>
-    )}
-    {eta && (
-      <>
-        <dt>{status === 'running' ? 'Started' : 'Probably starts'}</dt>
-        <dd>
-          <Time at={eta.start_at} />
-        </dd>
-        <dt>Probably ends</dt>
-        <dd>
-          {Date.parse(eta.finish_p90_at) > now.value ? (
-            <>
-              <Time at={eta.finish_p50_at} /> (p90: <Time at={eta.finish_p90_at} />)
-            </>
-          ) : (
-            'any moment: it takes longer than predicted'
-          )}
-        </dd>
-      </>
-    )}
-  </dl>
-)

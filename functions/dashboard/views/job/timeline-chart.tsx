@@ -1,27 +1,20 @@
-import type { Attempt, Job, Page } from '../../api/answers.ts'
+import type { Attempt, Job } from '../../api/answers.ts'
 import type { Resource } from '../../api/use-resource.ts'
-import { ChartFrame, Legend, type LegendEntry } from '../../charts/chart-frame.tsx'
+import { ChartFrame, Legend } from '../../charts/chart-frame.tsx'
 import { now } from '../../ui/clock.ts'
-import { DASH, duration, exactTime, relativeTime } from '../../ui/format.ts'
+import { DASH, duration, exactTime } from '../../ui/format.ts'
 import { Loaded, Skeleton } from '../../ui/notes.tsx'
 import { Time } from '../../ui/time.tsx'
-import {
-  type Mark,
-  type Run,
-  type Timeline,
-  ticksOf,
-  timelineOf,
-  type Wait,
-  type WaitKind,
-} from './timeline.ts'
+import { type Mark, type Run, type Timeline, ticksOf, timelineOf, type Wait } from './timeline.ts'
+import { errorOf, inWords, legendOf, MARKS, nameOf, tookOf } from './timeline-words.ts'
 
 /** Earlier attempts than these are in the table. */
 const SHOWN = 12
 
 /** From its creation to its end, with all attempts. */
-export const TimelineChart = ({ job, attempts }: { job: Job; attempts: Resource<Page<Attempt>> }) => (
+export const TimelineChart = ({ job, attempts }: { job: Job; attempts: Resource<Attempt[]> }) => (
   <Loaded resource={attempts} bones={<Skeleton height="220px" />}>
-    {({ items }) => {
+    {(items) => {
       const timeline = timelineOf(job, items, now.value)
       const about = inWords(timeline)
       return (
@@ -29,7 +22,7 @@ export const TimelineChart = ({ job, attempts }: { job: Job; attempts: Resource<
           title="Timeline"
           about={about}
           wide
-          legend={<Legend entries={legendOf(timeline)} />}
+          legend={<Legend entries={legendOf(timeline, now.value)} />}
           rows={[...timeline.waits, ...timeline.runs].toSorted((a, b) => a.fromMs - b.fromMs)}
           keyOf={(row) => `${'attempt' in row} ${row.fromMs}`}
           columns={[
@@ -102,53 +95,3 @@ const Chart = ({ timeline, label }: { timeline: Timeline; label: string }) => {
 }
 
 const percentOf = (share: number): string => `${Math.max(0, Math.min(1, share)) * 100}%`
-
-const MARKS: Record<Mark['kind'], { name: string; color: string; dashed?: boolean }> = {
-  now: { name: 'Now', color: 'text' },
-  start: { name: 'Probable start', color: 'accent' },
-  p50: { name: 'Predicted end, p50', color: 'accent', dashed: true },
-  p90: { name: 'Predicted end, p90', color: 'amber', dashed: true },
-  deadline: { name: 'Deadline', color: 'red' },
-}
-
-const legendOf = ({ marks, expected, toMs }: Timeline): LegendEntry[] => {
-  const inSight = expected.filter(({ atMs }) => atMs <= toMs)
-  return [...marks, ...inSight].map(({ kind, atMs }) => {
-    const { name, ...look } = MARKS[kind]
-    return { label: atMs > toMs ? `${name} ${relativeTime(atMs, now.value)}, off the axis` : name, ...look }
-  })
-}
-
-const WAITS: Record<WaitKind, string> = {
-  delayed: 'Not to start yet',
-  blocked: 'Waiting for other jobs',
-  waited: 'Waiting for other jobs, and queued',
-  queued: 'Queued',
-  backoff: 'Waiting to try again',
-  snoozed: 'Snoozed',
-  ended: 'Ended, until retried',
-}
-
-const nameOf = (row: Wait | Run): string =>
-  'attempt' in row
-    ? `Attempt ${row.attempt.attempt}, ${row.attempt.outcome.replace('_', ' ')}`
-    : WAITS[row.kind]
-
-const tookOf = (row: Wait | Run): string => {
-  if (row.open) return `${duration(Math.floor((row.toMs - row.fromMs) / 1_000) * 1_000)} so far`
-  return duration(('attempt' in row ? row.attempt.runtime_ms : null) ?? row.toMs - row.fromMs)
-}
-
-const errorOf = ({ attempt: { error } }: Run): string => (error ? `${error.code}: ${error.message}` : '')
-
-const inWords = ({ waits, runs }: Timeline): string => {
-  const waitedMs = waits
-    .filter(({ kind }) => kind !== 'ended')
-    .reduce((sum, { fromMs, toMs }) => sum + toMs - fromMs, 0)
-  const isWaiting = waits.some(({ open }) => open)
-  const isOpen = isWaiting || runs.some(({ open }) => open)
-  const waited = duration(isWaiting ? Math.floor(waitedMs / 1_000) * 1_000 : waitedMs)
-  const tries = runs.length === 1 ? 'one attempt' : `${runs.length} attempts`
-  const made = runs.length === 0 ? 'no attempt' : tries
-  return `${waited} of waiting and ${made}${isOpen ? ' so far' : ''}. The axis counts from its creation.`
-}
