@@ -8,6 +8,7 @@ import { benchModel } from './model/bench.ts'
 import { benchPickup } from './pickup.ts'
 import { benchQueue } from './queue/bench.ts'
 import type { Bench } from './report.ts'
+import { benchStream } from './stream.ts'
 
 const BENCHES: Record<string, Bench> = {
   pickup: benchPickup,
@@ -15,6 +16,7 @@ const BENCHES: Record<string, Bench> = {
   model: benchModel,
   eta: benchEta,
   etl: benchEtl,
+  stream: benchStream,
   queue: benchQueue,
 }
 
@@ -27,6 +29,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
   eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
   etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; a minute
+  stream   how long after its commit an event is seen, in a page of a real browser and in Node; a minute and a half
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 
