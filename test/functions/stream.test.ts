@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { fromElsewhere, registerUser, type TestAccount } from '../support/accounts.ts'
