@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { readSummary } from '../analytics/summary.ts'
 import type { RawBindings } from '../bindings.ts'
+import { DatabaseUnavailable } from '../database-errors.ts'
 import { logFailure } from '../http/background.ts'
 import { servicesFor } from '../services.ts'
 import type { Refusal } from './close-codes.ts'
@@ -11,6 +12,12 @@ import { issueTicket, redeemTicket, type Ticket } from './tickets.ts'
 import { createTopics } from './topics.ts'
 
 const OPEN = 1
+
+/** An error would cross over to the function as one without a class. */
+const unavailable = (error: unknown): Refusal => {
+  if (error instanceof DatabaseUnavailable) return 'unavailable'
+  throw error
+}
 
 /**
  * The object of one organisation, which the platform wants to be a class: what it does is in `hub.ts`. It holds sockets of
@@ -55,7 +62,7 @@ export class JobStream extends DurableObject<RawBindings> {
       server.serializeAttachment(subscriber)
       return this.#socketOf(server)
     }
-    const refusal: Refusal | undefined = follower ? await this.#hub.connect(follower, wish, open) : 'ticket'
+    const refusal = follower ? await this.#hub.connect(follower, wish, open).catch(unavailable) : 'ticket'
     return refusal
       ? Response.json({ refusal }, { status: 403 })
       : new Response(null, { status: 101, webSocket: client })

@@ -1,4 +1,5 @@
 import { membershipEnded } from '../auth/permit.ts'
+import { DatabaseUnavailable } from '../database-errors.ts'
 import { ProblemError } from '../http/problem.ts'
 import { CLOSE, type Refusal } from './close-codes.ts'
 import { MOST_OF_ONE, MOST_SUBSCRIBERS } from './hub.ts'
@@ -8,13 +9,16 @@ const ABOUT: Record<Refusal, { code: number; reason: string }> = {
   removed: { code: CLOSE.removed, reason: 'Not a member of the organisation.' },
   ticket: { code: CLOSE.ended, reason: 'The ticket was used or has expired. POST /jobs/stream/tickets.' },
   'no-job': { code: CLOSE.badRequest, reason: 'There is no such job in the organisation.' },
+  unavailable: { code: CLOSE.tryLater, reason: 'The database does not answer. Come again.' },
   full: { code: CLOSE.tryLater, reason: `${MOST_SUBSCRIBERS} follow this organisation already.` },
   'too-many': { code: CLOSE.tryLater, reason: `You follow ${MOST_OF_ONE} times already. Close some.` },
 }
 
-export const problemOf = (refusal: Refusal): ProblemError => {
+/** What a program is told, to which no socket is opened. */
+export const problemOf = (refusal: Refusal): Error => {
   const { reason } = ABOUT[refusal]
   if (refusal === 'no-job') return new ProblemError('not-found', reason)
+  if (refusal === 'unavailable') return new DatabaseUnavailable(reason)
   return refusal === 'full' || refusal === 'too-many'
     ? new ProblemError('limit-reached', reason)
     : membershipEnded()

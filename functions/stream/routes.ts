@@ -77,7 +77,7 @@ const notUpgraded = (): ProblemError =>
   new ProblemError(
     'upgrade-required',
     'This is a WebSocket: connect to it with a client for those, or use GET /jobs/events.',
-    { headers: { upgrade: 'websocket', connection: 'upgrade' } },
+    { headers: { upgrade: 'websocket' } },
   )
 
 const byBearer = access('jobs:read')

@@ -9,6 +9,7 @@ import { benchModel } from './model/bench.ts'
 import { benchPickup } from './pickup.ts'
 import { benchQueue } from './queue/bench.ts'
 import type { Bench } from './report.ts'
+import { benchStream } from './stream.ts'
 
 const BENCHES: Record<string, Bench> = {
   pickup: benchPickup,
@@ -17,6 +18,7 @@ const BENCHES: Record<string, Bench> = {
   eta: benchEta,
   etl: benchEtl,
   analytics: benchAnalytics,
+  stream: benchStream,
   queue: benchQueue,
 }
 
@@ -30,6 +32,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
   etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; a minute
   analytics  the routes of /analytics with a million finished jobs, and what keeps them; two minutes
+  stream   how long after its commit an event is seen, in a page of a real browser and in Node; a minute and a half
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
 

@@ -68,8 +68,11 @@ test('of two who show one ticket at the same time one is let in', async () => {
 
 test('a token or a key in the header is enough; without any, and with a key of another scope, there is none', async () => {
   const { token } = cast.owner
-  const makeKey = async (scopes: string[]): Promise<{ id: string; key: string }> =>
-    (await edge.request('POST', '/auth/keys', { token, json: { name: 'k', scopes } })).body
+  const makeKey = async (scopes: string[]): Promise<{ id: string; key: string }> => {
+    const made = await edge.request('POST', '/auth/keys', { token, json: { name: 'k', scopes } })
+    assert.equal(made.status, 201, made.text)
+    return made.body
+  }
   const reader = await makeKey(['jobs:read'])
   const client = await openStream(edge, { token: reader.key })
   assert.equal((await client.frame('hello')).expires_at, null, 'the key has no end')
@@ -173,7 +176,6 @@ test('what does not fit is refused before there is a socket, with what to do', a
   const { token } = cast.owner
   const plain = await edge.request('GET', '/jobs/stream', { token })
   assertProblem(plain, 426, 'upgrade-required')
-  assert.equal(plain.headers.get('upgrade'), 'websocket')
   assert.match(plain.body.detail, /\/jobs\/events/)
   for (const query of [
     'cursor=zzz',

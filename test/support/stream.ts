@@ -36,6 +36,8 @@ export type StreamOptions = {
   /** Gives credit back for each event. On unless the test is about that. */
   gives?: boolean
   headers?: Record<string, string>
+  /** Told of each as it arrives. */
+  onEvent?: (event: StreamedEvent) => void
 }
 
 /** A client of the stream. Resolves after its greeting; rejects with `answered 401: …` if there is no socket. */
@@ -43,7 +45,10 @@ export const openStream = async (edge: Pick<Edge, 'url'>, options: StreamOptions
   const { token, ticket, query = {}, gives = true, headers = {} } = options
   const url = new URL(`/jobs/stream?${new URLSearchParams(query)}`, edge.url.replace('http', 'ws'))
   const protocols = ticket === undefined ? [] : ['smartqueue.v1', `ticket.${ticket}`]
+  // Its own end: workerd closes the connection of a socket that was closed only when the object hibernates.
+  const patience = { closeTimeout: 100 }
   const socket = new WebSocket(url, protocols, {
+    ...patience,
     headers: { ...headers, ...(token && { authorization: `Bearer ${token}` }) },
   })
   const frames: Frame[] = []
@@ -54,6 +59,7 @@ export const openStream = async (edge: Pick<Edge, 'url'>, options: StreamOptions
   socket.on('message', (data) => {
     const frame = JSON.parse(String(data)) as Frame
     frames.push(frame)
+    if (frame.type === 'events') for (const event of frame.events) options.onEvent?.(event)
     if (gives && frame.type === 'events') send({ type: 'credit', n: frame.events.length })
   })
   const send = (frame: object | string): void =>
