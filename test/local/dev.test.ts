@@ -141,9 +141,13 @@ test('DATABASE_URL is used as it is, and nothing embedded starts', (t) =>
     const { access_token } = await post(`${runner.url}/auth/register`, CREDENTIALS)
     assert.equal((await database.sql('select username from users')).length, 1)
 
-    await t.test('of this machine, jobs reach the port of the demo and no other', async () => {
+    await t.test('of this machine, jobs reach the port of the demo and no other', async (t) => {
       const port = readDemoPort(home)
       const demo = createHttpServer((_, response) => response.end()).listen(port, '127.0.0.1')
+      t.after(() => {
+        demo.closeAllConnections()
+        demo.close()
+      })
       const endOf = async (url: string): Promise<string> => {
         const job = { name: 'call', type: 'http', payload: { url }, retry: { max_attempts: 1 } }
         const { id } = await post(`${runner.url}/jobs`, job, access_token)
@@ -152,8 +156,6 @@ test('DATABASE_URL is used as it is, and nothing embedded starts', (t) =>
       }
       assert.equal(await endOf(`http://127.0.0.1:${port}/`), 'completed')
       assert.equal(await endOf(`${runner.url}/healthz`), 'failed')
-      demo.closeAllConnections()
-      demo.close()
     })
 
     process.kill(runner.pid, 'SIGTERM')

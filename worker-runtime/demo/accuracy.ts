@@ -41,8 +41,11 @@ const mean = (values: readonly number[]): number | null =>
 const round = (value: number): number => Math.round(value * 1000) / 1000
 const rounded = (value: number | null): number | null => (value === null ? null : round(value))
 
-/** Beginning and end of the run, to be compared: half a minute each, less in a short run. */
-export const phasesOf = (durationMs: number): { earlyUntilMs: number; lateMs: number } => {
+/**
+ * Beginning and end of the run, to be compared: half a minute each, less in a short run. Most is learned in the very first of
+ * it, when a stream has run a few times.
+ */
+export const phasesOf = (durationMs: number) => {
   const ms = Math.min(30_000, durationMs / 3)
-  return { earlyUntilMs: ms, lateMs: ms }
+  return { firstUntilMs: ms / 3, earlyUntilMs: ms, lateMs: ms }
 }

@@ -1,3 +1,4 @@
+import { phasesOf } from './accuracy.ts'
 import { type Snapshot, sumOf, type TenantCount } from './snapshot.ts'
 import { factor, padColumns, share, whole } from './text.ts'
 
@@ -50,7 +51,7 @@ const renderBoard = (snapshot: Snapshot, depths: readonly number[]): string[] =>
     '',
     `queue       ${whole(queue.ready)} ready, ${whole(queue.running)} running, ${whole(queue.other)} wait for other jobs or a retry`,
     `            ${sparkline(depths.slice(-60))}`,
-    `prediction  off by ${factor(early.off_by)} in the beginning, ${late.jobs > 0 ? `${factor(late.off_by)} now` : 'still learning'}`,
+    `prediction  off by ${describeErrors(snapshot)}`,
     `p90         ${share((late.jobs > 0 ? late : early).p90_coverage)} of the runtimes stayed below it (90 % is right)`,
     `eta         ${share((late.jobs > 0 ? eta.late : eta.early).share)} had ended by the time that was promised for nine of ten`,
     `model       ${describeModel(model)}`,
@@ -63,18 +64,24 @@ const tenantRow = ({ name, submitted, completed, failed, cancelled, open }: Tena
   ...[submitted, completed + failed + cancelled, failed, open].map(whole),
 ]
 
-export const renderLine = ({ elapsedMs, tenants, queue, early, late, eta, model }: Snapshot): string =>
+export const renderLine = ({ elapsedMs, tenants, queue, first, early, late, eta, model }: Snapshot): string =>
   [
     seconds(elapsedMs).padStart(5),
     `${whole(sumOf(tenants, 'submitted'))} submitted`,
     `${whole(sumOf(tenants, 'completed'))} completed`,
     `${whole(sumOf(tenants, 'failed'))} failed`,
     `${whole(queue.ready)} ready`,
-    `off by ${factor(early.off_by)}${late.jobs > 0 ? `, now ${factor(late.off_by)}` : ''}`,
+    `off by ${[first, early, ...(late.jobs > 0 ? [late] : [])].map(({ off_by }) => factor(off_by)).join(' → ')}`,
     `p90 ${share((late.jobs > 0 ? late : early).p90_coverage)}`,
     `eta ${share((late.jobs > 0 ? eta.late : eta.early).share)}`,
     model.trained_on > 0 ? `network ${model.version}` : 'no network yet',
   ].join(' · ')
+
+const describeErrors = ({ durationMs, first, early, late }: Snapshot): string => {
+  const { firstUntilMs, earlyUntilMs } = phasesOf(durationMs)
+  const now = late.jobs > 0 ? `, ${factor(late.off_by)} now` : ''
+  return `${factor(first.off_by)} in the first ${seconds(firstUntilMs)}, ${factor(early.off_by)} in the first ${seconds(earlyUntilMs)}${now}`
+}
 
 export const describeModel = ({ version, trained_on }: Snapshot['model']): string =>
   trained_on === 0

@@ -1,12 +1,14 @@
 import { COLLEAGUE } from './company-life.ts'
 import { describeModel } from './progress.ts'
-import type { StreamSummary, Summary } from './summary.ts'
+import type { Summary } from './summary.ts'
 import { PASSWORD } from './tenants.ts'
 import { factor, milliseconds, padColumns, share, whole } from './text.ts'
 
 /** The end of the demo, for people: what it has shown, and what to look at. */
 export const renderReport = (summary: Summary): string =>
-  [...renderNumbers(summary), '', ...renderStreams(summary.streams), '', ...renderPlaces(summary)].join('\n')
+  [...renderNumbers(summary), '', ...renderStreams(summary), '', ...renderPlaces(summary)].join('\n')
+
+const tenth = (value: number): number => Math.round(value * 10) / 10
 
 const ENDINGS = {
   done: 'Done',
@@ -16,16 +18,17 @@ const ENDINGS = {
 
 const renderNumbers = (summary: Summary): string[] => {
   const { prediction, eta, deadlines, pipelines, deliveries, dead_letters } = summary
-  const { early, late } = prediction
+  const { first, early, late } = prediction
+  const phase = summary.phase_seconds
   const delivered = Object.entries(deliveries).map(([status, count]) => `${count} ${status}`)
   return [
     `${ENDINGS[summary.ended]} after ${summary.seconds} s: ${whole(summary.completed)} jobs completed, ` +
       `${whole(summary.failed)} failed, ${whole(summary.cancelled)} cancelled, ${whole(summary.open)} wait.`,
-    `Predictions were off by ${factor(early.off_by)} in the beginning` +
+    `Predictions were off by ${factor(first.off_by)} in the first ${tenth(phase / 3)} s, by ${factor(early.off_by)} in the first ${phase} s` +
       (late.jobs > 0
-        ? ` and by ${factor(late.off_by)} in the end; ${share(late.p90_coverage)} of the runtimes stayed below their p90.`
+        ? ` and by ${factor(late.off_by)} in the last ${phase} s, when ${share(late.p90_coverage)} of the runtimes stayed below their p90.`
         : '.'),
-    `Promises: ${share(eta.early.share)} of the jobs had ended by their finish_p90_at in the beginning, ${share(eta.late.share)} in the end.`,
+    `Promises: ${share(eta.early.share)} of the jobs had ended by their finish_p90_at in the first ${phase} s, ${share(eta.late.share)} in the last.`,
     `Model: ${describeModel(summary.model)}.`,
     `Deadlines: ${whole(deadlines.met)} met, ${whole(deadlines.missed)} missed; of ${whole(deadlines.at_risk)} it was said at submission that they were at risk.`,
     `Pipelines: ${pipelines.completed} of ${pipelines.submitted} done. Webhooks: ${delivered.join(', ') || 'none'}. Sent twice, run once: ${summary.replayed}.`,
@@ -41,7 +44,7 @@ const renderNumbers = (summary: Summary): string[] => {
   ]
 }
 
-const renderStreams = (streams: readonly StreamSummary[]): string[] =>
+const renderStreams = ({ streams, phase_seconds }: Summary): string[] =>
   padColumns(
     [
       [
@@ -67,12 +70,12 @@ const renderStreams = (streams: readonly StreamSummary[]): string[] =>
       ]),
     ],
     4,
-  ).flatMap((line, n) => (n === 0 ? [underPhases(line), line] : [line]))
+  ).flatMap((line, n) => (n === 0 ? [nameOfPhases(line, phase_seconds), line] : [line]))
 
 /** Above the three columns of each phase. */
-const underPhases = (heading: string): string => {
+const nameOfPhases = (heading: string, seconds: number): string => {
   const [first, second] = [heading.indexOf('predicted'), heading.lastIndexOf('predicted')]
-  return `${' '.repeat(first)}${'in the beginning'.padEnd(second - first)}in the end`
+  return `${' '.repeat(first)}${`first ${seconds} s`.padEnd(second - first)}last ${seconds} s`
 }
 
 const renderPlaces = ({ url }: Summary): string[] => {

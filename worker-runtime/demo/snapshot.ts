@@ -21,6 +21,8 @@ export type Snapshot = {
   durationMs: number
   tenants: TenantCount[]
   queue: { ready: number; running: number; other: number }
+  /** Of what was submitted at the very first, and in the beginning. */
+  first: Accuracy
   early: Accuracy
   /** Of what was submitted lately; in the end, of what was submitted last. */
   late: Accuracy
@@ -38,7 +40,7 @@ export const takeSnapshot = (
   times: { beganAtMs: number; nowMs: number; lastAtMs: number; durationMs: number },
 ): Snapshot => {
   const { beganAtMs, nowMs, lastAtMs, durationMs } = times
-  const { earlyUntilMs, lateMs } = phasesOf(durationMs)
+  const { firstUntilMs, earlyUntilMs, lateMs } = phasesOf(durationMs)
   const submittedAt = ({ created_at }: SeenJob): number => Date.parse(created_at) - beganAtMs
   const elapsedMs = nowMs - beganAtMs
   const lateFromMs = Math.max(earlyUntilMs, Math.min(nowMs, lastAtMs) - beganAtMs - lateMs)
@@ -54,6 +56,7 @@ export const takeSnapshot = (
       ),
     ),
     queue: countQueue(jobs),
+    first: measureAccuracy(early.filter((job) => submittedAt(job) < firstUntilMs)),
     early: measureAccuracy(early),
     late: measureAccuracy(late),
     eta: { early: countKept(early, promises), late: countKept(late, promises) },

@@ -38,7 +38,9 @@ export type Summary = {
   refused: number
   last_refusal: string | null
   tenants: TenantCount[]
-  prediction: { early: Snapshot['early']; late: Snapshot['late'] }
+  /** What is compared: this long from the beginning, a third of that, and as long before the end. */
+  phase_seconds: number
+  prediction: Pick<Snapshot, 'first' | 'early' | 'late'>
   streams: StreamSummary[]
   eta: Snapshot['eta']
   deadlines: { jobs: number; at_risk: number; met: number; missed: number }
@@ -73,7 +75,8 @@ export const summarise = (options: {
     refused: promises.refused,
     last_refusal: promises.lastRefusal,
     tenants,
-    prediction: { early: snapshot.early, late: snapshot.late },
+    phase_seconds: Math.round(phasesOf(snapshot.durationMs).earlyUntilMs / 100) / 10,
+    prediction: { first: snapshot.first, early: snapshot.early, late: snapshot.late },
     streams: summariseStreams(options),
     eta: snapshot.eta,
     deadlines: countDeadlines(jobs, promises),
