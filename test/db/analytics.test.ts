@@ -162,25 +162,26 @@ test('two that roll up at the same time count each event once', async () => {
 })
 
 test('a statement that dies has counted nothing, and a transaction that commits late is not passed over', async () => {
-  const late = new pg.Client(database.url)
-  await late.connect()
-  await late.query('begin')
-  await late.query(
-    `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
-    values ($1, array[gen_random_uuid()], '{ready}', '{0}', '{}', '{}')`,
-    [ada.orgId],
-  )
-  await seedJobs(database.run, ada, [newJob()])
-  const dying = new pg.Client(asLogin(database.url, 'workers'))
-  await dying.connect()
-  await dying.query('begin')
-  const { text, values } = rollUp(term, { groups: 10, jobs: 10 })
-  await dying.query(text, [...values])
-  await dying.end()
-  await database.run(rollUp(term, { groups: 10, jobs: 10 }))
-  assert.deepEqual(await countsOf(ada), NONE, 'not beyond the oldest that still runs')
-  await late.query('commit')
-  await late.end()
+  const [late, dying] = [new pg.Client(database.url), new pg.Client(asLogin(database.url, 'workers'))]
+  await Promise.all([late.connect(), dying.connect()])
+  try {
+    await late.query('begin')
+    await late.query(
+      `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      values ($1, array[gen_random_uuid()], '{ready}', '{0}', '{}', '{}')`,
+      [ada.orgId],
+    )
+    await seedJobs(database.run, ada, [newJob()])
+    await dying.query('begin')
+    const { text, values } = rollUp(term, { groups: 10, jobs: 10 })
+    await dying.query(text, [...values])
+    await dying.query('rollback')
+    await database.run(rollUp(term, { groups: 10, jobs: 10 }))
+    assert.deepEqual(await countsOf(ada), NONE, 'not beyond the oldest that still runs')
+    await late.query('commit')
+  } finally {
+    await Promise.all([late.end(), dying.end()])
+  }
   await rollUpEverything()
   assert.deepEqual(await countsOf(ada), { ...NONE, submitted: 2 })
 })
