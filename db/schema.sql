@@ -2498,16 +2498,16 @@ return greatest(
 
 create function depth_of_queue(in_org uuid) returns jsonb
 language sql stable
--- Up to ten thousand of each kind are counted, which takes 10 ms at most; of a deeper queue the leader's newest look tells.
+-- Up to five thousand of each kind are counted, in some milliseconds; of a deeper queue the leader's newest look tells.
 -- The oldest is looked for among those that were submitted first.
 begin atomic
   select jsonb_build_object(
-    'pending', case when w.pending < 10000 then w.pending else greatest(w.pending, n.pending) end,
-    'blocked', case when w.blocked < 10000 then w.blocked else greatest(w.blocked, n.blocked) end,
-    'ready', h.held + case when r.jobs < 10000 then r.jobs else greatest(r.jobs, n.ready) end,
+    'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, n.pending) end,
+    'blocked', case when w.blocked < 5000 then w.blocked else greatest(w.blocked, n.blocked) end,
+    'ready', h.held + case when r.jobs < 5000 then r.jobs else greatest(r.jobs, n.ready) end,
     'running', h.running,
-    'retrying', case when w.retrying < 10000 then w.retrying else greatest(w.retrying, n.retrying) end,
-    'predicted_ms', h.ms + case when r.jobs < 10000 then r.ms else greatest(r.ms, n.predicted_seconds * 1000 - h.ms) end,
+    'retrying', case when w.retrying < 5000 then w.retrying else greatest(w.retrying, n.retrying) end,
+    'predicted_ms', h.ms + case when r.jobs < 5000 then r.ms else greatest(r.ms, n.predicted_seconds * 1000 - h.ms) end,
     'oldest_ready_seconds', extract(epoch from now() - r.oldest)
   )
   from (
@@ -2517,7 +2517,7 @@ begin atomic
       from ready_jobs
       where org_id = in_org
       order by job_id
-      limit 10000
+      limit 5000
     ) first
   ) r
   cross join (
@@ -2532,13 +2532,13 @@ begin atomic
     select
       (
         select count(*)
-        from (select from waiting_jobs where org_id = in_org and state = 'pending' limit 10000) counted
+        from (select from waiting_jobs where org_id = in_org and state = 'pending' limit 5000) counted
       ) as pending,
       (
         select count(*)
-        from (select from waiting_jobs where org_id = in_org and state = 'retrying' limit 10000) counted
+        from (select from waiting_jobs where org_id = in_org and state = 'retrying' limit 5000) counted
       ) as retrying,
-      (select count(*) from (select from blocked_jobs where org_id = in_org limit 10000) counted) as blocked
+      (select count(*) from (select from blocked_jobs where org_id = in_org limit 5000) counted) as blocked
   ) w
   left join depth_samples n on n.org_id = in_org;
 end;
