@@ -23,7 +23,7 @@ export const viewAccuracy = (row: PredictionAccuracyRow): Omit<Accuracy, 'range'
   const jobs = total('jobs')
   const withinP50 = ratio(total('within_p50'), jobs)
   const withinP90 = ratio(total('within_p90'), jobs)
-  const medianApe = row.apes && quantileOf(row.apes, 0.5)
+  const medianApe = quantileOf(row.apes, 0.5)
   return {
     points: row.points.map((point) => ({
       at: iso(point.at),
