@@ -2,13 +2,6 @@ import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { SILENT_SECONDS } from './queue-facts.ts'
 
-/** What a running job will probably take yet: beyond its median it runs on, the longer the wider its spread. */
-export const REMAINING_MS = `greatest(
-            j.predicted_ms - coalesce(extract(epoch from now() - h.started_at)::double precision * 1000, 0),
-            extract(epoch from now() - h.started_at)::double precision * 1000 * (sqrt(j.predicted_p90_ms / j.predicted_ms) - 1),
-            1
-          )`
-
 const SUMS = 'pending, blocked, ready, running, retrying, predicted_seconds'
 
 /**
@@ -38,7 +31,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
       union all
       select
         h.org_id, 0, 0, count(*) filter (where h.started_at is null), count(h.started_at), 0,
-        sum(${REMAINING_MS})
+        sum(remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms))
       from held_jobs h
       join jobs j on j.org_id = h.org_id and j.id = h.job_id
       group by h.org_id

@@ -7,6 +7,7 @@
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { SHORTEST_MS } from '../rules/estimate.ts'
+import { APE_BUCKETS } from '../rules/log-histogram.ts'
 
 /** How long there are rows for single minutes: the last 24 hours to the minute, and some to spare. */
 export const MINUTES_KEPT = `interval '26 hours'`
@@ -206,7 +207,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     ),
     errors as materialized (
       select
-        org_id, type, at, log_bucket(ape * 1000) as bucket, sum(weight) as jobs, sum(weight * log_error) as log_error,
+        org_id, type, at, least(log_bucket(ape * 1000), ${APE_BUCKETS}) as bucket, sum(weight) as jobs, sum(weight * log_error) as log_error,
         sum(weight * abs(log_error)) as abs_log_error,
         sum(weight * abs(log_error + residual_log)) as baseline_abs_log_error,
         coalesce(sum(weight) filter (where runtime_ms <= predicted_ms), 0) as within_p50,

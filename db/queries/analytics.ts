@@ -3,8 +3,8 @@
  * finished jobs each takes a few milliseconds, see `npm run bench -- analytics`.
  */
 import type { Query } from '../query.ts'
-import { DEPTH_NOW, type DepthSums, FORECAST_FACTS, type ForecastFacts } from './analytics-outlook.ts'
-import { SILENT_SECONDS } from './queue-facts.ts'
+import { APE_BUCKETS } from '../rules/log-histogram.ts'
+import { QUEUE_SUMS, type QueueSums, SILENT_SECONDS } from './queue-facts.ts'
 
 /** Rows of so many seconds, put together to buckets of so many, and how many of those: the last one is the present. */
 export type Buckets = { span: 60 | 3600; seconds: number; count: number }
@@ -16,6 +16,31 @@ const SERIES = `generate_series(
     )`
 const SINCE = `date_bin($2::int * interval '1 second', now(), 'epoch') - ($3::int - 1) * $2::int * interval '1 second'`
 const BUCKET = `date_bin($2::int * interval '1 second', at, 'epoch')`
+
+/** Of `depth_of_queue`. */
+export type DepthSums = {
+  pending: number
+  blocked: number
+  ready: number
+  running: number
+  retrying: number
+  predicted_ms: number
+  oldest_ready_seconds: number | null
+}
+
+/** Of `load_ahead`. */
+export type LoadAhead = {
+  slots: number
+  paused: boolean
+  /** Jobs that came in each of the last 60 minutes, oldest first; the present one is not among them. */
+  minutes: number[]
+  /** Jobs in an hour: at this time of the day and at the next hour, on other days. */
+  same_hour: number | null
+  next_hour: number | null
+  mean_ms: number | null
+  waking: { in_seconds: number; predicted_ms: number }[]
+  schedules: { cron: string; timezone: string; predicted_ms: number | null }[]
+}
 
 export type JobSums = {
   submitted: number
@@ -33,7 +58,8 @@ export type SummaryRow = {
   last_hour: JobSums
   last_24h: JobSums
   workers: { online: number; draining: number; slots: number; running: number }
-  facts: ForecastFacts
+  load: LoadAhead
+  queue: QueueSums | null
   finished_5m: number
   submitted_5m: number
 }
@@ -61,8 +87,7 @@ const jobSums = (since: string): string => `(
 export const getSummary = (orgId: string): Query<SummaryRow> => ({
   name: 'get-summary',
   text: `
-    with ${DEPTH_NOW.trim()},
-    recent as materialized (
+    with recent as materialized (
       select span, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
       from job_rollups
       where org_id = $1::uuid
@@ -73,7 +98,7 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
       from job_rollups
       where org_id = $1::uuid
         and span = 60
-        and at > now() - interval '1 day'
+        and at > now() - interval '24 hours'
         and at < date_bin('1 hour', now(), 'epoch') - interval '23 hours'
       union all
       select span, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
@@ -83,7 +108,7 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
         and at >= date_bin('1 hour', now(), 'epoch') - interval '23 hours'
     )
     select
-      now() as at, (select sums from depth) as depth,
+      now() as at, depth_of_queue($1::uuid) as depth,
       ${jobSums('span = 60')} as last_hour,
       ${jobSums('span <> 60')} as last_24h,
       (
@@ -95,7 +120,7 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
         where status <> 'offline'
           and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
       ) as workers,
-      ${FORECAST_FACTS} as facts,
+      load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue,
       (
         select coalesce(sum(completed + failed + cancelled), 0)::double precision
         from recent
@@ -168,9 +193,12 @@ export type PredictionSample = {
 
 export type PredictionAccuracyRow = {
   points: PredictionSums[]
-  apes: number[] | null
+  apes: number[]
   samples: PredictionSample[]
 }
+
+/** One by one: to unnest 720 arrays takes four times as long. */
+const APES = Array.from({ length: APE_BUCKETS }, (_, n) => `coalesce(sum(apes[${n + 1}]), 0)`).join(', ')
 
 const SAMPLES = 500
 /** Finished jobs that are looked at for them, the newest submission first. */
@@ -202,15 +230,7 @@ export const getPredictionAccuracy = (
           group by 1
         ) point
       ) as points,
-      (
-        select jsonb_agg(count order by bucket)
-        from (
-          select bucket, sum(count) as count
-          from recent
-          cross join lateral unnest(apes) with ordinality as u (count, bucket)
-          group by bucket
-        ) counts
-      ) as apes,
+(select jsonb_build_array(${APES}) from recent) as apes,
       (
         select coalesce(jsonb_agg(to_jsonb(sample) order by sample.at desc), '[]')
         from (
@@ -252,7 +272,13 @@ export type DepthPoint = {
   predicted_seconds: number
 }
 
-export type QueueDepthRow = { at: Date; items: DepthPoint[]; depth: DepthSums; facts: ForecastFacts }
+export type QueueDepthRow = {
+  at: Date
+  items: DepthPoint[]
+  depth: DepthSums
+  load: LoadAhead
+  queue: QueueSums | null
+}
 
 /** How deep it was on average, over the part of a bucket that is past: a minute or hour without a row was without jobs. */
 const average = (column: string): string =>
@@ -261,7 +287,6 @@ const average = (column: string): string =>
 export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepthRow> => ({
   name: 'get-queue-depth',
   text: `
-    with ${DEPTH_NOW.trim()}
     select
       now() as at,
       (
@@ -281,8 +306,8 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
           group by b.at
         ) item
       ) as items,
-      (select sums from depth) as depth,
-      ${FORECAST_FACTS} as facts`,
+      depth_of_queue($1::uuid) as depth,
+      load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue`,
   values: [orgId, buckets.seconds, buckets.count, buckets.span],
 })
 

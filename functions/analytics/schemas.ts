@@ -18,8 +18,8 @@ const period = z
     failed: count,
     cancelled: count,
     success_rate: orNull('completed / (completed + failed).'),
-    wait_p50_ms: orNull('From when a job could have started to its start; to about a tenth.'),
-    wait_p90_ms: orNull('The same.'),
+    wait_p50_ms: orNull('From when it could have started to its start.'),
+    wait_p90_ms: z.number().nullable(),
     runtime_mean_ms: orNull('Of completed jobs.'),
   })
   .openapi('Period')
@@ -31,21 +31,19 @@ export const summary = z
     oldest_ready_seconds: orNull('How long the oldest ready job has been so.'),
     last_hour: period,
     last_24h: period,
-    throughput_per_minute: described('Jobs that ended, on average of the last five full minutes.'),
-    submitted_per_minute: described('The same of jobs that came.'),
+    throughput_per_minute: described('Jobs that ended, over the last five full minutes.'),
+    submitted_per_minute: count,
     backlog: z.object({
       predicted_seconds: described('Predicted work that is ready, and what is left of running jobs.'),
       slots: described('Of all live workers.'),
       drain_seconds: orNull('To work that off with all slots. Null: no worker is alive.'),
     }),
     workers: z.object({ online: count, draining: count, slots: count, running: count }),
-    forecast: z
-      .object({
-        in_seconds: count,
-        depth: orNull('Ready and running jobs.'),
-        work_seconds: orNull('Predicted work.'),
-      })
-      .openapi({ description: 'Null: no worker is alive. See /analytics/queue-depth.' }),
+    forecast: z.object({
+      in_seconds: count,
+      depth: orNull('Ready and running jobs.'),
+      work_seconds: orNull('Predicted work.'),
+    }),
     paused: z.boolean(),
   })
   .openapi('Summary')
@@ -82,7 +80,7 @@ export const accuracy = z
           at: timestamp,
           jobs: count,
           mean_abs_log_error: described('Of |ln(runtime / p50)|.'),
-          baseline_mean_abs_log_error: orNull('The same for the running mean of the stream.'),
+          baseline_mean_abs_log_error: orNull('By the running mean of the stream.'),
           within_p90: described('The share of runtimes up to their p90.'),
           bias_log: described('Mean of ln(runtime / p50): above 0, jobs took longer than predicted.'),
         }),
@@ -91,7 +89,7 @@ export const accuracy = z
     overall: z.object({
       jobs: count,
       mean_abs_log_error: z.number().nullable(),
-      median_ape: orNull('Median of |p50 − runtime| / runtime, to about a tenth of it.'),
+      median_ape: orNull('Of |p50 − runtime| / runtime.'),
       within_p50: share,
       within_p90: share,
     }),
@@ -121,7 +119,7 @@ export const queueDepth = z
         z.object({
           at: timestamp,
           ...depth,
-          predicted_seconds: described('Predicted work that was ready or running.'),
+          predicted_seconds: described('Ready and running.'),
         }),
       )
       .openapi({ description: 'Averages, oldest first, without gaps.' }),

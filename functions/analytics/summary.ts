@@ -19,8 +19,8 @@ const AHEAD_MINUTES = 15
 
 const viewSummary = (row: SummaryRow): Summary => {
   const { oldest_ready_seconds, predicted_ms, ...depth } = row.depth
-  const { slots, paused } = row.facts
-  const ahead = depthsAhead(row.depth, row.facts, row.at, AHEAD_MINUTES).at(-1)
+  const { slots, paused } = row.load
+  const ahead = depthsAhead(row, AHEAD_MINUTES).at(-1)
   return {
     at: row.at.toISOString(),
     depth,

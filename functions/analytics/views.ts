@@ -23,7 +23,7 @@ export const viewAccuracy = (row: PredictionAccuracyRow): Omit<Accuracy, 'range'
   const jobs = total('jobs')
   const withinP50 = ratio(total('within_p50'), jobs)
   const withinP90 = ratio(total('within_p90'), jobs)
-  const medianApe = row.apes && quantileOf(row.apes, 0.5)
+  const medianApe = quantileOf(row.apes, 0.5)
   return {
     points: row.points.map((point) => ({
       at: iso(point.at),
@@ -54,7 +54,7 @@ export const viewQueueDepth = (
   { every, minutes }: { every: number; minutes: number },
 ): Omit<z.output<typeof queueDepth>, 'range' | 'bucket_seconds'> => ({
   items: row.items.map((item) => ({ ...item, at: iso(item.at) })),
-  forecast: depthsAhead(row.depth, row.facts, row.at, minutes)
+  forecast: depthsAhead(row, minutes)
     .filter((_, n) => (n + 1) % every === 0)
     .map(({ inMs, jobs, jobsP90, workMs }) => ({
       at: new Date(row.at.getTime() + inMs).toISOString(),
@@ -74,8 +74,8 @@ export const viewLeader = (row: LeaderHistoryRow): z.output<typeof leaderHistory
 })
 
 const METHOD =
-  'The attempts that ended are run again twice, on the slots that the live workers had: in the order in which they started, ' +
-  'and in that in which they became ready. What the two differ by is added to the waits as they were. See docs/analytics.md.'
+  'Attempts are run again twice, on the slots that live workers had: in the order of their starts, and in that of becoming ready. ' +
+  'The difference is added to the waits. See docs/analytics.md.'
 
 export const viewGain = (range: string, points: readonly GainPointRow[]): z.output<typeof schedulingGain> => {
   const total = (key: 'jobs' | 'wait_ms' | 'fifo_wait_ms'): number =>

@@ -9,7 +9,7 @@ export const PERMISSIONS = {
   'jobs:read': {
     role: 'user',
     key: true,
-    about: 'see jobs, logs, dead letters, workers, pauses, schedules, predictions and the model',
+    about: 'see jobs, logs, dead letters, workers, pauses, schedules, predictions, the model and analytics',
   },
   'jobs:submit': { role: 'user', key: true, about: 'submit jobs' },
   'jobs:manage': { role: 'user', key: true, about: 'cancel and retry jobs' },

@@ -162,25 +162,26 @@ test('two that roll up at the same time count each event once', async () => {
 })
 
 test('a statement that dies has counted nothing, and a transaction that commits late is not passed over', async () => {
-  const late = new pg.Client(database.url)
-  await late.connect()
-  await late.query('begin')
-  await late.query(
-    `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
-    values ($1, array[gen_random_uuid()], '{ready}', '{0}', '{}', '{}')`,
-    [ada.orgId],
-  )
-  await seedJobs(database.run, ada, [newJob()])
-  const dying = new pg.Client(asLogin(database.url, 'workers'))
-  await dying.connect()
-  await dying.query('begin')
-  const { text, values } = rollUp(term, { groups: 10, jobs: 10 })
-  await dying.query(text, [...values])
-  await dying.end()
-  await database.run(rollUp(term, { groups: 10, jobs: 10 }))
-  assert.deepEqual(await countsOf(ada), NONE, 'not beyond the oldest that still runs')
-  await late.query('commit')
-  await late.end()
+  const [late, dying] = [new pg.Client(database.url), new pg.Client(asLogin(database.url, 'workers'))]
+  await Promise.all([late.connect(), dying.connect()])
+  try {
+    await late.query('begin')
+    await late.query(
+      `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      values ($1, array[gen_random_uuid()], '{ready}', '{0}', '{}', '{}')`,
+      [ada.orgId],
+    )
+    await seedJobs(database.run, ada, [newJob()])
+    await dying.query('begin')
+    const { text, values } = rollUp(term, { groups: 10, jobs: 10 })
+    await dying.query(text, [...values])
+    await dying.query('rollback')
+    await database.run(rollUp(term, { groups: 10, jobs: 10 }))
+    assert.deepEqual(await countsOf(ada), NONE, 'not beyond the oldest that still runs')
+    await late.query('commit')
+  } finally {
+    await Promise.all([late.end(), dying.end()])
+  }
   await rollUpEverything()
   assert.deepEqual(await countsOf(ada), { ...NONE, submitted: 2 })
 })
@@ -269,9 +270,9 @@ test('errors of predictions are those of hand', async () => {
     runs,
   )
   const [other] = await database.run(getPredictionAccuracy(ada.orgId, 'other', DAY))
-  assert.deepEqual(other, { points: [], apes: null, samples: [] })
+  assert.deepEqual([other?.points, other?.samples], [[], []])
   const [foreign] = await database.run(getPredictionAccuracy(bob.orgId, null, DAY))
-  assert.deepEqual(foreign, { points: [], apes: null, samples: [] })
+  assert.deepEqual([foreign?.points, foreign?.samples], [[], []])
 })
 
 test('depths are averages of what was seen, and an empty queue is seen as one', async () => {
@@ -308,13 +309,13 @@ test('a queue that is too deep to count is told by the newest look at it', async
   await seedJobs(
     database.run,
     ada,
-    Array.from({ length: 10_500 }, () => newJob()),
+    Array.from({ length: 5_500 }, () => newJob()),
   )
   const ready = async (): Promise<number | undefined> =>
     (await database.run(getSummary(ada.orgId)))[0]?.depth.ready
-  assert.equal(await ready(), 10_000)
+  assert.equal(await ready(), 5_000)
   await database.run(sampleDepths(term, 15))
-  assert.equal(await ready(), 10_500)
+  assert.equal(await ready(), 5_500)
 })
 
 test('of the last 24 hours none counts twice and none is left out', async () => {

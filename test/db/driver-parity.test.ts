@@ -715,7 +715,8 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   await play(restartRollups(term))
   await play(lookForEvents())
   await play(rollUp('0', { groups: 10, jobs: 10 }))
-  await play(sampleDepths(term, 15))
+  // As if the hour had just begun.
+  await play(sampleDepths(term, 1e9))
   await play(measureStretch({ rows: 10, jobs: 10 }))
   await play(readStretch({ rows: 10, jobs: 10 }, { xid: '0', id: '0' }))
   await play(readCapacity(0))

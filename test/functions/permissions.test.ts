@@ -263,7 +263,15 @@ test('to another organisation every id answers 404, as one that does not exist d
 
 test('to another organisation no list shows anything', async () => {
   const lists = [
-    ...['/jobs', '/dlq', '/schedules', '/webhooks/sources', '/callbacks/endpoints', '/auth/keys'],
+    ...[
+      '/jobs',
+      '/dlq',
+      '/schedules',
+      '/webhooks/sources',
+      '/callbacks/endpoints',
+      '/auth/keys',
+      '/analytics/prediction-accuracy',
+    ],
     ...['/orgs/me/members', '/orgs/me/invitations', '/orgs/me/audit'],
   ]
   for (const path of lists) {
