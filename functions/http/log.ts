@@ -17,3 +17,8 @@ export const log = (level: 'warn' | 'error', message: string, fields: Record<str
   if (level === 'error') console.error(line)
   else console.warn(line)
 }
+
+/** Of work that no request waits for. */
+export const logFailure = (error: unknown): void => {
+  log('error', 'work in the background failed', { error: String(error) })
+}

@@ -11,6 +11,7 @@ import { createRouter } from '../http/validation.ts'
 import { tellHolders } from './cancellation.ts'
 import { FINGERPRINT_RULE, type Filter, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
 import { retryMany } from './retries.ts'
+import { sweep } from './schemas.ts'
 import { type Change, countSweep, MAX_SWEEP, type Sweep, sweepJobs } from './sweep.ts'
 
 const CANCELLABLE = JOB_STATES.filter((state) => !FINISHED_STATES.some((finished) => finished === state))
@@ -72,16 +73,6 @@ const actInBulk = async (
   const scope = { orgId: c.get('principal').org_id, filter: toJobFilter(filter, states) }
   return dry_run ? countSweep(run, scope.orgId, scope.filter) : sweepJobs(run, scope, change)
 }
-
-export const sweep = z
-  .object({
-    matched: z.int().openapi({ description: 'Jobs that fit the filter and were looked at.' }),
-    changed: z
-      .int()
-      .openapi({ description: 'Those of them that were changed; others had moved on meanwhile.' }),
-    done: z.boolean().openapi({ description: 'False: there are more. Send the same request again.' }),
-  })
-  .openapi('Sweep')
 
 const answers = {
   200: jsonContent(sweep, 'What was done'),

@@ -1,14 +1,10 @@
-import { createRoute, z } from '@hono/zod-openapi'
-import { type GraphRow, getJobGraph } from '../../db/queries/job-graph.ts'
-import { JOB_STATES } from '../../db/rules/job-states.ts'
+import { createRoute } from '@hono/zod-openapi'
+import { getJobGraph } from '../../db/queries/job-graph.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
+import { graph, MAX_NODES, viewGraph } from './job-graph.ts'
 import { noSuchJob } from './job-path.ts'
-import { round } from './job-view.ts'
 import { accessToJob } from './of-job.ts'
-
-/** More than fits on a screen. */
-const MAX_NODES = 200
 
 export const graphRoutes = () =>
   createRouter().openapi(graphRoute, async (c) => {
@@ -18,49 +14,6 @@ export const graphRoutes = () =>
     if (rows.length === 0) throw noSuchJob(id)
     return c.json(viewGraph(rows), 200)
   })
-
-const viewGraph = (rows: GraphRow[]): z.output<typeof graph> => {
-  const shown = rows.slice(0, MAX_NODES)
-  const ids = new Set(shown.map(({ id }) => id))
-  return {
-    nodes: shown.map(viewNode),
-    edges: shown.flatMap(({ id, parents }) =>
-      parents.filter((parent) => ids.has(parent)).map((parent) => ({ from: parent, to: id })),
-    ),
-    truncated: rows.length > MAX_NODES,
-  }
-}
-
-const viewNode = (row: GraphRow): z.output<typeof node> => ({
-  id: row.id,
-  name: row.name,
-  type: row.type,
-  status: row.status,
-  attempts: row.attempts,
-  prediction: { p50_ms: round(row.predicted_ms, 1), p90_ms: round(row.predicted_p90_ms, 1) },
-})
-
-const node = z.object({
-  id: z.uuid(),
-  name: z.string(),
-  type: z.string(),
-  status: z.enum(JOB_STATES),
-  attempts: z.int(),
-  prediction: z.object({ p50_ms: z.number(), p90_ms: z.number() }),
-})
-
-export const graph = z
-  .object({
-    nodes: z.array(node).openapi({ description: 'The job itself first, then those nearest to it.' }),
-    edges: z.array(
-      z.object({
-        from: z.uuid().openapi({ description: 'The job that is waited for.' }),
-        to: z.uuid().openapi({ description: 'The job that waits for it.' }),
-      }),
-    ),
-    truncated: z.boolean().openapi({ description: 'There are more jobs than are shown.' }),
-  })
-  .openapi('JobGraph')
 
 const graphRoute = createRoute({
   method: 'get',

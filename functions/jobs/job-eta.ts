@@ -8,7 +8,7 @@ import { isFinished } from '../../db/rules/job-states.ts'
 import { FIRST_PARKED_LANE, laneOf } from '../../db/rules/lanes.ts'
 import { type Ahead, etaBehind, etaInQueue, etaOfRunning, sumAhead } from '../../db/rules/place.ts'
 import type { LaneSum, QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
-import { logFailure } from '../http/background.ts'
+import { logFailure } from '../http/log.ts'
 import type { eta } from './schemas.ts'
 import type { SubmittedRow } from './stored-job.ts'
 

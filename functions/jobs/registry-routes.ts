@@ -1,11 +1,12 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { listKnownTypes } from '../../db/queries/job-types.ts'
-import { getLeader, type LeaderRow, listWorkers, type WorkerRow } from '../../db/queries/registry.ts'
+import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { access } from '../auth/permit.ts'
-import { jsonContent, problems, timestamp } from '../http/openapi.ts'
+import { jsonContent, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
+import { jobType, leader, viewLeader, viewWorker, worker } from './registry-view.ts'
 
 /** Who works, at what, and who leads. Before the routes with an id, which would take `workers` for one. */
 export const registryRoutes = () =>
@@ -25,64 +26,6 @@ export const registryRoutes = () =>
       if (!row) throw new ProblemError('not-found', 'No worker has been elected leader yet.')
       return c.json(viewLeader(row), 200)
     })
-
-const worker = z
-  .object({
-    worker_id: z.string(),
-    hostname: z.string(),
-    status: z.enum(['online', 'draining', 'offline']).openapi({
-      description: '`draining`: finishes its jobs and stops. `offline`: not seen for 10 s, or stopped.',
-    }),
-    last_seen: timestamp,
-    started_at: timestamp,
-    jobs_processed: z.int(),
-    running: z.int(),
-    slots: z.int(),
-    cpu_units: z.number(),
-    memory_mb: z.int(),
-    types: z.array(z.string()).openapi({ description: 'The types of jobs that it handles.' }),
-  })
-  .openapi('Worker')
-
-export const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
-  worker_id: row.worker_id,
-  hostname: row.hostname,
-  status: row.status,
-  last_seen: row.last_seen.toISOString(),
-  started_at: row.started_at.toISOString(),
-  jobs_processed: Number(row.jobs_processed),
-  running: row.running,
-  slots: row.slots,
-  cpu_units: row.cpu_units,
-  memory_mb: row.memory_mb,
-  types: row.types,
-})
-
-export const jobType = z
-  .object({
-    type: z.string(),
-    payload_schema: z
-      .record(z.string(), z.unknown())
-      .openapi({ description: 'JSON Schema of the payload, as its handler has it.' }),
-    workers: z.int().openapi({ description: 'Online workers that handle it. None: its jobs wait for one.' }),
-  })
-  .openapi('JobType')
-
-const leader = z
-  .object({
-    worker_id: z.string(),
-    term: z.int().openapi({ description: 'Grows with each election.' }),
-    elected_at: timestamp,
-    last_seen: timestamp,
-  })
-  .openapi('Leader')
-
-export const viewLeader = (row: LeaderRow): z.output<typeof leader> => ({
-  worker_id: row.worker_id,
-  term: Number(row.term),
-  elected_at: row.elected_at.toISOString(),
-  last_seen: row.last_seen.toISOString(),
-})
 
 const workersRoute = createRoute({
   method: 'get',

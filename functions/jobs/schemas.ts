@@ -125,3 +125,13 @@ export const attempt = z
     runtime_ms: z.int().nullable(),
   })
   .openapi('Attempt')
+
+export const sweep = z
+  .object({
+    matched: z.int().openapi({ description: 'Jobs that fit the filter and were looked at.' }),
+    changed: z
+      .int()
+      .openapi({ description: 'Those of them that were changed; others had moved on meanwhile.' }),
+    done: z.boolean().openapi({ description: 'False: there are more. Send the same request again.' }),
+  })
+  .openapi('Sweep')

@@ -1,7 +1,7 @@
 import { countFaults, type PredictionFault } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
-import { type Hold, logFailure } from '../http/background.ts'
-import { log } from '../http/log.ts'
+import type { Hold } from '../http/background.ts'
+import { log, logFailure } from '../http/log.ts'
 
 export type Faults = { count(reason: PredictionFault, error: unknown, hold: Hold): void }
 

@@ -14,7 +14,8 @@ import {
 } from '../../db/queries/queue-facts.ts'
 import type { Run } from '../../db/query.ts'
 import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
-import { type Hold, logFailure } from '../http/background.ts'
+import type { Hold } from '../http/background.ts'
+import { logFailure } from '../http/log.ts'
 import { fromBase64 } from './base64.ts'
 import { type StreamInputs, toStreams } from './stream-inputs.ts'
 

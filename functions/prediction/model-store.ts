@@ -1,6 +1,7 @@
 import { getModelWeights } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
-import { type Hold, logFailure } from '../http/background.ts'
+import type { Hold } from '../http/background.ts'
+import { logFailure } from '../http/log.ts'
 import { fromBase64 } from './base64.ts'
 import type { Faults } from './faults.ts'
 import { type BuildModel, buildRuntimeModel, type RuntimeModel } from './runtime-model.ts'

@@ -3,7 +3,7 @@ import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import { encodeCursor } from '../http/pagination.ts'
 import { viewProgress } from '../jobs/job-view.ts'
-import { viewLeader, viewWorker } from '../jobs/registry-routes.ts'
+import { viewLeader, viewWorker } from '../jobs/registry-view.ts'
 import type { Subscriber, TopicName } from './subscriber.ts'
 
 export type TopicFrame = { type: string; [field: string]: unknown }

@@ -165,4 +165,5 @@ const fillViews = async (): Promise<[string, string][]> => {
 }
 
 /** All that was asked for is there. */
-const settled = (page: Page): Promise<void> => page.locator('.skeleton').first().waitFor({ state: 'detached' })
+const settled = (page: Page): Promise<void> =>
+  page.locator('.skeleton').first().waitFor({ state: 'detached' })

@@ -1,15 +1,22 @@
 /** What the API answers, by the schemas that it answers with: the dashboard cannot drift away from it. */
 
 import type { z } from '@hono/zod-openapi'
+import type {
+  accuracy,
+  leaderHistory,
+  queueDepth,
+  schedulingGain,
+  summary,
+  throughput,
+} from '../../analytics/schemas.ts'
 import type { account, apiKey, createdApiKey } from '../../auth/schemas.ts'
 import type { endpoint, jobCallback, secret } from '../../callbacks/schemas.ts'
 import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
-import type { sweep } from '../../jobs/bulk-routes.ts'
-import type { explanation } from '../../jobs/explain-routes.ts'
-import type { graph } from '../../jobs/graph-routes.ts'
+import type { explanation } from '../../jobs/explanation.ts'
+import type { graph } from '../../jobs/job-graph.ts'
 import type { newJob } from '../../jobs/new-job.ts'
-import type { jobType } from '../../jobs/registry-routes.ts'
-import type { attempt, job, jobSummary, logLine } from '../../jobs/schemas.ts'
+import type { jobType, leader, worker } from '../../jobs/registry-view.ts'
+import type { attempt, job, jobSummary, logLine, sweep } from '../../jobs/schemas.ts'
 import type {
   activeOrg,
   auditEntry,
@@ -72,121 +79,11 @@ export type ModelCard = z.output<typeof modelCard>
 export type ModelVersion = ModelCard['versions'][number]
 export type Page<Item> = { items: Item[]; next_cursor: string | null }
 
-type Finished = {
-  submitted: number
-  completed: number
-  failed: number
-  cancelled: number
-  success_rate: number | null
-  wait_p50_ms: number | null
-  wait_p90_ms: number | null
-  runtime_mean_ms: number | null
-}
-
-/** Analytics: replaced by the schemas' own types once they are here. */
-export type Summary = {
-  at: string
-  depth: { pending: number; blocked: number; ready: number; running: number; retrying: number }
-  oldest_ready_seconds: number | null
-  last_hour: Finished
-  last_24h: Finished
-  throughput_per_minute: number
-  submitted_per_minute: number
-  backlog: { predicted_seconds: number; slots: number; drain_seconds: number | null }
-  workers: { online: number; draining: number; slots: number; running: number }
-  forecast: { in_seconds: number; depth: number | null; work_seconds: number | null }
-  paused: boolean
-}
-
-export type Worker = {
-  worker_id: string
-  hostname: string
-  status: 'online' | 'draining' | 'offline'
-  last_seen: string
-  started_at: string
-  jobs_processed: number
-  running: number
-  slots: number
-  cpu_units: number
-  memory_mb: number
-  types: string[]
-}
-
-export type LeaderHistory = Leader & {
-  alive: boolean
-  elections: { term: number; worker_id: string; elected_at: string }[]
-}
-
-export type Leader = { worker_id: string; term: number; elected_at: string; last_seen: string }
-
-export type Throughput = {
-  range: string
-  bucket_seconds: number
-  items: {
-    at: string
-    submitted: number
-    completed: number
-    failed: number
-    cancelled: number
-    runtime_mean_ms: number | null
-    wait_mean_ms: number | null
-  }[]
-}
-
-export type QueueDepth = {
-  range: string
-  bucket_seconds: number
-  items: {
-    at: string
-    pending: number
-    blocked: number
-    ready: number
-    running: number
-    retrying: number
-    predicted_seconds: number
-  }[]
-  forecast: { at: string; depth: number; depth_p90: number; predicted_seconds: number }[]
-}
-
-export type SchedulingGain = {
-  range: string
-  jobs: number
-  mean_wait_ms: number | null
-  fifo_mean_wait_ms: number | null
-  gain: number | null
-  max_wait_ms: number | null
-  fifo_max_wait_ms: number | null
-  points: { at: string; jobs: number; mean_wait_ms: number; fifo_mean_wait_ms: number }[]
-  method: string
-}
-
-export type PredictionAccuracy = {
-  range: string
-  bucket_seconds: number
-  points: {
-    at: string
-    jobs: number
-    mean_abs_log_error: number
-    baseline_mean_abs_log_error: number | null
-    within_p90: number
-    bias_log: number
-  }[]
-  overall: {
-    jobs: number
-    mean_abs_log_error: number | null
-    median_ape: number | null
-    within_p50: number | null
-    within_p90: number | null
-  }
-  calibration: { predicted: number; actual: number | null }[]
-  samples: {
-    job_id: string
-    name: string
-    type: string
-    predicted_ms: number
-    predicted_p90_ms: number
-    actual_ms: number
-    at: string
-    source: string
-  }[]
-}
+export type Worker = z.output<typeof worker>
+export type Leader = z.output<typeof leader>
+export type LeaderHistory = z.output<typeof leaderHistory>
+export type Summary = z.output<typeof summary>
+export type Throughput = z.output<typeof throughput>
+export type QueueDepth = z.output<typeof queueDepth>
+export type PredictionAccuracy = z.output<typeof accuracy>
+export type SchedulingGain = z.output<typeof schedulingGain>
