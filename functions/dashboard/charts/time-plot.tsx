@@ -151,7 +151,7 @@ const timeTick = (at: number, before: number | undefined): string => {
 const resolve = (element: HTMLElement, value: string): string => {
   const probe = document.createElement('span')
   probe.style.color = value
-  element.append(probe)
+  element.appendChild(probe)
   const { color } = getComputedStyle(probe)
   probe.remove()
   return color
@@ -174,7 +174,7 @@ const tooltip = (format: (value: number) => string): uPlot.Plugin => {
     hooks: {
       init: (plot) => {
         box.hidden = true
-        plot.over.append(box)
+        plot.over.appendChild(box)
       },
       setCursor: (plot) => {
         const { idx, left = -1 } = plot.cursor
