@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { Button } from './button.tsx'
 
-export const CopyButton = ({ text, label = 'Copy' }: { text: string; label?: string }) => {
+/** A long text is made when it is copied. */
+export const CopyButton = ({ text, label = 'Copy' }: { text: string | (() => string); label?: string }) => {
   const copied = useSignal(false)
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text)
+    await navigator.clipboard.writeText(typeof text === 'string' ? text : text())
     copied.value = true
     setTimeout(() => {
       copied.value = false

@@ -45,7 +45,7 @@ export const Logs = (props: { job: Job; attempts: readonly Attempt[]; stream: Jo
               }}
             />
             <FollowToggle follows={follows.value} onChange={(value) => (follows.value = value)} />
-            <CopyButton text={toText(lines)} label="Copy the log" />
+            <CopyButton text={() => toText(lines)} label="Copy the log" />
           </>
         )
       }
