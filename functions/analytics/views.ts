@@ -39,7 +39,13 @@ export const viewAccuracy = (row: PredictionAccuracyRow): Omit<Accuracy, 'range'
       { predicted: 0.5, actual: withinP50 },
       { predicted: 0.9, actual: withinP90 },
     ],
-    samples: row.samples.map((one) => ({ ...one, at: iso(one.at) })),
+    samples: row.samples.map((one) => ({
+      ...one,
+      predicted_ms: round(one.predicted_ms, 1),
+      predicted_p90_ms: round(one.predicted_p90_ms, 1),
+      actual_ms: round(one.actual_ms, 1),
+      at: iso(one.at),
+    })),
   }
 }
 
