@@ -51,7 +51,7 @@ const STRETCH = `
 
 export type StretchLimits = { rows: number; jobs: number }
 
-/** How much has ended since the last stretch was closed, and whether this one can be. 1 ms for a thousand rows. */
+/** How much has ended since the last stretch was closed, and whether this one can be. */
 export const measureStretch = (limits: StretchLimits): Query<StretchRow> => ({
   name: 'measure-stretch',
   text: `
@@ -91,7 +91,7 @@ export type EndedAttemptRow = {
   first: boolean
 }
 
-/** Up to a row, in the order in which the jobs were submitted. 10,000 jobs: 0.1 s. */
+/** Up to a row, in the order in which the jobs were submitted. 10,000 jobs: 0.3 s. */
 export const readStretch = (
   limits: StretchLimits,
   upTo: { xid: string; id: string },

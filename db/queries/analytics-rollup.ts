@@ -64,7 +64,7 @@ const countOf = (state: string): string => `case
  * Adds the next page of events. Jobs are looked up by their key, where they have just been written. `finished_at` tells the
  * end that an event is about from one that came after a retry; of that nothing but the count is known any more.
  *
- * Nothing new: 0.2 ms, and nothing is written.
+ * Of a month of jobs in rows of twenty 100,000 are added a second, of a drain in rows of a thousand 620,000.
  */
 export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> => ({
   name: 'roll-up',
@@ -254,7 +254,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
   values: [term, limits.groups, limits.jobs],
 })
 
-/** Whether there is something to add: a look that takes 0.1 ms, where to plan the addition takes several. */
+/** Whether there is something to add: a look that takes less than a millisecond, where to plan the addition takes several. */
 export const lookForEvents = (): Query<{ some: boolean }> => ({
   name: 'look-for-events',
   text: `

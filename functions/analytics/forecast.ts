@@ -1,4 +1,4 @@
-import type { DepthSums, LoadAhead } from '../../db/queries/analytics.ts'
+import type { DepthSums, LoadAhead } from '../../db/queries/analytics-summary.ts'
 import type { QueueSums } from '../../db/queries/queue-facts.ts'
 import { nextTicks } from '../../db/rules/cron.ts'
 import {

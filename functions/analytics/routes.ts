@@ -1,11 +1,11 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import {
   getLeaderHistory,
-  getPredictionAccuracy,
   getQueueDepth,
   getSchedulingGain,
   getThroughput,
 } from '../../db/queries/analytics.ts'
+import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { access } from '../auth/permit.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'

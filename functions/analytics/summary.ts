@@ -1,5 +1,5 @@
 import type { z } from '@hono/zod-openapi'
-import { getSummary, type JobSums, type SummaryRow } from '../../db/queries/analytics.ts'
+import { getSummary, type JobSums, type SummaryRow } from '../../db/queries/analytics-summary.ts'
 import type { Run } from '../../db/query.ts'
 import { quantileOf } from '../../db/rules/log-histogram.ts'
 import { round } from '../jobs/job-view.ts'

@@ -1,11 +1,6 @@
 import type { z } from '@hono/zod-openapi'
-import type {
-  GainPointRow,
-  LeaderHistoryRow,
-  PredictionAccuracyRow,
-  PredictionSums,
-  QueueDepthRow,
-} from '../../db/queries/analytics.ts'
+import type { GainPointRow, LeaderHistoryRow, QueueDepthRow } from '../../db/queries/analytics.ts'
+import type { PredictionAccuracyRow, PredictionSums } from '../../db/queries/analytics-accuracy.ts'
 import { quantileOf } from '../../db/rules/log-histogram.ts'
 import { round } from '../jobs/job-view.ts'
 import { depthsAhead } from './forecast.ts'
@@ -44,7 +39,13 @@ export const viewAccuracy = (row: PredictionAccuracyRow): Omit<Accuracy, 'range'
       { predicted: 0.5, actual: withinP50 },
       { predicted: 0.9, actual: withinP90 },
     ],
-    samples: row.samples.map((one) => ({ ...one, at: iso(one.at) })),
+    samples: row.samples.map((one) => ({
+      ...one,
+      predicted_ms: round(one.predicted_ms, 1),
+      predicted_p90_ms: round(one.predicted_p90_ms, 1),
+      actual_ms: round(one.actual_ms, 1),
+      at: iso(one.at),
+    })),
   }
 }
 

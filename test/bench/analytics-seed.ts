@@ -21,8 +21,8 @@ export const seedFinishedJobs = async (
   { count, days = 29, group = 20 }: FinishedJobs,
 ): Promise<void> => {
   const { sql } = database
-  seeded += count
   const offset = seeded
+  seeded += count
   await sql(
     `insert into streams (org_id, type, name, runs, mean_log, deviation_log)
     select $1, 'type-' || n % 5, 'stream-' || n, 1000, 7.5, 0.6

@@ -1,15 +1,15 @@
 import pg from 'pg'
 import {
   getLeaderHistory,
-  getPredictionAccuracy,
   getQueueDepth,
   getSchedulingGain,
-  getSummary,
   getThroughput,
 } from '../../db/queries/analytics.ts'
+import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
 import { lookForEvents, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { enter } from '../../db/queries/scope.ts'
 import type { Query } from '../../db/query.ts'
 import { weighOrder } from '../../worker-runtime/analytics/scheduling-gain.ts'

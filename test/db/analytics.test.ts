@@ -1,14 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import {
-  getPredictionAccuracy,
-  getQueueDepth,
-  getSummary,
-  getThroughput,
-} from '../../db/queries/analytics.ts'
+import { getQueueDepth, getThroughput } from '../../db/queries/analytics.ts'
+import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { deleteExpiredRollups } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'

@@ -6,15 +6,15 @@ import type { JobPrediction } from '../../db/learning/prediction.ts'
 import { changePassword, findUser, listUsers, nameOf, registerAccount } from '../../db/queries/accounts.ts'
 import {
   getLeaderHistory,
-  getPredictionAccuracy,
   getQueueDepth,
   getSchedulingGain,
-  getSummary,
   getThroughput,
 } from '../../db/queries/analytics.ts'
+import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
 import { lookForEvents, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
 import { auditFailedSignIn, listAuditLog } from '../../db/queries/audit.ts'

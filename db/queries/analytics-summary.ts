@@ -1,0 +1,122 @@
+import type { Query } from '../query.ts'
+import { QUEUE_SUMS, type QueueSums, SILENT_SECONDS } from './queue-facts.ts'
+
+/** Of `depth_of_queue`. */
+export type DepthSums = {
+  pending: number
+  blocked: number
+  ready: number
+  running: number
+  retrying: number
+  predicted_ms: number
+  oldest_ready_seconds: number | null
+}
+
+/** Of `load_ahead`. */
+export type LoadAhead = {
+  slots: number
+  paused: boolean
+  /** Jobs that came in each of the last 60 minutes, oldest first; the present one is not among them. */
+  minutes: number[]
+  /** Jobs in an hour: at this time of the day and at the next hour, on other days. */
+  same_hour: number | null
+  next_hour: number | null
+  mean_ms: number | null
+  waking: { in_seconds: number; predicted_ms: number }[]
+  schedules: { cron: string; timezone: string; predicted_ms: number | null }[]
+}
+
+export type JobSums = {
+  submitted: number
+  completed: number
+  failed: number
+  cancelled: number
+  ran: number
+  runtime_ms: number
+  waits: number[] | null
+}
+
+export type SummaryRow = {
+  at: Date
+  depth: DepthSums
+  last_hour: JobSums
+  last_24h: JobSums
+  workers: { online: number; draining: number; slots: number; running: number }
+  load: LoadAhead
+  queue: QueueSums | null
+  finished_5m: number
+  submitted_5m: number
+}
+
+/** Hours, and single minutes for the one that is only partly among the last 24. */
+const jobSums = (since: string): string => `(
+        select jsonb_build_object(
+          'submitted', coalesce(sum(submitted), 0), 'completed', coalesce(sum(completed), 0), 'failed', coalesce(sum(failed), 0),
+          'cancelled', coalesce(sum(cancelled), 0), 'ran', coalesce(sum(ran), 0), 'runtime_ms', coalesce(sum(runtime_ms), 0),
+          'waits', (
+            select jsonb_agg(count order by bucket)
+            from (
+              select bucket, sum(count) as count
+              from recent
+              cross join lateral unnest(waits) with ordinality as u (count, bucket)
+              where ${since}
+              group by bucket
+            ) counts
+          )
+        )
+        from recent
+        where ${since}
+      )`
+
+export const getSummary = (orgId: string): Query<SummaryRow> => ({
+  name: 'get-summary',
+  text: `
+    with recent as materialized (
+      select span, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
+      from job_rollups
+      where org_id = $1::uuid
+        and span = 60
+        and at > now() - interval '1 hour'
+      union all
+      select 0, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
+      from job_rollups
+      where org_id = $1::uuid
+        and span = 60
+        and at > now() - interval '24 hours'
+        and at < date_bin('1 hour', now(), 'epoch') - interval '23 hours'
+      union all
+      select span, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
+      from job_rollups
+      where org_id = $1::uuid
+        and span = 3600
+        and at >= date_bin('1 hour', now(), 'epoch') - interval '23 hours'
+    )
+    select
+      now() as at, depth_of_queue($1::uuid) as depth,
+      ${jobSums('span = 60')} as last_hour,
+      ${jobSums('span <> 60')} as last_24h,
+      (
+        select jsonb_build_object(
+          'online', count(*) filter (where status = 'online'), 'draining', count(*) filter (where status = 'draining'),
+          'slots', coalesce(sum(slots) filter (where status = 'online'), 0), 'running', coalesce(sum(running), 0)
+        )
+        from workers
+        where status <> 'offline'
+          and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
+      ) as workers,
+      load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue,
+      (
+        select coalesce(sum(completed + failed + cancelled), 0)::double precision
+        from recent
+        where span = 60 and ${LAST_5_MINUTES}
+      ) as finished_5m,
+      (
+        select coalesce(sum(submitted), 0)::double precision
+        from recent
+        where span = 60 and ${LAST_5_MINUTES}
+      ) as submitted_5m`,
+  values: [orgId],
+})
+
+/** Full ones. */
+const LAST_5_MINUTES = `at >= date_trunc('minute', now()) - interval '5 minutes' and at < date_trunc('minute', now())`
