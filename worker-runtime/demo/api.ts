@@ -54,13 +54,26 @@ export const createApi = (baseUrl: string, token?: string): Api => {
   }
 }
 
-/** Sends it, and reads the answer. */
-export const reach = async (
-  url: string,
-  init: RequestInit = {},
-): Promise<{ response: Response; text: string }> => {
+/** Sends it, and reads the answer. The time is kept here: under load a `fetch` was seen that never settled, whatever its signal said. */
+export const reach = async (url: string, init: RequestInit = {}): Promise<Exchange> => {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const controller = new AbortController()
+  const timer = setTimeout(() => {
+    reject(new Unreachable(`no answer within ${TIMEOUT_MS / 1000} s`))
+    controller.abort()
+  }, TIMEOUT_MS)
   try {
-    const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) })
+    return await Promise.race([exchange(url, { ...init, signal: controller.signal }), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+type Exchange = { response: Response; text: string }
+
+const exchange = async (url: string, init: RequestInit): Promise<Exchange> => {
+  try {
+    const response = await fetch(url, init)
     return { response, text: await response.text() }
   } catch (error) {
     // `fetch failed` says nothing; its cause does.

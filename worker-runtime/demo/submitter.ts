@@ -33,8 +33,11 @@ export type Submitter = {
   run(signal: AbortSignal): Promise<SubmissionEnd>
 }
 
-/** So many requests in a row without an answer, and the system is gone. */
-const GONE = 3
+/** No answer for so long, to so many requests, and the system is gone. One that is only busy answers some. */
+const GONE_MS = 5_000
+const GONE_REQUESTS = 3
+/** Requests at a time: a system that stands still for a moment is not flooded when it goes on. */
+const MOST_IN_FLIGHT = 50
 
 export const createSubmitter = (options: {
   plan: readonly Planned[]
@@ -114,18 +117,22 @@ export const createSubmitter = (options: {
     run: async (signal) => {
       const beganAtMs = performance.now()
       const running = new Set<Promise<void>>()
+      let answeredAtMs = beganAtMs
       let unanswered = 0
+      const isGone = (): boolean => unanswered >= GONE_REQUESTS && performance.now() - answeredAtMs > GONE_MS
+      const noteAnswer = (): void => {
+        answeredAtMs = performance.now()
+        unanswered = 0
+      }
       for (const { atMs, ...action } of plan) {
         const waitMs = beganAtMs + atMs - performance.now()
         if (waitMs > 0) await delay(waitMs, undefined, { signal }).catch(() => {})
-        if (signal.aborted || unanswered >= GONE) break
-        if (action.do === 'submit' && options.isFull()) continue
+        if (signal.aborted || isGone()) break
+        if (action.do === 'submit' && (running.size >= MOST_IN_FLIGHT || options.isFull())) continue
         const acting: Promise<void> = act(action as Action, signal)
-          .then(() => {
-            unanswered = 0
-          })
-          .catch((error: unknown) => {
+          .then(noteAnswer, (error: unknown) => {
             if (error instanceof Unreachable) unanswered++
+            else noteAnswer()
             promises.refused++
             promises.lastRefusal = describeError(error)
           })
@@ -133,7 +140,7 @@ export const createSubmitter = (options: {
         running.add(acting)
       }
       await Promise.all(running)
-      if (unanswered >= GONE) return 'unreachable'
+      if (isGone()) return 'unreachable'
       return signal.aborted ? 'interrupted' : 'done'
     },
   }
