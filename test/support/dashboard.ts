@@ -53,7 +53,14 @@ const openPage = async (browser: Browser, url: URL, options: BrowserContextOptio
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(String(error)))
   page.on('console', (message) => {
-    if (message.type() === 'error' && !isExpected(message.text())) complaints.push(message.text())
+    // What was refused is told with its address, below.
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load'))
+      complaints.push(message.text())
+  })
+  page.on('response', (response) => {
+    const { pathname } = new URL(response.url())
+    if (!response.ok() && !isExpected(response.status(), pathname))
+      complaints.push(`${response.status()} ${pathname}`)
   })
   await page.goto(url.href)
   return { page, complaints }
@@ -61,8 +68,9 @@ const openPage = async (browser: Browser, url: URL, options: BrowserContextOptio
 
 let opened = 0
 
-/** That nobody is signed in yet is found out by asking. */
-const isExpected = (text: string): boolean => text.includes('status of 401')
+/** That nobody is signed in yet is found out by asking; 101 is the stream. */
+const isExpected = (status: number, path: string): boolean =>
+  status === 101 || (status === 401 && path === '/auth/refresh')
 
 export const signIn = async (page: Page, { username, password }: TestAccount): Promise<void> => {
   await page.getByLabel('Username').fill(username)

@@ -31,8 +31,8 @@ const load = (
     document.title = `${view.title} · SmartQueue`
     error.value = undefined
     view.load().then(
-      ({ View }) => {
-        if (current) loaded.value = { view, Component: View }
+      (Component) => {
+        if (current) loaded.value = { view, Component }
       },
       (reason: unknown) => {
         if (current) error.value = reason

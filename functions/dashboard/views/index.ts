@@ -1,6 +1,7 @@
 import type { ComponentType } from 'preact'
 import type { Permission } from '../../auth/permissions.ts'
 import type { IconName } from '../ui/icon.tsx'
+import { View as Overview } from './overview/overview.tsx'
 
 export type View = {
   /** The first part of the path. */
@@ -9,70 +10,75 @@ export type View = {
   icon: IconName
   /** Who has it not does not see the view. */
   needs: Permission
-  load: () => Promise<{ View: ComponentType<ViewProps> }>
+  load: () => Promise<ComponentType<ViewProps>>
 }
 
 /** What follows the first part of the path, such as the id of a job. */
 export type ViewProps = { rest: string[] }
 
-/** All views, in the order of the menu. Each is a chunk of its own but the first, which everybody sees. */
+/** Views that are used together are loaded together: one file each compresses worse, by 12 kB in all. */
+const work = () => import('./work.ts')
+const triggers = () => import('./triggers.ts')
+const settings = () => import('./settings.ts')
+
+/** All views, in the order of the menu. */
 export const VIEWS: readonly View[] = [
-  {
-    path: '',
-    title: 'Overview',
-    icon: 'overview',
-    needs: 'jobs:read',
-    load: () => import('./overview/overview.tsx'),
-  },
-  { path: 'jobs', title: 'Jobs', icon: 'jobs', needs: 'jobs:read', load: () => import('./jobs/jobs.tsx') },
+  { path: '', title: 'Overview', icon: 'overview', needs: 'jobs:read', load: async () => Overview },
+  { path: 'jobs', title: 'Jobs', icon: 'jobs', needs: 'jobs:read', load: async () => (await work()).Jobs },
   {
     path: 'dead-letters',
     title: 'Dead letters',
     icon: 'dead',
     needs: 'jobs:read',
-    load: () => import('./dead-letters/dead-letters.tsx'),
+    load: async () => (await work()).DeadLetters,
   },
   {
     path: 'schedules',
     title: 'Schedules',
     icon: 'schedules',
     needs: 'jobs:read',
-    load: () => import('./schedules/schedules.tsx'),
+    load: async () => (await triggers()).Schedules,
   },
   {
     path: 'webhooks',
     title: 'Webhooks',
     icon: 'webhooks',
     needs: 'webhooks:read',
-    load: () => import('./webhooks/webhooks.tsx'),
+    load: async () => (await triggers()).Webhooks,
   },
   {
     path: 'workers',
     title: 'Workers',
     icon: 'workers',
     needs: 'jobs:read',
-    load: () => import('./workers/workers.tsx'),
+    load: async () => (await triggers()).Workers,
   },
   {
     path: 'model',
     title: 'Model',
     icon: 'model',
     needs: 'jobs:read',
-    load: () => import('./model/model.tsx'),
+    load: async () => (await settings()).Model,
   },
   {
     path: 'organisation',
     title: 'Organisation',
     icon: 'organisation',
     needs: 'org:read',
-    load: () => import('./organisation/organisation.tsx'),
+    load: async () => (await settings()).Organisation,
   },
-  { path: 'keys', title: 'API keys', icon: 'keys', needs: 'account', load: () => import('./keys/keys.tsx') },
+  {
+    path: 'keys',
+    title: 'API keys',
+    icon: 'keys',
+    needs: 'account',
+    load: async () => (await settings()).Keys,
+  },
   {
     path: 'audit',
     title: 'Audit',
     icon: 'audit',
     needs: 'audit:read',
-    load: () => import('./audit/audit.tsx'),
+    load: async () => (await settings()).Audit,
   },
 ]

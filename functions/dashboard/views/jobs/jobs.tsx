@@ -5,20 +5,17 @@ import { useResource } from '../../api/use-resource.ts'
 import { linkTo, replaceQuery, route } from '../../router.ts'
 import { may } from '../../session/session.ts'
 import { ButtonLink } from '../../ui/button.tsx'
-import { Lazy } from '../../ui/lazy.tsx'
 import { PageHead } from '../../ui/panel.tsx'
 import type { ViewProps } from '../index.ts'
+import { JobView } from '../job/job.tsx'
 import { Bulk } from './bulk.tsx'
 import { filterOf } from './filter.ts'
 import { Filters } from './filters.tsx'
 import { JobTable } from './job-table.tsx'
+import { SubmitDialog } from './submit/submit-dialog.tsx'
 
 export const View = ({ rest: [id] }: ViewProps) =>
-  id === undefined ? (
-    <Jobs />
-  ) : (
-    <Lazy load={() => import('../job/job.tsx')}>{({ JobView }) => <JobView key={id} id={id} />}</Lazy>
-  )
+  id === undefined ? <Jobs /> : <JobView key={id} id={id} />
 
 /** All jobs of the organisation, as they change. What is shown stands in the address, to be shared. */
 const Jobs = () => {
@@ -39,11 +36,7 @@ const Jobs = () => {
       </PageHead>
       <Filters filter={filter} types={types.data.value?.items ?? []} />
       <JobTable key={key} filter={filter} />
-      {submitting && (
-        <Lazy load={() => import('./submit/submit-dialog.tsx')} bones={null}>
-          {({ SubmitDialog }) => <SubmitDialog types={types} onClose={() => replaceQuery(filter)} />}
-        </Lazy>
-      )}
+      {submitting && <SubmitDialog types={types} onClose={() => replaceQuery(filter)} />}
     </>
   )
 }
