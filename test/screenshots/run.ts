@@ -22,7 +22,7 @@ const SCHEMES = ['light', 'dark'] as const
 const DESK = { width: 1360, height: 900 }
 const PHONE = { width: 390, height: 844 }
 /** One of the demo's tenants. */
-const ACCOUNT = { username: 'demo-northwind', password: 'correct horse battery' }
+const ACCOUNT = { username: 'Northwind-Analytics', password: 'watch-it-learn' }
 
 const main = async (): Promise<number> => {
   const { values } = parseArgs({
