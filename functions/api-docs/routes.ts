@@ -31,7 +31,7 @@ export const apiDocsRoutes = (app: OpenAPIHono<AppEnv>) => {
         openapi: '3.1.0',
         info: {
           title: 'SmartQueue',
-          version: '0.5.0',
+          version: '0.6.0',
           description: 'A multi-tenant job scheduling platform on Postgres.',
           license: { name: 'MIT' },
         },

@@ -98,6 +98,7 @@ export const createConnection = (options: {
       cursor = frame.cursor
       options.onResync()
     } else if (frame.type === 'ping') {
+      cursor = frame.cursor
       socket?.send('{"type":"pong"}')
     } else options.onFrame(frame)
   }

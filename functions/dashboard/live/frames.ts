@@ -29,4 +29,5 @@ export type Frame =
   | { type: 'logs'; job_id: string; lines: LogLine[]; cursor: string }
   | { type: 'progress'; job_id: string; progress: Progress | null }
   | { type: 'resync'; cursor: string; reason: string }
-  | { type: 'ping' }
+  /** Also where no event was for this connection, it is known up to here. */
+  | { type: 'ping'; cursor: string }
