@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { runCommand } from '../../worker-runtime/command.ts'
@@ -14,21 +15,21 @@ const HELP = `Usage: npm run screenshots [-- options]
 Runs SmartQueue and its demo, and takes a picture of each view of the dashboard, in light and in dark.
 
   --folder PATH  where the pictures go (docs/images)
-  --seconds N    how long the demo runs before (100)
+  --seconds N    how long the demo runs before (180)
   --url URL      take them of a system where the demo has run already
   --help         print this`
 
 const SCHEMES = ['light', 'dark'] as const
 const DESK = { width: 1360, height: 900 }
 const PHONE = { width: 390, height: 844 }
-/** One of the demo's tenants. */
-const ACCOUNT = { username: 'Northwind-Analytics', password: 'watch-it-learn' }
+/** Of the demo's tenants. */
+const PASSWORD = 'watch-it-learn'
 
 const main = async (): Promise<number> => {
   const { values } = parseArgs({
     options: {
       folder: { type: 'string', default: 'docs/images' },
-      seconds: { type: 'string', default: '100' },
+      seconds: { type: 'string', default: '180' },
       url: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
@@ -39,18 +40,23 @@ const main = async (): Promise<number> => {
   }
   await mkdir(values.folder, { recursive: true })
   if (values.url) await takeAll(values.url, values.folder)
-  else await withHome((home) => runAndTake(home, values.folder, values.seconds))
+  else await withHome((home) => runAndTake(home, values.folder, Number(values.seconds)))
   return 0
 }
 
-const runAndTake = async (home: string, folder: string, seconds: string): Promise<void> => {
+/** While the demo runs: then there is something to see of what moves. */
+const runAndTake = async (home: string, folder: string, seconds: number): Promise<void> => {
   const runner = await startRunner(home)
   try {
-    const args = ['worker-runtime/demo/main.ts', '--url', runner.url, '--seconds', seconds]
+    const args = ['worker-runtime/demo/main.ts', '--url', runner.url, '--seconds', String(seconds + 300)]
     const env = { ...process.env, SMARTQUEUE_HOME: home, PORT: new URL(runner.url).port }
-    const [code] = await once(spawn(process.execPath, args, { stdio: 'inherit', env }), 'exit')
-    if (code !== 0) throw new Error(`The demo ended with ${code}.`)
+    const demo = spawn(process.execPath, args, { stdio: 'inherit', env })
+    const ended = once(demo, 'exit')
+    const [code] = await Promise.race([ended, delay(seconds * 1_000, [null])])
+    if (code !== null) throw new Error(`The demo ended with ${code}.`)
     await takeAll(runner.url, folder)
+    demo.kill('SIGINT')
+    await ended
   } finally {
     process.kill(runner.pid, 'SIGTERM')
     await runner.exited
@@ -60,13 +66,12 @@ const runAndTake = async (home: string, folder: string, seconds: string): Promis
 const takeAll = async (url: string, folder: string): Promise<void> => {
   const browser = await launchBrowser()
   try {
-    for (const shot of SHOTS.filter(({ signedOut }) => signedOut)) {
-      await takeBoth(await newContext(browser), shot, { url, folder })
+    for (const tenant of new Set(SHOTS.map((shot) => shot.tenant))) {
+      const context = await newContext(browser)
+      if (tenant) await signIn(context, url, tenant)
+      for (const shot of SHOTS.filter((one) => one.tenant === tenant))
+        await takeBoth(context, shot, { url, folder })
     }
-    const signedIn = await newContext(browser)
-    await signIn(signedIn, url)
-    for (const shot of SHOTS.filter(({ signedOut }) => !signedOut))
-      await takeBoth(signedIn, shot, { url, folder })
   } finally {
     await browser.close()
   }
@@ -80,11 +85,11 @@ const newContext = (browser: Browser): Promise<BrowserContext> =>
     reducedMotion: 'reduce',
   })
 
-const signIn = async (context: BrowserContext, url: string): Promise<void> => {
+const signIn = async (context: BrowserContext, url: string, username: string): Promise<void> => {
   const page = await context.newPage()
   await page.goto(`${url}/#/sign-in`)
-  await page.getByLabel('Username').fill(ACCOUNT.username)
-  await page.getByLabel('Password').fill(ACCOUNT.password)
+  await page.getByLabel('Username').fill(username)
+  await page.getByLabel('Password').fill(PASSWORD)
   await page.getByRole('button', { name: 'Sign in' }).click()
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   await page.close()

@@ -3,6 +3,7 @@ import type { QueueDepth } from '../../api/answers.ts'
 import { get } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
 import { TimeChart } from '../../charts/time-chart.tsx'
+import { sinceFirst } from '../../charts/young-history.ts'
 import { useReloadOnEvents } from '../../live/live.ts'
 import { count } from '../../ui/format.ts'
 import { Loaded, Skeleton } from '../../ui/notes.tsx'
@@ -50,7 +51,8 @@ export const Depth = () => {
   )
 }
 
-const plotOf = ({ items, forecast }: QueueDepth) => {
+const plotOf = ({ items: all, forecast }: QueueDepth) => {
+  const items = sinceFirst(all, ({ ready, running }) => ready + running === 0)
   const none = <Item,>(list: Item[]): null[] => list.map(() => null)
   const last = items.at(-1)
   return {

@@ -3,6 +3,7 @@ import type { Throughput as Answer } from '../../api/answers.ts'
 import { get } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
 import { TimeChart } from '../../charts/time-chart.tsx'
+import { sinceFirst } from '../../charts/young-history.ts'
 import { useReloadOnEvents } from '../../live/live.ts'
 import { count } from '../../ui/format.ts'
 import { Loaded, Skeleton } from '../../ui/notes.tsx'
@@ -26,41 +27,47 @@ export const Throughput = () => {
   useReloadOnEvents(answer.reload, undefined, 5_000)
   return (
     <Loaded resource={answer} bones={<Skeleton height="340px" />}>
-      {({ items, bucket_seconds }) => (
-        <TimeChart
-          title="Throughput"
-          about={`Jobs that ended, for each ${BUCKETS[bucket_seconds] ?? 'interval'}.`}
-          unit="jobs"
-          times={items.map(({ at }) => Date.parse(at))}
-          series={[
-            {
-              label: 'Completed',
-              color: 'green',
-              kind: 'area',
-              values: items.map(({ completed }) => completed),
-            },
-            { label: 'Failed', color: 'red', values: items.map(({ failed }) => failed) },
-            {
-              label: 'Submitted',
-              color: 'muted',
-              dashed: true,
-              values: items.map(({ submitted }) => submitted),
-            },
-          ]}
-          format={count}
-          counted
-          actions={
-            <Segments
-              label="Range"
-              value={range.value}
-              options={RANGES}
-              onChange={(value) => {
-                range.value = value
-              }}
-            />
-          }
-        />
-      )}
+      {({ items: all, bucket_seconds }) => {
+        const items = sinceFirst(
+          all,
+          ({ submitted, completed, failed }) => submitted + completed + failed === 0,
+        )
+        return (
+          <TimeChart
+            title="Throughput"
+            about={`Jobs that ended, for each ${BUCKETS[bucket_seconds] ?? 'interval'}.`}
+            unit="jobs"
+            times={items.map(({ at }) => Date.parse(at))}
+            series={[
+              {
+                label: 'Completed',
+                color: 'green',
+                kind: 'area',
+                values: items.map(({ completed }) => completed),
+              },
+              { label: 'Failed', color: 'red', values: items.map(({ failed }) => failed) },
+              {
+                label: 'Submitted',
+                color: 'muted',
+                dashed: true,
+                values: items.map(({ submitted }) => submitted),
+              },
+            ]}
+            format={count}
+            counted
+            actions={
+              <Segments
+                label="Range"
+                value={range.value}
+                options={RANGES}
+                onChange={(value) => {
+                  range.value = value
+                }}
+              />
+            }
+          />
+        )
+      }}
     </Loaded>
   )
 }
