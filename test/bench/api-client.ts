@@ -1,4 +1,5 @@
 export type ApiClient = {
+  readonly account: { username: string; password: string }
   post<Answer>(path: string, body: object): Promise<Answer>
   get<Answer>(path: string): Promise<Answer>
 }
@@ -17,5 +18,5 @@ export const signUp = async (baseUrl: string): Promise<ApiClient> => {
   }
   const account = { username: 'bench', password: 'correct horse' }
   token = (await send<{ access_token: string }>('POST', '/auth/register', account)).access_token
-  return { post: (path, body) => send('POST', path, body), get: (path) => send('GET', path) }
+  return { account, post: (path, body) => send('POST', path, body), get: (path) => send('GET', path) }
 }
