@@ -109,7 +109,7 @@ const announce = (config: Config, { exampleExists }: { exampleExists: boolean })
   const job = JSON.stringify({ name: 'hello', type: 'http', payload: { url: target } })
   print(`
 SmartQueue ready: ${url}
-${exampleExists ? 'Sign in' : 'Register'}, submit, look; the API is described at ${url}/docs
+Open it for the dashboard. Or ${exampleExists ? 'sign in' : 'register'}, submit and look by the API, which is described at ${url}/docs
   TOKEN=$(curl -s ${signIn} ${json} -d '${credentials}' | sed -n 's/.*"access_token":"\\([^"]*\\)".*/\\1/p')
   curl -s ${url}/jobs ${auth} ${json} -d '${job}'
   curl -s ${url}/jobs ${auth}
