@@ -4,6 +4,7 @@ import {
   append,
   atLeast,
   EMPTY_LOG,
+  repeatedStarts,
   startsAttempt,
   toText,
 } from '../../functions/dashboard/views/job/log-lines.ts'
@@ -62,6 +63,10 @@ test('attempts are told apart, also when they count from 1 again', () => {
   assert.ok(startsAttempt({ ...second, attempt: 2 }, first, []))
   assert.ok(startsAttempt(second, first, [at(0), at(3)]))
   assert.ok(!startsAttempt(second, first, [at(0)]))
+  // The database's clock may say that an attempt began after its first line.
+  assert.deepEqual(repeatedStarts([{ attempt: 1, started_at: at(3) }]), [])
+  const retried = [1, 2, 1].map((attempt, n) => ({ attempt, started_at: at(n) }))
+  assert.deepEqual(repeatedStarts(retried), [at(2)])
 })
 
 test('lines below a level can be left out', () => {

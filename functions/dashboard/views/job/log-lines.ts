@@ -1,5 +1,5 @@
 import { LOG_LEVELS, type LogLevel } from '../../../../db/rules/log-levels.ts'
-import type { LogLine } from '../../api/answers.ts'
+import type { Attempt, LogLine } from '../../api/answers.ts'
 
 export type Log = {
   readonly lines: readonly LogLine[]
@@ -26,6 +26,16 @@ export const append = (log: Log, page: { lines: readonly LogLine[]; next: string
 export const atLeast = (lines: readonly LogLine[], level: LogLevel): readonly LogLine[] => {
   const least = LOG_LEVELS.indexOf(level)
   return least <= 0 ? lines : lines.filter((line) => LOG_LEVELS.indexOf(line.level) >= least)
+}
+
+/** When attempts began whose number an earlier one has had. */
+export const repeatedStarts = (attempts: readonly Pick<Attempt, 'attempt' | 'started_at'>[]): string[] => {
+  const known = new Set<number>()
+  return attempts.flatMap(({ attempt, started_at }) => {
+    const isRepeated = known.has(attempt)
+    known.add(attempt)
+    return isRepeated ? [started_at] : []
+  })
 }
 
 /**

@@ -8,7 +8,7 @@ import { Failure, Skeleton } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Segments } from '../../ui/segments.tsx'
 import { LogFrame } from './log-frame.tsx'
-import { atLeast, toText } from './log-lines.ts'
+import { atLeast, repeatedStarts, toText } from './log-lines.ts'
 import type { JobStream } from './use-job-stream.ts'
 
 const STEP = 2_000
@@ -54,7 +54,7 @@ export const Logs = (props: { job: Job; attempts: readonly Attempt[]; stream: Jo
       {all.length > 0 ? (
         <LogFrame
           lines={lines.slice(-shown.value)}
-          starts={attempts.map(({ started_at }) => started_at)}
+          starts={repeatedStarts(attempts)}
           hidden={Math.max(0, lines.length - shown.value)}
           onEarlier={() => {
             follows.value = false

@@ -74,7 +74,11 @@ const plotOf = ({ items: all, forecast }: QueueDepth) => {
         color: 'amber',
         dashed: true,
         // From where it is now.
-        values: [...none(items.slice(1)), last?.ready ?? null, ...forecast.map(({ depth }) => depth)],
+        values: [
+          ...none(items.slice(1)),
+          last ? last.ready + last.running : null,
+          ...forecast.map(({ depth }) => depth),
+        ],
       },
       {
         label: 'Forecast, 9 of 10 below',

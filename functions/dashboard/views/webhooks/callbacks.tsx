@@ -89,7 +89,7 @@ const columns = (reload: () => void): Column<CallbackEndpoint>[] => [
 const Endpoint = ({ endpoint: { url, disabled_at, disabled_reason } }: { endpoint: CallbackEndpoint }) => (
   <span class="lines">
     <code class="url">{url}</code>
-    <span class="outcome">
+    <span class="tick-outcome">
       <Badge tone={disabled_at ? 'amber' : 'green'}>{disabled_at ? 'disabled' : 'enabled'}</Badge>
       {disabled_reason && <span class="muted">{disabled_reason}</span>}
     </span>
