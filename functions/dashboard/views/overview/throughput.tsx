@@ -35,7 +35,7 @@ export const Throughput = () => {
         return (
           <TimeChart
             title="Throughput"
-            about={`Jobs that ended, for each ${BUCKETS[bucket_seconds] ?? 'interval'}.`}
+            about={`Jobs that ended, for each ${BUCKETS[bucket_seconds] ?? 'interval'}. The last one is not over.`}
             unit="jobs"
             times={items.map(({ at }) => Date.parse(at))}
             series={[
