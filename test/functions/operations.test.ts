@@ -168,10 +168,11 @@ test('the OpenAPI document describes every route with its answers', async () => 
   assert.equal(body.components.schemas.NewJob.additionalProperties, false)
 })
 
-test('the root leads to the documentation', async () => {
-  const answer = await edge.request('GET', '/')
-  assert.deepEqual([answer.status, answer.headers.get('location')], [302, '/docs'])
-  assert.equal((await edge.request('GET', '/docs')).status, 200)
+test('the root is the dashboard', async () => {
+  const { status, headers, text } = await edge.request('GET', '/')
+  assert.equal(status, 200)
+  assert.match(headers.get('content-type') ?? '', /text\/html/)
+  assert.match(text, /<title>SmartQueue<\/title>/)
 })
 
 test('every answer carries a request id', async () => {
