@@ -9,6 +9,6 @@ const PATH = '/openapi.json'
 export const apiDocsRoutes = () =>
   createRouter().get(PATH, async (c) => {
     const asset = await c.get('services').assets.fetch(new URL(PATH, c.req.url))
-    if (!asset.ok) throw new Error(`The assets have no ${PATH}: npm run build makes it`)
-    return new Response(asset.body, { headers: { 'content-type': 'application/json' } })
+    if (!asset.ok || !asset.body) throw new Error(`The assets have no ${PATH}: npm run build makes it`)
+    return c.body(asset.body, 200, { 'content-type': 'application/json' })
   })

@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
-import { gzipBytes, THE_WORKER, withBundle } from '../support/bundle.ts'
+import { bundledFolder, gzipBytes, THE_WORKER } from '../support/bundle.ts'
 
 const LARGEST = 250_000
 
-test('the Worker that a deployment would upload has less than 250 kB, compressed', () =>
-  withBundle(THE_WORKER, async (file) => {
-    const bytes = await gzipBytes(file)
-    assert.ok(bytes < LARGEST, `${bytes} bytes`)
-    const text = await readFile(file, 'utf8')
-    assert.doesNotMatch(text, /Ungültige Eingabe/, 'nor does it speak all languages of zod')
-  }))
+const file = join(bundledFolder(), THE_WORKER.main)
+
+test('the Worker that a deployment would upload has less than 250 kB, compressed', async () => {
+  const bytes = await gzipBytes(file)
+  assert.ok(bytes < LARGEST, `${bytes} bytes`)
+})
+
+test('the Worker carries nothing of what its packages can do and it does not ask for', async () => {
+  const text = await readFile(file, 'utf8')
+  assert.ok(!text.includes('Ungültige Eingabe'), 'the languages of zod')
+  assert.ok(!text.includes('Unknown zod object type'), 'how zod-to-openapi makes a document')
+})

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Query } from '../../db/query.ts'
 import { startNeonGateway } from '../../worker-runtime/local/neon-gateway.ts'
+import { bundledFolder } from './bundle.ts'
 import { asLogin, type TestLogin } from './database.ts'
 import { startWorkerd } from './workerd-host.ts'
 
@@ -46,6 +47,7 @@ export const startEdge = async (options: {
   const config = options.main ?? '../../wrangler.toml'
   const workerd = await startWorkerd({
     configPath: fileURLToPath(new URL(config, import.meta.url)),
+    ...(!options.main && { prebuiltWorkerDir: bundledFolder() }),
     vars: {
       DATABASE_URL: gateway.connectionString,
       NEON_GATEWAY: gateway.address,

@@ -6,7 +6,12 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 
-export type WorkerToStart = { configPath: string; vars: Record<string, string> }
+export type WorkerToStart = {
+  configPath: string
+  /** Else it is bundled at each start. */
+  prebuiltWorkerDir?: string
+  vars: Record<string, string>
+}
 
 /** A Durable Object that is to lose its memory, as it does when it hibernates; its sockets stay open. */
 export type Eviction = { className: string; name: string }
