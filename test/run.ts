@@ -10,7 +10,7 @@ import { startEmbeddedPostgres } from '../worker-runtime/local/embedded-postgres
 import { offlineWrangler } from '../worker-runtime/local/functions-server.ts'
 import { startReaper } from '../worker-runtime/local/reaper-link.ts'
 import { migrateDatabase } from '../worker-runtime/migrate.ts'
-import { bundleInto, THE_WORKER } from './support/bundle.ts'
+import { bundleForTests } from './support/bundle.ts'
 import { createLogins, TEMPLATE_DATABASE } from './support/database.ts'
 import { createTestFolder } from './support/folder.ts'
 import { startWorkerdHost } from './support/workerd-host.ts'
@@ -38,8 +38,8 @@ const main = async (): Promise<number> => {
   if (values.name) flags.push(`--test-name-pattern=${values.name}`)
   const folder = await createTestFolder()
   const bundle = join(folder, 'bundle')
-  // Once for all files, and with the assets: to do so at each start of workerd would take 0.7 s of CPU, some eighty times.
-  const bundled = bundleInto(bundle, THE_WORKER.config)
+  // While Postgres starts.
+  const bundled = bundleForTests(bundle)
   bundled.catch(() => {})
   // Whatever ends this process, its Postgres ends too.
   const reaper = startReaper(() => {})
@@ -55,14 +55,9 @@ const main = async (): Promise<number> => {
     await createLogins(postgres.url)
     const wrangler = offlineWrangler(join(folder, 'wrangler'))
     Object.assign(process.env, wrangler)
-    const host = await startWorkerdHost()
     await bundled
-    const env = {
-      ...wrangler,
-      TEST_POSTGRES_URL: postgres.url,
-      TEST_WORKERD_HOST: host.url,
-      TEST_WORKER_BUNDLE: bundle,
-    }
+    const host = await startWorkerdHost(bundle)
+    const env = { ...wrangler, TEST_POSTGRES_URL: postgres.url, TEST_WORKERD_HOST: host.url }
     const code = await runTests(['--test', ...flags, ...files], env)
     await host.stop()
     return code

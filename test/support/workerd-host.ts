@@ -8,8 +8,8 @@ import { json } from 'node:stream/consumers'
 
 export type WorkerToStart = {
   configPath: string
-  /** Else it is bundled at each start. */
-  prebuiltWorkerDir?: string
+  /** As it was bundled for all tests. */
+  prebuilt?: boolean
   vars: Record<string, string>
 }
 
@@ -24,12 +24,14 @@ type Harness = {
   }
 }
 
-export const startWorkerdHost = async (): Promise<{ url: string; stop(): Promise<void> }> => {
+export const startWorkerdHost = async (bundle: string): Promise<{ url: string; stop(): Promise<void> }> => {
   const running = new Map<string, Harness>()
 
-  const start = async (worker: WorkerToStart): Promise<{ id: string; url: string }> => {
+  const start = async ({ prebuilt, ...worker }: WorkerToStart): Promise<{ id: string; url: string }> => {
     const { createTestHarness } = await import('wrangler')
-    const harness: Harness = createTestHarness({ workers: [worker] })
+    const harness: Harness = createTestHarness({
+      workers: [{ ...worker, ...(prebuilt && { prebuiltWorkerDir: bundle }) }],
+    })
     const { url } = await harness.listen()
     const id = crypto.randomUUID()
     running.set(id, harness)
