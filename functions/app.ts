@@ -45,6 +45,6 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', predictionRouter())
   app.route('/', callbackRoutes())
   app.route('/', analyticsRoutes())
-  app.route('/', apiDocsRoutes(app))
+  app.route('/', apiDocsRoutes())
   return app
 }

@@ -2,6 +2,8 @@ import { z } from 'zod'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
 import type { StreamObjects } from './stream/object-link.ts'
 
+export type Assets = { fetch(url: URL): Promise<Response> }
+
 /** What wrangler binds to the Worker. A bad value refuses every request with a log line that names it. */
 const bindingsSchema = z.object({
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgres:// URL'),
@@ -41,6 +43,8 @@ const bindingsSchema = z.object({
     (value) => typeof value === 'object' && value !== null,
     'must be bound',
   ),
+  /** What is in functions/assets. */
+  ASSETS: z.custom<Assets>((value) => typeof value === 'object' && value !== null, 'must be bound'),
   /** host:port of a gateway that stands in for Neon's proxy. Unset in production. */
   NEON_GATEWAY: z.string().optional(),
 })

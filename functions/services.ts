@@ -1,7 +1,7 @@
 import { enterTogether } from '../db/queries/scope.ts'
 import { type ApiKeys, createApiKeys } from './auth/api-key.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
-import { parseBindings, type RawBindings } from './bindings.ts'
+import { type Assets, parseBindings, type RawBindings } from './bindings.ts'
 import { createDatabase, type Database } from './database.ts'
 import { hideSecrets, logFailure } from './http/log.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
@@ -26,6 +26,7 @@ export type Services = {
   readonly webhookSources: SourceCache
   readonly webhookRejections: RejectionLimit
   readonly streams: { readonly objects: StreamObjects; readonly nudger: Nudger }
+  readonly assets: Assets
   /** Origins whose pages may call the API. */
   readonly corsOrigins: readonly string[]
 }
@@ -56,6 +57,7 @@ export const servicesFor = (raw: RawBindings): Services => {
       objects: bindings.JOB_STREAM,
       nudger: createNudger((orgId) => streamOf(bindings.JOB_STREAM, orgId).nudge(), logFailure),
     },
+    assets: bindings.ASSETS,
     corsOrigins: bindings.CORS_ORIGINS,
   }
   isolates.set(raw, services)

@@ -32,6 +32,7 @@ const RULES: [string, string, RegExp | undefined][] = [
   ['functions/dashboard/d.ts', 'zod', /runs in a browser/],
   ['functions/dashboard/e.ts', 'node:crypto', /Node\.js/],
   ['functions/dashboard/build.ts', 'node:fs', undefined],
+  ['functions/build/a.ts', 'node:fs', undefined],
   ['worker-runtime/a.ts', '../functions/app.ts', /The pods share only db\//],
   ['worker-runtime/b.ts', '../functions/prediction/lstm/network.ts', undefined],
   ['worker-runtime/f.ts', '../functions/prediction/job-predictions.ts', undefined],

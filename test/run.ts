@@ -5,12 +5,12 @@ import { rm } from 'node:fs/promises'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { buildDashboard } from '../functions/dashboard/build.ts'
 import { runCommand } from '../worker-runtime/command.ts'
 import { startEmbeddedPostgres } from '../worker-runtime/local/embedded-postgres.ts'
 import { offlineWrangler } from '../worker-runtime/local/functions-server.ts'
 import { startReaper } from '../worker-runtime/local/reaper-link.ts'
 import { migrateDatabase } from '../worker-runtime/migrate.ts'
+import { bundleForTests } from './support/bundle.ts'
 import { createLogins, TEMPLATE_DATABASE } from './support/database.ts'
 import { createTestFolder } from './support/folder.ts'
 import { startWorkerdHost } from './support/workerd-host.ts'
@@ -36,9 +36,11 @@ const main = async (): Promise<number> => {
     '--test-reporter=spec',
   ]
   if (values.name) flags.push(`--test-name-pattern=${values.name}`)
-  // Once, before many start that would: wrangler writes only what has changed.
-  await buildDashboard()
   const folder = await createTestFolder()
+  const bundle = join(folder, 'bundle')
+  // While Postgres starts.
+  const bundled = bundleForTests(bundle)
+  bundled.catch(() => {})
   // Whatever ends this process, its Postgres ends too.
   const reaper = startReaper(() => {})
   const postgres = await startEmbeddedPostgres({
@@ -53,7 +55,8 @@ const main = async (): Promise<number> => {
     await createLogins(postgres.url)
     const wrangler = offlineWrangler(join(folder, 'wrangler'))
     Object.assign(process.env, wrangler)
-    const host = await startWorkerdHost()
+    await bundled
+    const host = await startWorkerdHost(bundle)
     const env = { ...wrangler, TEST_POSTGRES_URL: postgres.url, TEST_WORKERD_HOST: host.url }
     const code = await runTests(['--test', ...flags, ...files], env)
     await host.stop()

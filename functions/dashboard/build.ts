@@ -1,9 +1,9 @@
-/** Bundles the dashboard into the assets of the Worker. wrangler runs it before it serves or deploys them. */
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
+import { writeIfChanged } from '../build/write-if-changed.ts'
 
 const SOURCE = dirname(fileURLToPath(import.meta.url))
 const OUTPUT = join(SOURCE, '../assets/dashboard')
@@ -11,6 +11,7 @@ const OUTPUT = join(SOURCE, '../assets/dashboard')
 export type BuiltFile = { path: string; gzipBytes: number }
 
 /**
+ * Bundles the dashboard into the assets of the Worker.
  * A view is a chunk of its own, loaded when it is first opened. Chunks are named by their content and may be kept for good;
  * the entry and the styles keep their names, and browsers ask whether they have changed.
  */
@@ -43,25 +44,9 @@ export const buildDashboard = async (): Promise<BuiltFile[]> => {
 
 const isEntry = (path: string): boolean => dirname(path) === OUTPUT
 
-/** A server that watches the assets starts over at each write. */
-const writeIfChanged = async (path: string, contents: Uint8Array): Promise<void> => {
-  const existing = await readFile(path).catch(() => undefined)
-  if (existing?.equals(contents)) return
-  await mkdir(dirname(path), { recursive: true })
-  await writeFile(path, contents)
-}
-
 const removeOthers = async (kept: string[]): Promise<void> => {
   for (const entry of await readdir(OUTPUT, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)
     if (entry.isFile() && !kept.includes(path)) await rm(path, { force: true })
   }
-}
-
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const files = await buildDashboard()
-  const bytes = files.reduce((sum, file) => sum + file.gzipBytes, 0)
-  console.log(
-    `Built the dashboard: ${files.length} files, ${(bytes / 1000).toFixed(1)} kB compressed, in functions/assets/dashboard/`,
-  )
 }

@@ -36,7 +36,8 @@ test('pages of other origins are shut out unless they are listed', async () => {
     [open, 'https://app.example.com.evil.com'],
     [open, 'null'],
   ] as const) {
-    assert.equal(corsOf(await edge.request('GET', '/healthz', { headers: { origin } })), null, origin)
+    for (const path of ['/healthz', '/openapi.json'])
+      assert.equal(corsOf(await edge.request('GET', path, { headers: { origin } })), null, origin)
     assert.equal(corsOf(await edge.request('OPTIONS', '/jobs', { headers: { origin, ...preflight } })), null)
   }
 })
@@ -47,6 +48,7 @@ test('pages of a listed origin may call, and read what they need', async () => {
     assertProblem(answer, 401, 'unauthenticated')
     assert.equal(corsOf(answer), origin)
     assert.match(answer.headers.get('access-control-expose-headers') ?? '', /retry-after/)
+    assert.equal(corsOf(await open.request('GET', '/openapi.json', { headers: { origin } })), origin)
     const asked = await open.request('OPTIONS', '/jobs', { headers: { origin, ...preflight } })
     assert.deepEqual([asked.status, corsOf(asked)], [204, origin])
     assert.match(asked.headers.get('access-control-allow-headers') ?? '', /idempotency-key/)

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import { SCHEMA_VERSION } from '../../db/queries/schema-version.ts'
+import { describeApi } from '../../functions/api-docs/document.ts'
+import { createApp } from '../../functions/app.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -61,16 +63,18 @@ test('a bad binding answers 500 without telling its value', async () => {
   await misconfigured.stop()
 })
 
+const operationsOf = ({ paths }: { paths: Record<string, object> }): string[] =>
+  Object.entries(paths)
+    .flatMap(([path, item]) => Object.keys(item).map((method) => `${method} ${path}`))
+    .sort()
+
 test('the OpenAPI document describes every route with its answers', async () => {
   const { status, body } = await edge.request('GET', '/openapi.json')
   assert.equal(status, 200)
   assert.equal(body.openapi, '3.1.0')
   const { version } = JSON.parse(await readFile('package.json', 'utf8'))
   assert.equal(body.info.version, version)
-  const operations = Object.entries(body.paths).flatMap(([path, item]) =>
-    Object.keys(item as object).map((method) => `${method} ${path}`),
-  )
-  assert.deepEqual(operations.sort(), [
+  assert.deepEqual(operationsOf(body), [
     'delete /auth/keys/{id}',
     'delete /callbacks/endpoints/{id}',
     'delete /orgs/me/invitations/{id}',
@@ -168,15 +172,35 @@ test('the OpenAPI document describes every route with its answers', async () => 
   assert.equal(body.components.schemas.NewJob.additionalProperties, false)
 })
 
-test('the root is the dashboard', async () => {
-  const { status, headers, text } = await edge.request('GET', '/')
-  assert.equal(status, 200)
-  assert.match(headers.get('content-type') ?? '', /text\/html/)
-  assert.match(text, /<title>SmartQueue<\/title>/)
+/** Other spellings of a route that is described, and the document itself. */
+const UNDESCRIBED = [
+  'get /openapi.json',
+  'post /webhooks/sources/deliveries/{id}/replay',
+  'post /webhooks/sources/{source_id}/deliveries/{id}/replay',
+]
+
+test('the OpenAPI document is of the routes as they are now, and of all of them', async () => {
+  const app = createApp()
+  const answer = await edge.request('GET', '/openapi.json')
+  assert.equal(answer.headers.get('content-type'), 'application/json')
+  assert.equal(answer.text, JSON.stringify(describeApi(app)))
+  assert.equal((await edge.request('GET', '/openapi.json/')).text, answer.text)
+  const routed = app.routes
+    .filter(({ method }) => method !== 'ALL')
+    .map(({ method, path }) => `${method.toLowerCase()} ${path.replace(/:(\w+)/g, '{$1}')}`)
+  assert.deepEqual([...new Set(routed)].sort(), [...operationsOf(answer.body), ...UNDESCRIBED].sort())
+})
+
+test('the root is the dashboard, and the documentation is a page', async () => {
+  for (const path of ['/', '/docs']) {
+    const { status, headers } = await edge.request('GET', path)
+    assert.deepEqual([status, headers.get('content-type')], [200, 'text/html; charset=utf-8'], path)
+  }
 })
 
 test('every answer carries a request id', async () => {
   assert.match((await edge.request('GET', '/healthz')).headers.get('x-request-id') ?? '', /^[\w-]{36}$/)
+  assert.match((await edge.request('GET', '/openapi.json')).headers.get('x-request-id') ?? '', /^[\w-]{36}$/)
   const answer = await edge.request('GET', '/nowhere')
   assert.equal(answer.headers.get('x-request-id'), answer.body.request_id)
 })

@@ -46,6 +46,7 @@ export const startEdge = async (options: {
   const config = options.main ?? '../../wrangler.toml'
   const workerd = await startWorkerd({
     configPath: fileURLToPath(new URL(config, import.meta.url)),
+    prebuilt: !options.main,
     vars: {
       DATABASE_URL: gateway.connectionString,
       NEON_GATEWAY: gateway.address,

@@ -6,7 +6,12 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { json } from 'node:stream/consumers'
 
-export type WorkerToStart = { configPath: string; vars: Record<string, string> }
+export type WorkerToStart = {
+  configPath: string
+  /** As it was bundled for all tests. */
+  prebuilt?: boolean
+  vars: Record<string, string>
+}
 
 /** A Durable Object that is to lose its memory, as it does when it hibernates; its sockets stay open. */
 export type Eviction = { className: string; name: string }
@@ -19,12 +24,14 @@ type Harness = {
   }
 }
 
-export const startWorkerdHost = async (): Promise<{ url: string; stop(): Promise<void> }> => {
+export const startWorkerdHost = async (bundle: string): Promise<{ url: string; stop(): Promise<void> }> => {
   const running = new Map<string, Harness>()
 
-  const start = async (worker: WorkerToStart): Promise<{ id: string; url: string }> => {
+  const start = async ({ prebuilt, ...worker }: WorkerToStart): Promise<{ id: string; url: string }> => {
     const { createTestHarness } = await import('wrangler')
-    const harness: Harness = createTestHarness({ workers: [worker] })
+    const harness: Harness = createTestHarness({
+      workers: [{ ...worker, ...(prebuilt && { prebuiltWorkerDir: bundle }) }],
+    })
     const { url } = await harness.listen()
     const id = crypto.randomUUID()
     running.set(id, harness)

@@ -1,0 +1,10 @@
+/** Makes the assets of the Worker that are not in git. wrangler runs it before it serves or deploys them. */
+import { buildDashboard } from '../dashboard/build.ts'
+import { buildApiDocument } from './api-document.ts'
+
+await buildApiDocument()
+const files = await buildDashboard()
+const bytes = files.reduce((sum, file) => sum + file.gzipBytes, 0)
+console.log(
+  `Built openapi.json and the dashboard (${files.length} files, ${(bytes / 1000).toFixed(1)} kB compressed) in functions/assets/`,
+)
