@@ -67,10 +67,11 @@ export const deliver = (
   const last = sent.at(-1)
   const isCutShort = sent.length < wanted.length
   subscriber.credit -= sent.length
-  if (subscriber.credit === 0) subscriber.starvedAt = now
   subscriber.place = isCutShort && last ? placeOf(last.event) : page.next
-  if (subscriber.credit === 0) subscriber.pace = 'slow'
-  else if (!page.more) subscriber.pace = 'live'
+  if (subscriber.credit === 0) {
+    subscriber.starvedAt = now
+    subscriber.pace = 'slow'
+  } else if (!page.more) subscriber.pace = 'live'
   return toFrames(sent)
 }
 
