@@ -44,9 +44,11 @@ export type SummaryRow = {
   workers: { online: number; draining: number; slots: number; running: number }
   load: LoadAhead
   queue: QueueSums | null
-  finished_5m: number
-  submitted_5m: number
+  this_minute: MinuteSums
+  last_minute: MinuteSums
 }
+
+export type MinuteSums = { submitted: number; finished: number }
 
 /** Hours, and single minutes for the one that is only partly among the last 24. */
 const jobSums = (since: string): string => `(
@@ -105,18 +107,16 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
           and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
       ) as workers,
       load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue,
-      (
-        select coalesce(sum(completed + failed + cancelled), 0)::double precision
-        from recent
-        where span = 60 and ${LAST_5_MINUTES}
-      ) as finished_5m,
-      (
-        select coalesce(sum(submitted), 0)::double precision
-        from recent
-        where span = 60 and ${LAST_5_MINUTES}
-      ) as submitted_5m`,
+      ${minuteSums(`date_trunc('minute', now())`)} as this_minute,
+      ${minuteSums(`date_trunc('minute', now()) - interval '1 minute'`)} as last_minute`,
   values: [orgId],
 })
 
-/** Full ones. */
-const LAST_5_MINUTES = `at >= date_trunc('minute', now()) - interval '5 minutes' and at < date_trunc('minute', now())`
+const minuteSums = (at: string): string => `(
+        select jsonb_build_object(
+          'submitted', coalesce(sum(submitted), 0), 'finished', coalesce(sum(completed + failed + cancelled), 0)
+        )
+        from recent
+        where span = 60
+          and at = ${at}
+      )`

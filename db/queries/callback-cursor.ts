@@ -39,28 +39,38 @@ export const moveCallbackCursor = (
 
 /**
  * Begins anew at the present. The rows that came with the dump are passed over for good: one day transactions of this
- * server will have their numbers.
+ * server will have their numbers. Whoever follows a stream from before has the other server's numbers, too, and is lost.
  */
 export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
   name: 'restart-callback-cursor',
   text: `
-    update callback_cursor
-    set
-      xid = pg_snapshot_xmin(pg_current_snapshot()),
-      id = 0,
-      position = 0,
-      foreign_id = coalesce(
-        (
-          select id
-          from job_event_groups
-          where xid >= pg_snapshot_xmax(pg_current_snapshot())
-          order by id desc
-          limit 1
-        ),
-        foreign_id
-      )
-    where xid > pg_snapshot_xmax(pg_current_snapshot())
-      and ${IN_TERM}
-    returning true as restarted`,
+    with restarted as (
+      update callback_cursor
+      set
+        xid = pg_snapshot_xmin(pg_current_snapshot()),
+        id = 0,
+        position = 0,
+        foreign_id = coalesce(
+          (
+            select id
+            from job_event_groups
+            where xid >= pg_snapshot_xmax(pg_current_snapshot())
+            order by id desc
+            limit 1
+          ),
+          foreign_id
+        )
+      where xid > pg_snapshot_xmax(pg_current_snapshot())
+        and ${IN_TERM}
+      returning xid
+    ),
+    -- The number before: whoever begins at the present is not lost.
+    floor as (
+      update stream_floor f
+      set xid = (r.xid::text::numeric - 1)::text::xid8
+      from restarted r
+    )
+    select true as restarted
+    from restarted`,
   values: [term],
 })

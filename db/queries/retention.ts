@@ -78,11 +78,18 @@ export const deleteExpiredEvents = (expiry: Expiry): Query<{ deleted: number }> 
       )
       returning id, xid
     ),
-    -- Whoever follows a stream from before it is told that there is a gap.
+    -- Whoever follows a stream from before it is told that there is a gap. Rows that came with a dump are in no stream.
     floor as (
       update stream_floor f
       set xid = d.xid
-      from (select xid from deleted where xid is not null order by xid desc limit 1) d
+      from (
+        select xid
+        from deleted
+        where xid is not null
+          and id > (select foreign_id from callback_cursor)
+        order by xid desc
+        limit 1
+      ) d
       where d.xid > f.xid
     )
     select count(*)::int as deleted

@@ -67,7 +67,8 @@ export const readStream = (
     with horizon as materialized (
       select
         pg_snapshot_xmin(pg_current_snapshot()) as xid, pg_snapshot_xmax(pg_current_snapshot()) as end,
-        (select xid from stream_floor) as floor
+        -- One that came with a dump, and that no leader has set anew yet, says nothing.
+        (select xid from stream_floor where xid < pg_snapshot_xmax(pg_current_snapshot())) as floor
     ),
     place as materialized (
       select

@@ -17,12 +17,31 @@ const UNKNOWN_MS = 1_000
 export type Outlook = { at: Date; depth: DepthSums; load: LoadAhead; queue: QueueSums | null }
 
 /** The depth minute by minute; none if no worker is alive. */
-export const depthsAhead = (outlook: Outlook, minutes: number): DepthAhead[] =>
-  outlook.load.slots === 0 ? [] : forecastDepth(depthNow(outlook, minutes), minutes)
+export const depthsAhead = (outlook: Outlook, minutes: number): DepthAhead[] => {
+  if (outlook.load.slots === 0) return []
+  const now = depthNow(outlook, minutes)
+  return outlook.load.paused
+    ? forecastPaused(now, outlook.depth.running, minutes)
+    : forecastDepth(now, minutes)
+}
+
+/** Nothing starts: what runs ends, and what is ready or comes stays. */
+const forecastPaused = (now: DepthNow, running: number, minutes: number): DepthAhead[] => {
+  const runningMs = now.jobs > 0 ? (now.workMs * running) / now.jobs : 0
+  const others = { workMs: 0, load: 0 }
+  const ending = { ...now, jobs: running, workMs: runningMs, slots: running, others, announced: [] }
+  const ended = forecastDepth({ ...ending, arrivals: { jobsPerMinute: [], dispersion: 1 } }, minutes)
+  const staying = { ...now, jobs: now.jobs - running, workMs: now.workMs - runningMs, slots: 0 }
+  return forecastDepth(staying, minutes).map((one, n) => ({
+    inMs: one.inMs,
+    jobs: one.jobs + (ended[n]?.jobs ?? 0),
+    jobsP90: one.jobsP90 + (ended[n]?.jobsP90 ?? 0),
+    workMs: one.workMs + (ended[n]?.workMs ?? 0),
+  }))
+}
 
 const depthNow = (outlook: Outlook, minutes: number): DepthNow => {
   const { at: now, depth, load, queue } = outlook
-  const { slots } = load
   const meanMs = load.mean_ms ?? UNKNOWN_MS
   const perMinute = (hour: number | null): number | null => (hour === null ? null : hour / 60)
   const history = {
@@ -34,7 +53,7 @@ const depthNow = (outlook: Outlook, minutes: number): DepthNow => {
   return {
     jobs: depth.ready + depth.running,
     workMs: depth.predicted_ms,
-    slots: load.paused ? Math.min(slots, depth.running) : slots,
+    slots: load.slots,
     stretch: queue?.stretch ?? 1,
     meanMs,
     others: othersOf(outlook, meanMs),

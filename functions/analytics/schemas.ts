@@ -31,8 +31,8 @@ export const summary = z
     oldest_ready_seconds: orNull('How long the oldest ready job has been so.'),
     last_hour: period,
     last_24h: period,
-    throughput_per_minute: described('Jobs that ended, over the last five full minutes.'),
-    submitted_per_minute: count,
+    throughput_per_minute: described('Jobs that ended in the last 60 seconds.'),
+    submitted_per_minute: described('Jobs that came in the last 60 seconds.'),
     backlog: z.object({
       predicted_seconds: described('Predicted work that is ready, and what is left of running jobs.'),
       slots: described('Of all live workers.'),

@@ -1,5 +1,10 @@
 import type { z } from '@hono/zod-openapi'
-import { getSummary, type JobSums, type SummaryRow } from '../../db/queries/analytics-summary.ts'
+import {
+  getSummary,
+  type JobSums,
+  type MinuteSums,
+  type SummaryRow,
+} from '../../db/queries/analytics-summary.ts'
 import type { Run } from '../../db/query.ts'
 import { quantileOf } from '../../db/rules/log-histogram.ts'
 import { round } from '../jobs/job-view.ts'
@@ -27,8 +32,8 @@ const viewSummary = (row: SummaryRow): Summary => {
     oldest_ready_seconds: orNull(oldest_ready_seconds, 1),
     last_hour: viewPeriod(row.last_hour),
     last_24h: viewPeriod(row.last_24h),
-    throughput_per_minute: row.finished_5m / 5,
-    submitted_per_minute: row.submitted_5m / 5,
+    throughput_per_minute: perMinute(row, 'finished'),
+    submitted_per_minute: perMinute(row, 'submitted'),
     backlog: {
       predicted_seconds: round(predicted_ms / 1000, 3),
       slots,
@@ -43,6 +48,12 @@ const viewSummary = (row: SummaryRow): Summary => {
     paused,
   }
 }
+
+/** Of the last 60 seconds: the present minute, and of the one before it the share that is not over for as long. */
+export const perMinute = (
+  { at, this_minute, last_minute }: Pick<SummaryRow, 'at' | 'this_minute' | 'last_minute'>,
+  key: keyof MinuteSums,
+): number => round(this_minute[key] + last_minute[key] * (1 - (at.getTime() % 60_000) / 60_000), 1)
 
 const viewPeriod = ({ waits, ran, runtime_ms, ...counts }: JobSums): Summary['last_hour'] => {
   const { submitted, completed, failed, cancelled } = counts

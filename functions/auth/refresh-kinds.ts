@@ -9,7 +9,7 @@
  * has one token that is good, at any time; if two hold it, one of them comes later than that, and ends it.
  */
 import type { KeyRing } from './key-ring.ts'
-import { createSecret, isSecret, type Secret, secretOf } from './secrets.ts'
+import { createSecret, deriveBits, isSecret, type Secret, secretOf } from './secrets.ts'
 
 export type RefreshKind = 'refresh' | 'browser-refresh'
 
@@ -24,13 +24,7 @@ export const graceOf = (kind: RefreshKind): number | null =>
 export const isOfKind = (kind: RefreshKind, token: string): boolean =>
   isSecret('browser-refresh', token) === (kind === 'browser-refresh')
 
-export const successorOf = (kind: RefreshKind, keys: KeyRing, presented: string): Promise<Secret> =>
-  kind === 'browser-refresh' ? deriveSuccessor(keys, presented) : createSecret(kind)
-
-/** Ed25519 signs the same text the same way, and only we can: its hash is a secret. Spaces are in no text of a JWT. */
-const deriveSuccessor = async (keys: KeyRing, presented: string): Promise<Secret> => {
-  const { key } = await keys.signer()
-  const text = new TextEncoder().encode(`the refresh token after ${presented}`)
-  const signature = await crypto.subtle.sign('Ed25519', key, text)
-  return secretOf('browser-refresh', new Uint8Array(await crypto.subtle.digest('SHA-256', signature)))
-}
+export const successorOf = async (kind: RefreshKind, keys: KeyRing, presented: string): Promise<Secret> =>
+  kind === 'browser-refresh'
+    ? secretOf(kind, await deriveBits(keys, `the refresh token after ${presented}`))
+    : createSecret(kind)

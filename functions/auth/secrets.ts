@@ -1,3 +1,5 @@
+import type { KeyRing } from './key-ring.ts'
+
 /** Opaque secrets: 256 random bits, which need no slow hash. The prefix tells what it is, to people and to scanners. */
 export type SecretKind = 'refresh' | 'browser-refresh' | 'api-key' | 'invitation'
 
@@ -20,11 +22,21 @@ export const secretOf = async (kind: SecretKind, bits: Uint8Array): Promise<Secr
   return { secret, hash: await hashSecret(secret) }
 }
 
+/**
+ * 256 bits that follow from a text, for those who have our signing key: Ed25519 signs the same text the same way. The text must
+ * have a space in it, which is in no text of a JWT.
+ */
+export const deriveBits = async (keys: KeyRing, text: string): Promise<Uint8Array> => {
+  const { key } = await keys.signer()
+  const signature = await crypto.subtle.sign('Ed25519', key, new TextEncoder().encode(text))
+  return new Uint8Array(await crypto.subtle.digest('SHA-256', signature))
+}
+
 export const isSecret = (kind: SecretKind, text: string): boolean =>
   text.startsWith(PREFIXES[kind]) && /^[0-9a-f]{64}$/.test(text.slice(PREFIXES[kind].length))
 
 export const hashSecret = async (secret: string): Promise<string> =>
   toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secret))))
 
-const toHex = (bytes: Uint8Array): string =>
+export const toHex = (bytes: Uint8Array): string =>
   Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')

@@ -55,20 +55,23 @@ export const deliver = (
   events: readonly ToldEvent[],
   now: number,
 ): string[] => {
+  if (!wants(subscriber, 'events')) {
+    subscriber.place = page.head
+    return []
+  }
   const reason = reasonToResync(subscriber, page)
   if (reason) return [resync(subscriber, page.head, reason, now)]
-  const wanted = wants(subscriber, 'events')
-    ? events.filter(({ event }) => matches(subscriber.filter, event))
-    : []
+  const wanted = events.filter(({ event }) => matches(subscriber.filter, event))
   if (subscriber.credit === 0 && wanted.length > 0) return [resync(subscriber, page.head, 'slow', now)]
   const sent = wanted.slice(0, subscriber.credit)
   const last = sent.at(-1)
   const isCutShort = sent.length < wanted.length
   subscriber.credit -= sent.length
-  if (subscriber.credit === 0) subscriber.starvedAt = now
   subscriber.place = isCutShort && last ? placeOf(last.event) : page.next
-  if (isCutShort) subscriber.pace = 'slow'
-  else if (!page.more) subscriber.pace = 'live'
+  if (subscriber.credit === 0) {
+    subscriber.starvedAt = now
+    subscriber.pace = 'slow'
+  } else if (!page.more) subscriber.pace = 'live'
   return toFrames(sent)
 }
 

@@ -12,6 +12,7 @@ import { closedSocket, problemOf } from './refusals.ts'
 import { streamCursor, streamEvent, streamQuery, ticket, toWish } from './schemas.ts'
 import { translate } from './sse.ts'
 import type { Follower } from './subscriber.ts'
+import { sealTicket, unsealTicket } from './ticket-seal.ts'
 
 /** Before the routes with an id, which would take `stream` and `events` for one. */
 export const streamRoutes = () =>
@@ -20,18 +21,20 @@ export const streamRoutes = () =>
       // Whether they are let in at all is looked at first.
       await c.get('run')(ping())
       const follower = followerOf(c)
-      const { objects } = c.get('services').streams
-      const issued = await streamOf(objects, follower.member.orgId).issueTicket(follower)
+      const { keys, streams } = c.get('services')
+      const issued = await streamOf(streams.objects, follower.member.orgId).issueTicket(follower)
       if (!issued)
         throw new ProblemError('limit-reached', 'Too many tickets are open. Use some, or wait 30 s.')
-      return c.json({ ticket: issued.ticket, expires_at: issued.expires_at }, 201)
+      return c.json({ ticket: await sealTicket(keys, issued.ticket), expires_at: issued.expires_at }, 201)
     })
     .openapi(socketRoute, async (c) => {
       if (c.req.header('upgrade')?.toLowerCase() !== 'websocket') throw notUpgraded()
       const shown = ticketOf(c)
-      const proof: Proof = shown === undefined ? { follower: followerOf(c) } : { ticket: shown }
-      const wish = toWish(c.req.valid('query'))
-      const opened = await openSocket(c.get('services').streams.objects, { proof, wish })
+      const { keys, streams } = c.get('services')
+      const ticket = shown && (await unsealTicket(keys, shown))
+      if (shown !== undefined && !ticket) return switchProtocols(c, closedSocket('ticket'))
+      const proof: Proof = ticket ? { ticket } : { follower: followerOf(c) }
+      const opened = await openSocket(streams.objects, { proof, wish: toWish(c.req.valid('query')) })
       if (typeof opened !== 'string') return switchProtocols(c, opened)
       // A page is told nothing of an answer that is no socket, but the code of one that closes.
       if (shown === undefined) throw problemOf(opened)

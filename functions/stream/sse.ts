@@ -19,22 +19,31 @@ export const toSse = (frame: Frame, text: string): string => {
 const block = (event: string, data: object, id: string): string =>
   `id: ${id}\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`
 
+/** They tell the newest state: one that waits for a slow client is replaced by the next. */
+const REPLACEABLE = ['summary', 'workers', 'progress']
+
 /** What arrives on the socket as the body of a response. Credit is given back as the client takes it. */
 export const translate = (socket: WebSocket): ReadableStream<Uint8Array> => {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
   const writer = writable.getWriter()
   const encoder = new TextEncoder()
-  let written: Promise<unknown> = Promise.resolve()
+  let waiting: { type: string; text: string; events: number }[] = []
+  let isWriting = false
+  let isOver = false
 
-  const write = (text: string): void => {
-    written = written.then(() => writer.write(encoder.encode(text)))
+  const put = (type: string, text: string, events = 0): void => {
+    if (REPLACEABLE.includes(type)) waiting = waiting.filter((other) => other.type !== type)
+    waiting.push({ type, text, events })
+    if (!isWriting) writeAll().catch(hangUp)
   }
-  const takeFrame = (text: string): void => {
-    const frame = JSON.parse(text) as Frame
-    write(toSse(frame, text))
-    const taken = frame.events?.length ?? 0
-    written = written.then(() => taken > 0 && socket.send(JSON.stringify({ type: 'credit', n: taken })))
-    written.catch(hangUp)
+  const writeAll = async (): Promise<void> => {
+    isWriting = true
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      await writer.write(encoder.encode(next.text))
+      if (next.events > 0 && !isOver) socket.send(JSON.stringify({ type: 'credit', n: next.events }))
+    }
+    isWriting = false
+    if (isOver) await writer.close()
   }
   const hangUp = (): void => {
     try {
@@ -45,10 +54,14 @@ export const translate = (socket: WebSocket): ReadableStream<Uint8Array> => {
   }
 
   socket.accept()
-  socket.addEventListener('message', ({ data }) => takeFrame(String(data)))
+  socket.addEventListener('message', ({ data }) => {
+    const text = String(data)
+    const frame = JSON.parse(text) as Frame
+    put(frame.type, toSse(frame, text), frame.events?.length)
+  })
   socket.addEventListener('close', ({ code, reason }) => {
-    write(`event: close\ndata: ${JSON.stringify({ code, reason })}\n\n`)
-    written.then(() => writer.close()).catch(() => {})
+    isOver = true
+    put('close', `event: close\ndata: ${JSON.stringify({ code, reason })}\n\n`)
   })
   writer.closed.catch(hangUp)
   return readable

@@ -1,4 +1,4 @@
-import { hashSecret } from '../auth/secrets.ts'
+import { hashSecret, toHex } from '../auth/secrets.ts'
 import type { Follower } from './subscriber.ts'
 
 /** What a browser shows instead of a token, which it can put into no header of a WebSocket. */
@@ -30,9 +30,7 @@ export const issueTicket = async (
   // A hundred and twenty-eight at a time is what the storage takes.
   await store.delete(over.slice(0, 128))
   if (open.size - over.length >= MOST_OPEN) return undefined
-  const random = crypto.getRandomValues(new Uint8Array(32))
-  const text = Array.from(random, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  const ticket = `${follower.member.orgId}.${text}`
+  const ticket = `${follower.member.orgId}.${toHex(crypto.getRandomValues(new Uint8Array(32)))}`
   const until = now + GOOD_FOR_MS
   await store.put(await keyOf(ticket), { ...follower, until } satisfies StoredTicket)
   return { ticket, expires_at: new Date(until).toISOString() }

@@ -39,17 +39,19 @@ export const createTopicReader = (
     return last + (changedAt > last ? topic.minIntervalMs : topic.idleIntervalMs)
   }
 
-  const readGroup = async ({ topic, members }: Group, reader: Reader): Promise<void> => {
+  /** Answers whether there is more to read. */
+  const readGroup = async ({ topic, members }: Group, reader: Reader): Promise<boolean> => {
     const [first] = members
-    if (!first) return
+    if (!first) return false
+    // Also if it fails: they wait for the next read then, and not for none at all.
+    for (const { subscriber } of members) subscriber.sent[topic.name] ??= 0
     const people = new Map(members.map(({ subscriber }) => [identityOf(subscriber), subscriber.member]))
     const news = await topic.read(reader.runAs([...people.values()]), first.subscriber)
     for (const socket of members) {
-      const { subscriber } = socket
-      subscriber.sent[topic.name] ??= 0
-      if (news.logsAfter !== undefined) subscriber.logsAfter = news.logsAfter
-      for (const frame of news.frames) sendIfNew(socket, frame)
+      if (news.logsAfter !== undefined) socket.subscriber.logsAfter = news.logsAfter
+      for (const frame of news.frames) sendIfNew(socket, frame, news.gist)
     }
+    return news.more ?? false
   }
 
   return {
@@ -59,9 +61,11 @@ export const createTopicReader = (
       const due = groups.filter((group) => dueAt(group, changedAt) <= now)
       const others = groups.filter((group) => !due.includes(group))
       readAt = new Map(others.map((group) => [nameOf(group), readAt.get(nameOf(group)) ?? 0]))
-      await Promise.all(due.map((group) => readGroup(group, reader).catch(onError)))
-      // By the names that they have now: of a log they change with each line.
-      for (const { topic, members } of due) {
+      const unfinished = await Promise.all(due.map((group) => readGroup(group, reader).catch(onError)))
+      for (const [n, { topic, members }] of due.entries()) {
+        // What has not been read is due at once.
+        if (unfinished[n] === true) continue
+        // By the names that they have now: of a log they change with each line.
         for (const { subscriber } of members) readAt.set(`${topic.name} ${topic.keyOf(subscriber)}`, now)
       }
     },
@@ -70,10 +74,10 @@ export const createTopicReader = (
   }
 }
 
-const sendIfNew = (socket: Socket, frame: TopicFrame): void => {
+const sendIfNew = (socket: Socket, frame: TopicFrame, gist: string | undefined): void => {
   const { sent } = socket.subscriber
   const text = JSON.stringify(frame)
-  const digest = digestOf(text)
+  const digest = digestOf(gist ?? text)
   if (sent[frame.type] === digest) return
   sent[frame.type] = digest
   socket.send(text)

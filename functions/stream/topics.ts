@@ -20,7 +20,14 @@ export type Topic = {
 }
 
 /** A frame is sent to those who were last sent another of its type. */
-export type TopicNews = { frames: TopicFrame[]; logsAfter?: string }
+export type TopicNews = {
+  frames: TopicFrame[]
+  /** By which frames are told apart, if not by all that is in them. */
+  gist?: string
+  logsAfter?: string
+  /** It was too much for one read. */
+  more?: boolean
+}
 
 /** As `GET /analytics/summary` answers it. */
 export type ReadSummary = (run: Run, orgId: string) => Promise<object>
@@ -42,6 +49,13 @@ const summaryTopic = (read: ReadSummary): Topic => ({
 })
 
 const MOST_WORKERS = 200
+/** Whoever works is seen every second or two. Alone that is news this often only. */
+const SEEN_MS = 5_000
+
+const gistOf = (view: object): string =>
+  JSON.stringify(view, (key, value) =>
+    key === 'last_seen' ? Math.floor(Date.parse(value) / SEEN_MS) : value,
+  )
 
 const workersTopic: Topic = {
   name: 'workers',
@@ -54,7 +68,7 @@ const workersTopic: Topic = {
       run(getLeader()),
     ])
     const view = { workers: workers.map(viewWorker), leader: leader ? viewLeader(leader) : null }
-    return { frames: [{ type: 'workers', ...view }] }
+    return { frames: [{ type: 'workers', ...view }], gist: gistOf(view) }
   },
 }
 
@@ -75,6 +89,10 @@ const logsTopic: Topic = {
     }))
     const logs = { type: 'logs', job_id: jobId, lines, cursor: encodeCursor(job.newest) }
     const progress = { type: 'progress', job_id: jobId, progress: viewProgress(job.progress, job.note) }
-    return { frames: lines.length > 0 ? [logs, progress] : [progress], logsAfter: job.newest }
+    return {
+      frames: lines.length > 0 ? [logs, progress] : [progress],
+      logsAfter: job.newest,
+      more: lines.length === MOST_LINES,
+    }
   },
 }

@@ -338,6 +338,22 @@ test('of the last 24 hours none counts twice and none is left out', async () => 
   assert.deepEqual([row?.last_hour.submitted, row?.last_24h.submitted], [1, 3])
 })
 
+test('this minute and the one before are told apart from those before them', async () => {
+  for (const [minutesAgo, jobs] of [1, 10, 100].entries()) {
+    await database.sql(
+      `insert into job_rollups (org_id, span, at, submitted, completed, failed, cancelled)
+      values ($1, 60, date_trunc('minute', now()) - $2::int * interval '1 minute', 5 * $3::int, 2 * $3::int, $3::int, $3::int)`,
+      [ada.orgId, minutesAgo, jobs],
+    )
+  }
+  const [row] = await database.run(getSummary(ada.orgId))
+  const inTime = row?.this_minute.finished === 4
+  // A minute may have begun meanwhile.
+  const [now, before] = inTime ? [1, 10] : [0, 1]
+  assert.deepEqual(row?.this_minute, { submitted: 5 * now, finished: 4 * now })
+  assert.deepEqual(row?.last_minute, { submitted: 5 * before, finished: 4 * before })
+})
+
 test('buckets have no gaps, and the last one is the present', async () => {
   await seedJobs(database.run, ada, [newJob()])
   await rollUpEverything()

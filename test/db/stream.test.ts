@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import type { EventPosition } from '../../db/queries/callback-cursor.ts'
+import { type EventPosition, restartCallbackCursor } from '../../db/queries/callback-cursor.ts'
 import { deleteExpiredEvents } from '../../db/queries/retention.ts'
 import { readStream, type StreamEvent, type StreamPage } from '../../db/queries/stream.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -168,6 +168,29 @@ test('who comes from before the oldest event that is kept, or from another serve
   const lost = await readFrom(head)
   assert.deepEqual([lost.is_lost, lost.events], [true, []])
   assert.equal((await readFrom(lost.head)).is_lost, false, 'from now on nothing is lost')
+})
+
+test('in the dump of another server the stream begins at the present, and those from before are told so', async () => {
+  const { head: before } = await readFrom(null)
+  await seedJobs(database.run, ada, [newJob({ name: 'of the dump' })])
+  const theirs = String(2n ** 40n)
+  await database.sql(`update job_event_groups set xid = $1::xid8, at = at - interval '40 days'`, [theirs])
+  for (const table of ['callback_cursor', 'stream_floor'])
+    await database.sql(`update ${table} set xid = $1::xid8`, [theirs])
+  assert.equal((await readFrom(before)).is_lost, false, 'their floor says nothing of our transactions')
+
+  const term = await lead(database.run)
+  assert.equal((await database.run(restartCallbackCursor(term))).length, 1)
+  assert.equal((await readFrom(before)).is_lost, true)
+  const { head } = await readFrom(null)
+  await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
+  assert.deepEqual(await database.sql('select id from job_event_groups'), [])
+  assert.equal((await readFrom(head)).is_lost, false, 'nothing of ours has expired')
+  await seedJobs(database.run, ada, [newJob({ name: 'ours' })])
+  assert.deepEqual(told((await untilNothingElseRuns(head, 1)).events), ['ready ours'])
+  await database.sql(`update job_event_groups set at = at - interval '40 days'`)
+  await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
+  assert.equal((await readFrom(head)).is_lost, true, 'and now it has')
 })
 
 test('a worker that tells starts at once makes the same stream', async () => {

@@ -4,6 +4,8 @@ import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, storeGains } from '../../db/queries/analytics-gain.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { reportWorker } from '../../db/queries/workers.ts'
+import { depthsAhead } from '../../functions/analytics/forecast.ts'
+import { perMinute } from '../../functions/analytics/summary.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { rollUpAll } from '../support/analytics.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -89,6 +91,31 @@ test('of an organisation without jobs all is nought or null', async () => {
   })
 })
 
+test('throughput is that of the last 60 seconds, also in the first minute', () => {
+  const [this_minute, last_minute] = [
+    { submitted: 3, finished: 12 },
+    { submitted: 0, finished: 60 },
+  ]
+  const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds))
+  assert.equal(perMinute({ at: at(15), this_minute, last_minute }, 'finished'), 12 + 45)
+  assert.equal(perMinute({ at: at(0), this_minute, last_minute }, 'finished'), 12 + 60)
+  assert.equal(perMinute({ at: at(59), this_minute, last_minute }, 'submitted'), 3)
+})
+
+test('while the queue is paused, what runs ends and all else stays', () => {
+  const load = { slots: 10, minutes: Array<number>(60).fill(2), same_hour: null, next_hour: null }
+  const depth = { pending: 0, blocked: 0, ready: 100, running: 4, retrying: 0, oldest_ready_seconds: 1 }
+  const outlook = (paused: boolean) => ({
+    at: new Date(),
+    depth: { ...depth, predicted_ms: 104_000 },
+    load: { ...load, paused, mean_ms: 1_000, waking: [], schedules: [] },
+    queue: null,
+  })
+  const inTenMinutes = (paused: boolean) => Math.round(depthsAhead(outlook(paused), 10).at(-1)?.jobs ?? -1)
+  assert.equal(inTenMinutes(true), 100 + 10 * 2)
+  assert.equal(inTenMinutes(false), 0)
+})
+
 test('nobody leads at first, then elections are told, the newest first', async () => {
   const none = await edge.request('GET', '/analytics/scheduler-leader', { token: ada.token })
   assertProblem(none, 404, 'not-found')
@@ -139,6 +166,7 @@ test('what was done is told, and others see nothing of it', async () => {
   const summary = await get('summary')
   assert.deepEqual(summary.depth, { pending: 2, blocked: 1, ready: 1, running: 1, retrying: 1 })
   assert.ok(summary.oldest_ready_seconds >= 0)
+  assert.ok(summary.throughput_per_minute > 0 && summary.submitted_per_minute > 0, 'at once')
   const { wait_p50_ms, wait_p90_ms, ...period } = summary.last_hour
   // One more for each that came into its state, and the parent of the blocked one.
   assert.deepEqual(period, {

@@ -9,6 +9,7 @@ import { newJob, seedJobs } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
 import { openStream } from '../support/stream.ts'
 import { type Cast, join, makeCast, signIn } from '../support/tenants.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let edge: Edge
@@ -208,5 +209,26 @@ test('nobody may follow more than fifty times', async () => {
   }
   await Promise.all(clients.map(({ closed }) => closed))
   const next = await openStream(edge, { token: ada.token })
+  next.close()
+})
+
+test('a client of server-sent events that goes leaves no socket behind', async () => {
+  const ada = await registerUser(edge)
+  const headers = { authorization: `Bearer ${ada.token}` }
+  const follow = async () => {
+    const abort = new AbortController()
+    const response = await fetch(`${edge.url}/jobs/events`, { headers, signal: abort.signal })
+    await response.body?.getReader().read()
+    abort.abort()
+    return response.status
+  }
+  // As many as one may have open at a time.
+  const statuses = await Promise.all(Array.from({ length: 50 }, follow))
+  assert.deepEqual(new Set(statuses), new Set([200]))
+  const next = await waitFor('room for one more', async () => {
+    // That a client has gone is noticed when something is written to it.
+    await seedJobs(database.run, ada, [newJob()])
+    return openStream(edge, { token: ada.token }).catch(() => undefined)
+  })
   next.close()
 })

@@ -89,6 +89,7 @@ test('what is not wanted costs nothing, and is passed', () => {
   assert.deepEqual(wanted({ tag: 'a', status: 'failed' }), [])
   const topicsOnly = subscriber({ topics: ['workers'] })
   assert.deepEqual(send(topicsOnly, pageOf(events)), [])
+  assert.deepEqual(send(topicsOnly, pageOf([], { behind: 5_001, is_lost: true })), [], 'nor is it missed')
 })
 
 test('who takes nothing for half a minute is told to look anew, if there was something', () => {
@@ -100,6 +101,13 @@ test('who takes nothing for half a minute is told to look anew, if there was som
   assert.deepEqual(send(to, pageOf([]), later), [], 'nothing was missed')
   assert.deepEqual(send(to, pageOf(many(1)), later), [{ type: 'resync', cursor: '99-0-0', reason: 'slow' }])
   assert.equal(isDue(to, later + 1), false, 'and may wait again')
+})
+
+test('who has just used up their credit is slow from then on, and may fall as far behind', () => {
+  const to = subscriber()
+  send(to, pageOf(many(256)))
+  giveCredit(to, 100)
+  assert.equal(send(to, pageOf(many(100), { behind: 5_001, more: true }))[0].type, 'events')
 })
 
 test('too much to look at, too old to go on from: the stream goes on at its head, and says so', () => {
