@@ -4,6 +4,7 @@ import {
   append,
   atLeast,
   EMPTY_LOG,
+  restartsOf,
   startsAttempt,
   toText,
 } from '../../functions/dashboard/views/job/log-lines.ts'
@@ -33,6 +34,10 @@ const line = (message: string, level: 'debug' | 'info' | 'warn' | 'error' = 'inf
   message,
   attempt: 1,
 })
+const ATTEMPT = {
+  ...{ outcome: 'completed' as const, error: null, worker_id: 'w', runtime_ms: 1 },
+  finished_at: '2026-01-01T00:00:09.000Z',
+}
 const messages = (lines: readonly { message: string }[]): string =>
   lines.map(({ message }) => message).join('')
 
@@ -60,8 +65,14 @@ test('attempts are told apart, also when they count from 1 again', () => {
   ]
   assert.ok(startsAttempt(first, undefined, []))
   assert.ok(startsAttempt({ ...second, attempt: 2 }, first, []))
-  assert.ok(startsAttempt(second, first, [at(0), at(3)]))
-  assert.ok(!startsAttempt(second, first, [at(0)]))
+  const attempt = (number: number, second: number) => ({
+    ...ATTEMPT,
+    attempt: number,
+    started_at: at(second),
+  })
+  assert.ok(startsAttempt(second, first, restartsOf([attempt(1, 0), attempt(1, 3)])))
+  // By the clock of the worker the first line may be older than its attempt.
+  assert.ok(!startsAttempt(second, first, restartsOf([attempt(1, 2), attempt(2, 3)])))
 })
 
 test('lines below a level can be left out', () => {
