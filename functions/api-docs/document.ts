@@ -11,6 +11,7 @@ const TAGS = [
   { name: 'dead letters', description: 'Jobs that failed for good, by their error.' },
   { name: 'queue', description: 'Pause and resume.' },
   { name: 'schedules', description: 'Jobs that are submitted again and again, by the clock.' },
+  { name: 'analytics', description: 'How the queue does, did and will do.' },
   { name: 'prediction', description: 'How long jobs will take, and how well that is known.' },
   { name: 'callbacks', description: 'Who outside is told when jobs have ended.' },
   { name: 'operations', description: 'For probes and operators.' },

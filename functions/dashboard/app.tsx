@@ -1,9 +1,10 @@
 import { useEffect } from 'preact/hooks'
 import { navigate, route } from './router.ts'
-import { user } from './session/session.ts'
+import { trouble, user } from './session/session.ts'
 import { SignIn } from './session/sign-in.tsx'
+import { Brand } from './shell/brand.tsx'
 import { Shell } from './shell/shell.tsx'
-import { Skeleton } from './ui/notes.tsx'
+import { Failure, Skeleton } from './ui/notes.tsx'
 import { Toasts } from './ui/toasts.tsx'
 
 const SIGN_IN = 'sign-in'
@@ -24,7 +25,16 @@ const Page = () => {
   useEffect(() => {
     if (signedIn && atDoor) navigate('/')
   }, [signedIn, atDoor])
-  if (user.value === undefined) return <Skeleton height="100vh" />
+  if (user.value === undefined)
+    return trouble.value ? <Closed error={trouble.value} /> : <Skeleton height="100vh" />
   if (user.value === null) return <SignIn isNew={first === SIGN_UP} />
   return <Shell key={user.value.org_id} />
 }
+
+/** It is tried again by itself. */
+const Closed = ({ error }: { error: Error }) => (
+  <main class="door">
+    <Brand />
+    <Failure error={error} />
+  </main>
+)

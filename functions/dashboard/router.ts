@@ -7,8 +7,17 @@ import { computed, signal } from '@preact/signals'
 export type Route = { path: string[]; query: URLSearchParams }
 
 const parse = (hash: string): Route => {
-  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split('?', 2)
-  return { path: path.split('/').filter(Boolean).map(decodeURIComponent), query: new URLSearchParams(query) }
+  const [path = '', query = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s, 2)
+  return { path: path.split('/').filter(Boolean).map(decode), query: new URLSearchParams(query) }
+}
+
+/** An address that was cut off or mistyped leads to nothing, but does not break the page. */
+const decode = (part: string): string => {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
 }
 
 const hash = signal(location.hash)

@@ -4,7 +4,7 @@ import {
   append,
   atLeast,
   EMPTY_LOG,
-  repeatedStarts,
+  restartsOf,
   startsAttempt,
   toText,
 } from '../../functions/dashboard/views/job/log-lines.ts'
@@ -34,6 +34,10 @@ const line = (message: string, level: 'debug' | 'info' | 'warn' | 'error' = 'inf
   message,
   attempt: 1,
 })
+const ATTEMPT = {
+  ...{ outcome: 'completed' as const, error: null, worker_id: 'w', runtime_ms: 1 },
+  finished_at: '2026-01-01T00:00:09.000Z',
+}
 const messages = (lines: readonly { message: string }[]): string =>
   lines.map(({ message }) => message).join('')
 
@@ -61,12 +65,14 @@ test('attempts are told apart, also when they count from 1 again', () => {
   ]
   assert.ok(startsAttempt(first, undefined, []))
   assert.ok(startsAttempt({ ...second, attempt: 2 }, first, []))
-  assert.ok(startsAttempt(second, first, [at(0), at(3)]))
-  assert.ok(!startsAttempt(second, first, [at(0)]))
-  // The database's clock may say that an attempt began after its first line.
-  assert.deepEqual(repeatedStarts([{ attempt: 1, started_at: at(3) }]), [])
-  const retried = [1, 2, 1].map((attempt, n) => ({ attempt, started_at: at(n) }))
-  assert.deepEqual(repeatedStarts(retried), [at(2)])
+  const attempt = (number: number, second: number) => ({
+    ...ATTEMPT,
+    attempt: number,
+    started_at: at(second),
+  })
+  assert.ok(startsAttempt(second, first, restartsOf([attempt(1, 0), attempt(1, 3)])))
+  // By the clock of the worker the first line may be older than its attempt.
+  assert.ok(!startsAttempt(second, first, restartsOf([attempt(1, 2), attempt(2, 3)])))
 })
 
 test('lines below a level can be left out', () => {

@@ -23,7 +23,7 @@ const renderNumbers = (summary: Summary): string[] => {
   const delivered = Object.entries(deliveries).map(([status, count]) => `${count} ${status}`)
   return [
     `${ENDINGS[summary.ended]} after ${summary.seconds} s: ${whole(summary.completed)} jobs completed, ` +
-      `${whole(summary.failed)} failed, ${whole(summary.cancelled)} cancelled, ${whole(summary.open)} wait.`,
+      `${whole(summary.failed)} failed, ${whole(summary.cancelled)} cancelled, ${whole(summary.open)} still open.`,
     `Predictions were off by ${factor(first.off_by)} in the first ${tenth(phase / 3)} s, by ${factor(early.off_by)} in the first ${phase} s` +
       (late.jobs > 0
         ? ` and by ${factor(late.off_by)} in the last ${phase} s, when ${share(late.p90_coverage)} of the runtimes stayed below their p90.`
@@ -34,7 +34,7 @@ const renderNumbers = (summary: Summary): string[] => {
     `Pipelines: ${pipelines.completed} of ${pipelines.submitted} done. Webhooks: ${delivered.join(', ') || 'none'}. Sent twice, run once: ${summary.replayed}.`,
     ...dead_letters.map(
       ({ tenant, count, message }) =>
-        `Dead letters of ${tenant}: ${count} × ${message.split('\n')[0]?.slice(0, 80)}`,
+        `Dead letters of ${tenant}: ${count === 1 ? '1 job' : `${count} jobs`}, ${shorten(message)}`,
     ),
     ...(summary.refused > 0
       ? [
@@ -43,6 +43,14 @@ const renderNumbers = (summary: Summary): string[] => {
       : []),
   ]
 }
+
+/** The first line, as far as a line of the terminal has room. */
+const shorten = (message: string): string => {
+  const [line = ''] = message.split('\n')
+  return line.length > MESSAGE_WIDTH ? `${line.slice(0, MESSAGE_WIDTH - 1)}…` : line
+}
+
+const MESSAGE_WIDTH = 90
 
 const renderStreams = ({ streams, phase_seconds }: Summary): string[] =>
   padColumns(
@@ -95,7 +103,7 @@ const renderPlaces = ({ url }: Summary): string[] => {
         [
           '',
           `${url}/#/organisation`,
-          `two roles: Acme-Payments and ${COLLEAGUE}; an open invitation (Northwind-Analytics)`,
+          `two roles: Acme-Payments, and ${COLLEAGUE} once they choose Acme-Payments above their name; an open invitation (Northwind-Analytics)`,
         ],
       ],
       3,

@@ -76,6 +76,19 @@ const WHOLE_STEPS = [1, 2, 5]
   .flatMap((step) => Array.from({ length: 9 }, (_, power) => step * 10 ** power))
   .toSorted((a, b) => a - b)
 
+/** In seconds. Ticks have minutes: two within one would read the same. */
+const TIME_STEPS = [
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60),
+  ...[1, 2, 3, 4, 6, 8, 12].map((hours) => hours * 3_600),
+  ...[1, 2, 5, 10, 15, 30].map((days) => days * 86_400),
+]
+
+/** Around a single point there is an hour. */
+const spanOf = (_: uPlot, first: number | null, last: number | null): [number, number] => {
+  const [from, to] = [first ?? 0, last ?? 0]
+  return from === to ? [from - 1_800, to + 1_800] : [from, to]
+}
+
 const dataOf = ({ times, series }: TimePlotProps): uPlot.AlignedData => [
   times.map((ms) => ms / 1000),
   ...series.map(({ values }) => [...values]),
@@ -96,13 +109,14 @@ const optionsFor = (props: TimePlotProps, element: HTMLElement): uPlot.Options =
     legend: { show: false },
     padding: [8, 18, 0, 0],
     cursor: { y: false, points: { size: 7 }, drag: { x: false, y: false } },
-    scales: { y: { distr: props.log ? 3 : 1, range: rangeFor(props) } },
+    scales: { x: { range: spanOf }, y: { distr: props.log ? 3 : 1, range: rangeFor(props) } },
     axes: [
       {
         ...axis,
         values: (_, ticks) => ticks.map((at, n) => timeTick(at, ticks[n - 1])),
         space: 70,
         size: 30,
+        incrs: TIME_STEPS,
       },
       {
         ...axis,
@@ -121,7 +135,8 @@ const seriesFor = ({ label, kind = 'line', dashed }: PlotSeries, color: string):
   stroke: color,
   width: kind === 'bars' ? 0 : 2,
   spanGaps: false,
-  points: { show: false },
+  // A line needs two points; one is a dot.
+  points: { show: ({ data }) => data[0].length === 1, size: 8, fill: color },
   ...(dashed && { dash: [5, 5] }),
   ...(kind !== 'line' && { fill: withAlpha(color, kind === 'bars' ? 0.85 : 0.14) }),
   ...(kind === 'bars' && uPlot.paths.bars && { paths: uPlot.paths.bars({ size: [0.7, 40], radius: 0.15 }) }),

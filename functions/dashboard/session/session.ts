@@ -36,9 +36,23 @@ const authenticate = async (
   path: string,
   credentials: { username: string; password: string },
 ): Promise<void> => {
-  adopt(await send<Answer>(path, { method: 'POST', json: credentials, headers: AS_COOKIE }))
+  const answer = await send<Answer>(path, { method: 'POST', json: credentials, headers: AS_COOKIE })
+  adopt(await inFormerOrg(answer))
   tabs.postMessage('changed')
 }
+
+/** A sign-in begins in the oldest organisation. Whoever worked in another one here before goes on there. */
+const inFormerOrg = async (answer: Answer): Promise<Answer> => {
+  const former = localStorage.getItem(formerOrgKey(answer.user))
+  if (!former || former === answer.user.org_id) return answer
+  // They may have left it since.
+  return switchTo(former, answer.access_token).catch(() => answer)
+}
+
+const formerOrgKey = ({ id }: User): string => `smartqueue-org-${id}`
+
+const switchTo = (orgId: string, token: string): Promise<Answer> =>
+  send(`/orgs/${orgId}/switch`, { method: 'POST', headers: { authorization: `Bearer ${token}` } })
 
 export const signIn = (credentials: { username: string; password: string }): Promise<void> =>
   authenticate('/auth/login', credentials)
@@ -53,8 +67,9 @@ export const signOut = async (): Promise<void> => {
 }
 
 export const switchOrg = async (id: string): Promise<void> => {
-  const headers = { authorization: `Bearer ${await accessToken()}` }
-  adopt(await send<Answer>(`/orgs/${id}/switch`, { method: 'POST', headers }))
+  const answer = await switchTo(id, await accessToken())
+  localStorage.setItem(formerOrgKey(answer.user), id)
+  adopt(answer)
   tabs.postMessage('changed')
 }
 
@@ -80,7 +95,7 @@ const refresh = async (): Promise<string> => {
       await send<Answer>('/auth/refresh', { method: 'POST', json: {}, headers: AS_COOKIE, keepalive: true }),
     )
   } catch (error) {
-    if (error instanceof Refusal && error.status >= 400 && error.status < 500) session.value = null
+    if (error instanceof Refusal && error.status === 401) session.value = null
     throw error
   }
   return session.peek()?.accessToken ?? ''
@@ -89,12 +104,18 @@ const refresh = async (): Promise<string> => {
 const inTurn = <Value>(work: () => Promise<Value>): Promise<Value> =>
   navigator.locks.request('smartqueue-session', work) as Promise<Value>
 
+/** Why it is not known yet who is signed in. */
+export const trouble = signal<Refusal | undefined>(undefined)
+const TRY_AGAIN_MS = 3_000
+
 /** Finds out who is signed in, if anybody, when the page opens and when another tab has changed it. */
 export const resume = async (): Promise<void> => {
   await renew().catch((error: unknown) => {
     if (!(error instanceof Refusal)) throw error
-    // Without an answer nobody knows: sign-in says what is the matter.
-    if (session.peek() === undefined) session.value = null
+    if (session.peek() !== undefined) return
+    // Nobody has to sign in again only because the server had no answer.
+    trouble.value = error
+    setTimeout(resume, TRY_AGAIN_MS)
   })
 }
 

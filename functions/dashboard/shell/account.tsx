@@ -4,11 +4,11 @@ import { get, post } from '../api/api.ts'
 import { useResource } from '../api/use-resource.ts'
 import { signOut, switchOrg, user } from '../session/session.ts'
 import { Button } from '../ui/button.tsx'
-import { Dialog } from '../ui/dialog.tsx'
 import { TextField } from '../ui/field.tsx'
+import { FormDialog } from '../ui/form-dialog.tsx'
 import { Icon } from '../ui/icon.tsx'
 import { scheme, toggleScheme } from '../ui/scheme.ts'
-import { showDone } from '../ui/toasts.tsx'
+import { showDone, showFailure } from '../ui/toasts.tsx'
 
 /** The active organisation, and who is signed in. */
 export const Account = () => {
@@ -31,10 +31,9 @@ export const Account = () => {
           value={active}
           onChange={(event) => {
             const { value } = event.currentTarget
-            if (value === NEW) {
-              creating.value = true
-              event.currentTarget.value = active ?? ''
-            } else void switchOrg(value)
+            event.currentTarget.value = active ?? ''
+            if (value === NEW) creating.value = true
+            else switchOrg(value).catch(showFailure)
           }}
         >
           {list.length === 0 && <option value={active}>…</option>}
@@ -96,27 +95,30 @@ const Invited = ({ invitation }: { invitation: OwnInvitation }) => (
 const NewOrg = ({ onClose }: { onClose: () => void }) => {
   const name = useSignal('')
   const create = async (): Promise<void> => {
-    const { id } = await post<Org>('/orgs', { name: name.value })
+    const { id } = await post<Org>('/orgs', { name: name.value.trim() })
     await switchOrg(id)
   }
   return (
-    <Dialog title="New organisation" onClose={onClose}>
-      <div class="dialog-body">
+    <FormDialog
+      title="New organisation"
+      action="Create"
+      fields={['/name']}
+      onSubmit={create}
+      onClose={onClose}
+    >
+      {(at) => (
         <TextField
           label="Name"
+          required
           value={name.value}
           maxLength={100}
           hint="You become its org_admin, and can invite others."
+          error={at['/name']}
           onInput={(value) => {
             name.value = value
           }}
         />
-      </div>
-      <footer class="dialog-foot">
-        <Button kind="primary" disabled={!name.value.trim()} onClick={create}>
-          Create
-        </Button>
-      </footer>
-    </Dialog>
+      )}
+    </FormDialog>
   )
 }

@@ -3,7 +3,8 @@ import type { ComponentType } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { linkTo, route } from '../router.ts'
 import { may } from '../session/session.ts'
-import { Empty, Failure, Skeleton } from '../ui/notes.tsx'
+import { Failure, Skeleton } from '../ui/notes.tsx'
+import { PageHead } from '../ui/panel.tsx'
 import { VIEWS, type View, type ViewProps } from '../views/index.ts'
 
 type Loaded = { view: View; Component: ComponentType<ViewProps> }
@@ -28,7 +29,6 @@ const load = (
 ): (() => void) => {
   let current = true
   if (view) {
-    document.title = `${view.title} · SmartQueue`
     error.value = undefined
     view.load().then(
       (Component) => {
@@ -45,10 +45,13 @@ const load = (
 }
 
 const NoSuchView = () => (
-  <Empty title="There is nothing here">
-    <p>
-      The address is wrong, or your role does not let you see this.{' '}
-      <a href={linkTo('/')}>Go to the overview</a>.
-    </p>
-  </Empty>
+  <PageHead
+    title="There is nothing here"
+    about={
+      <>
+        The address is wrong, or your role does not let you see this.{' '}
+        <a href={linkTo('/')}>Go to the overview</a>.
+      </>
+    }
+  />
 )

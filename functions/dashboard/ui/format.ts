@@ -8,6 +8,15 @@ const decimals = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 export const count = (value: number | null | undefined): string =>
   value === null || value === undefined ? DASH : counts.format(value)
 
+/** 0 jobs · 1 job · 1,234 jobs */
+export const counted = (value: number, thing: string): string => `${count(value)} ${things(value, thing)}`
+
+/** The word for so many of them. */
+export const things = (value: number | undefined, thing: string): string =>
+  value === 1 ? thing : `${thing}s`
+
+export const capitalised = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1)
+
 /** 1,234 · 12.3 k · 4.5 M */
 export const shortCount = (value: number): string => {
   if (Math.abs(value) < 10_000) return counts.format(value)

@@ -13,7 +13,7 @@ export const PagedTable = <Row,>({
     <>
       {error.value && <Failure error={error.value} retry={reload} />}
       {items.value ? <Table {...table} rows={items.value} /> : !error.value && <Skeleton />}
-      <More pages={pages as Pages<unknown>} />
+      <More pages={pages} />
     </>
   )
 }

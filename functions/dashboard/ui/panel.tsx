@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useEffect, useId } from 'preact/hooks'
 
 /** A titled region of a view. */
 export const Panel = (props: {
@@ -45,17 +45,22 @@ export const Stat = (props: {
 
 export const Stats = ({ children }: { children: ComponentChildren }) => <dl class="stats">{children}</dl>
 
-/** The head of a view: its name, and what one can do there. */
+/** The head of a view: its name, also for the tab, and what one can do there. */
 export const PageHead = (props: {
   title: string
   about?: ComponentChildren
   children?: ComponentChildren
-}) => (
-  <header class="page-head">
-    <div>
-      <h1 tabIndex={-1}>{props.title}</h1>
-      {props.about && <p class="muted">{props.about}</p>}
-    </div>
-    {props.children && <div class="actions">{props.children}</div>}
-  </header>
-)
+}) => {
+  useEffect(() => {
+    document.title = `${props.title} · SmartQueue`
+  }, [props.title])
+  return (
+    <header class="page-head">
+      <div>
+        <h1 tabIndex={-1}>{props.title}</h1>
+        {props.about && <p class="muted">{props.about}</p>}
+      </div>
+      {props.children && <div class="actions">{props.children}</div>}
+    </header>
+  )
+}

@@ -1,6 +1,6 @@
 /** The audit log in words. */
 import type { AuditEntry } from '../../api/answers.ts'
-import { count } from '../../ui/format.ts'
+import { count, counted } from '../../ui/format.ts'
 
 type Action = AuditEntry['action']
 
@@ -57,7 +57,7 @@ export const actorOf = ({ actor, actor_id, action }: AuditEntry): string => {
 export const targetOf = (entry: AuditEntry, nameOf: (userId: string) => string | undefined): string => {
   const { target, action, actor_id } = entry
   if (action === 'org.quotas_changed') return quotasOf(target)
-  if (typeof target.count === 'number') return `${count(target.count)} ${target.count === 1 ? 'job' : 'jobs'}`
+  if (typeof target.count === 'number') return counted(target.count, 'job')
   if (action.startsWith('queue.'))
     return typeof target.type === 'string' ? `jobs of type ${target.type}` : 'all jobs'
   const whom = text(target.user_id)

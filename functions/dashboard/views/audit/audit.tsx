@@ -57,7 +57,7 @@ export const View = () => {
       >
         {entries.error.value && <Failure error={entries.error.value} retry={entries.reload} />}
         {shown ? <List entries={shown} /> : !entries.error.value && <Skeleton lines={8} />}
-        <More pages={entries as Pages<unknown>} />
+        <More pages={entries} />
       </Panel>
     </>
   )

@@ -5,24 +5,22 @@ import { linkTo } from '../../router.ts'
 import { may } from '../../session/session.ts'
 import { Badge, Tags } from '../../ui/badges.tsx'
 import { Button } from '../../ui/button.tsx'
-import { count, DASH } from '../../ui/format.ts'
-import { Failure, Skeleton } from '../../ui/notes.tsx'
-import { More, usePages } from '../../ui/pager.tsx'
-import { Table } from '../../ui/table.tsx'
+import { count, counted, DASH } from '../../ui/format.ts'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { usePages } from '../../ui/pager.tsx'
 import { Time } from '../../ui/time.tsx'
 import { ReplayButton } from './replay-button.tsx'
 
 /** Jobs that failed alike: errors that differ only in ids, numbers and quoted values are one group. */
 export const Group = ({ group, onReplayed }: { group: DeadLetters; onReplayed: () => void }) => {
   const open = useSignal(false)
-  const jobs = `${count(group.count)} ${group.count === 1 ? 'job' : 'jobs'}`
   return (
     <section class="panel" aria-label={`${group.code}: ${group.message.slice(0, 100)}`}>
       <header class="panel-head">
         <div>
           <div class="letters-head">
             <h2>{group.code}</h2>
-            <Badge tone="red">{jobs}</Badge>
+            <Badge tone="red">{counted(group.count, 'job')}</Badge>
             <span>
               <Tags tags={group.types} />
             </span>
@@ -82,13 +80,11 @@ export const Group = ({ group, onReplayed }: { group: DeadLetters; onReplayed: (
 const Jobs = ({ group }: { group: DeadLetters }) => {
   const pages = usePages<JobSummary>('/jobs', { fingerprint: group.fingerprint }, 20)
   useEffect(() => pages.reload(), [group.count, group.last_failed_at])
-  if (pages.error.value) return <Failure error={pages.error.value} retry={pages.reload} />
-  if (!pages.items.value) return <Skeleton lines={3} />
   return (
     <div class="letters-jobs">
-      <Table
+      <PagedTable
+        pages={pages}
         label={`Jobs that failed with ${group.code}`}
-        rows={pages.items.value}
         keyOf={({ id }) => id}
         empty={<p class="muted">All of them were replayed.</p>}
         columns={[
@@ -107,7 +103,6 @@ const Jobs = ({ group }: { group: DeadLetters }) => {
           { title: 'Failed', cell: ({ finished_at }) => <Time at={finished_at} /> },
         ]}
       />
-      <More pages={pages} />
     </div>
   )
 }

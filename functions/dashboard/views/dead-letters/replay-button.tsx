@@ -4,7 +4,7 @@ import type { Replayed } from '../../api/answers.ts'
 import { post } from '../../api/api.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
-import { count } from '../../ui/format.ts'
+import { counted } from '../../ui/format.ts'
 import { showDone, showFailure } from '../../ui/toasts.tsx'
 import { replay, type Selection } from './replay.ts'
 
@@ -24,11 +24,13 @@ export const ReplayButton = (props: {
   const run = async (): Promise<void> => {
     const send = (selection: Selection) => post<Replayed>('/dlq/replay', selection)
     const { replayed, stopped } = await replay(send, props.selection, most)
-    showDone(replayed === 0 ? 'They have been replayed already.' : `${inJobs(replayed)} back in the queue.`)
+    showDone(
+      replayed === 0 ? 'They have been replayed already.' : `${counted(replayed, 'job')} back in the queue.`,
+    )
     if (stopped !== undefined) showFailure(stopped)
     props.onDone()
   }
-  const many = `${props.isMore ? 'more than ' : ''}${inJobs(props.jobs)}`
+  const many = `${props.isMore ? 'more than ' : ''}${counted(props.jobs, 'job')}`
   return (
     <>
       <Button
@@ -56,5 +58,3 @@ export const ReplayButton = (props: {
     </>
   )
 }
-
-const inJobs = (jobs: number): string => `${count(jobs)} ${jobs === 1 ? 'job' : 'jobs'}`

@@ -1,10 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { Fragment } from 'preact'
+import { isFinished } from '../../../../db/rules/job-states.ts'
 import type { Job } from '../../api/answers.ts'
 import { linkTo } from '../../router.ts'
 import { user } from '../../session/session.ts'
 import { ShortId } from '../../ui/code.tsx'
-import { count, DASH, seconds } from '../../ui/format.ts'
+import { bytes, count, counted, DASH, seconds } from '../../ui/format.ts'
+import { useNames } from '../../ui/names.ts'
 import { Panel } from '../../ui/panel.tsx'
 import { Time } from '../../ui/time.tsx'
 
@@ -35,7 +37,7 @@ const factsOf = (job: Job): Fact[] => [
       'Deadline',
       <>
         <Time at={at} />
-        {job.deadline_at_risk && ', at risk'}
+        {job.deadline_at_risk && (isFinished(job.status) ? ', missed' : ', at risk')}
       </>,
     ],
   ),
@@ -52,14 +54,13 @@ const when = <Value,>(value: Value | null, fact: (value: Value) => Fact): Fact[]
   value === null ? [] : [fact(value)]
 
 const dependencyFact = ({ depends_on, on_parent_failure }: Job): Fact => {
-  const jobs = depends_on.length === 1 ? '1 job' : `${count(depends_on.length)} jobs`
   const one = depends_on.length === 1 ? 'it' : 'one of them'
   const then = on_parent_failure === 'fail' ? 'fails, too' : 'waits until that was retried'
-  return ['Waits for', `${jobs}; if ${one} fails, this one ${then}`]
+  return ['Waits for', `${counted(depends_on.length, 'job')}; if ${one} fails, this one ${then}`]
 }
 
 const resourcesInWords = ({ cpu_units, memory_mb }: Job['resources']): string =>
-  `${cpu_units} cpu ${cpu_units === 1 ? 'unit' : 'units'}, ${count(memory_mb)} MB`
+  `${counted(cpu_units, 'CPU unit')}, ${bytes(memory_mb * 1024 ** 2)} of memory`
 
 const retryInWords = ({ max_attempts, initial_delay_seconds, backoff_multiplier }: Job['retry']): string =>
   max_attempts === 1
@@ -90,7 +91,12 @@ const Origin = ({ job: { triggered_by: trigger, created_by } }: { job: Job }) =>
         </>
       )
     default:
-      if (created_by === null) return DASH
-      return created_by === user.value?.id ? 'you' : <ShortId id={created_by} />
+      return <Submitter id={created_by} />
   }
+}
+
+const Submitter = ({ id }: { id: string | null }) => {
+  const nameOf = useNames()
+  if (id === null) return DASH
+  return id === user.value?.id ? 'you' : (nameOf(id) ?? <ShortId id={id} />)
 }

@@ -13,7 +13,7 @@ import { showDone } from '../../ui/toasts.tsx'
 
 export const JobHead = ({ job, onChange }: { job: Job; onChange: () => void }) => (
   <>
-    <p class="crumb">
+    <p class="crumbs">
       <a href={linkTo('/jobs')}>Jobs</a>
     </p>
     <PageHead title={job.name} about={<About job={job} />}>

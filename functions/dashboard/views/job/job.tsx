@@ -21,13 +21,10 @@ import { Standing } from './standing.tsx'
 import { TimelineChart } from './timeline-chart.tsx'
 import { useJobStream } from './use-job-stream.ts'
 
-export const JobView = ({ id }: { id: string }) => <OneJob key={id} id={id} />
-
-const OneJob = ({ id }: { id: string }) => {
+export const JobView = ({ id }: { id: string }) => {
   const path = `/jobs/${encodeURIComponent(id)}`
   const job = useResource((signal) => get<Job>(path, {}, signal))
   const { data, error } = job
-  useTitle(data.value?.name)
   if (isMissing(error.value)) return <NoSuchJob id={id} />
   if (error.value && !data.value) return <Failure error={error.value} retry={job.reload} />
   if (!data.value) return <Skeleton height="60vh" />
@@ -79,17 +76,6 @@ const useExplanationOfWaiting = ({ status }: Job, { reload }: Resource<Explanati
     lastMs.current = Date.now()
     reload()
   }, [waits, summary.value])
-}
-
-const useTitle = (name: string | undefined): void => {
-  useEffect(() => {
-    if (name === undefined) return
-    const before = document.title
-    document.title = `${name} · SmartQueue`
-    return () => {
-      document.title = before
-    }
-  }, [name])
 }
 
 /** What is no id at all is no job either. */

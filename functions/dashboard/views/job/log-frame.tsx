@@ -11,14 +11,14 @@ const NEAR_PX = 24
 /** Scrolls by itself, and stays at the end while it follows. Whoever scrolls up stops that. */
 export const LogFrame = (props: {
   lines: readonly LogLine[]
-  /** When the attempts have started. */
-  starts: readonly string[]
+  /** When attempts have started that bear the number of one before. */
+  restarts: readonly string[]
   hidden: number
   onEarlier: () => void
   follows: boolean
   onFollow: (value: boolean) => void
 }) => {
-  const { lines, starts, hidden, follows } = props
+  const { lines, restarts, hidden, follows } = props
   const frame = useRef<HTMLElement>(null)
   const keptPx = useRef<number | undefined>(undefined)
   useLayoutEffect(() => {
@@ -56,7 +56,9 @@ export const LogFrame = (props: {
       <ol>
         {lines.map((line, n) => (
           <Fragment key={hidden + n}>
-            {startsAttempt(line, lines[n - 1], starts) && <li class="log-attempt">Attempt {line.attempt}</li>}
+            {startsAttempt(line, lines[n - 1], restarts) && (
+              <li class="log-attempt">Attempt {line.attempt}</li>
+            )}
             <li class={`log-line ${line.level}`}>
               <time dateTime={line.at} title={exactTime(line.at)}>
                 {clock.format(new Date(line.at))}

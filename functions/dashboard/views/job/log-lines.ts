@@ -28,27 +28,26 @@ export const atLeast = (lines: readonly LogLine[], level: LogLevel): readonly Lo
   return least <= 0 ? lines : lines.filter((line) => LOG_LEVELS.indexOf(line.level) >= least)
 }
 
-/** When attempts began whose number an earlier one has had. */
-export const repeatedStarts = (attempts: readonly Pick<Attempt, 'attempt' | 'started_at'>[]): string[] => {
-  const known = new Set<number>()
-  return attempts.flatMap(({ attempt, started_at }) => {
-    const isRepeated = known.has(attempt)
-    known.add(attempt)
-    return isRepeated ? [started_at] : []
-  })
-}
+/** When attempts have started that bear the number of one before: those of a job that was retried count from 1 again. */
+export const restartsOf = (attempts: readonly Attempt[]): string[] =>
+  attempts
+    .filter(({ attempt }, n) => attempts.findIndex((other) => other.attempt === attempt) < n)
+    .map(({ started_at }) => started_at)
 
-/**
- * Whether a line is the first of its attempt. Attempts of a job that was retried count from 1 again: then the time at which
- * one has started tells them apart.
- */
+/** Whether a line is the first of its attempt. Where the number does not tell, the time at which one has started does. */
 export const startsAttempt = (
   line: LogLine,
   before: LogLine | undefined,
-  starts: readonly string[],
-): boolean => line.attempt !== before?.attempt || starts.some((start) => isBetween(start, before.at, line.at))
+  restarts: readonly string[],
+): boolean => line.attempt !== before?.attempt || restarts.some((at) => isBetween(at, before.at, line.at))
 
-const isBetween = (at: string, from: string, to: string): boolean => from < at && at <= to
+/** The clock of the database and that of the worker that writes may differ a little. */
+const SKEW_MS = 50
+
+const isBetween = (at: string, from: string, to: string): boolean => {
+  const [ms, fromMs, toMs] = [Date.parse(at) - SKEW_MS, Date.parse(from), Date.parse(to)]
+  return fromMs < ms && ms <= toMs
+}
 
 export const toText = (lines: readonly LogLine[]): string =>
   lines.map(({ at, level, attempt, message }) => `${at} ${level} [${attempt}] ${message}`).join('\n')

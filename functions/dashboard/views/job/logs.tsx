@@ -3,12 +3,12 @@ import { isFinished } from '../../../../db/rules/job-states.ts'
 import type { LogLevel } from '../../../../db/rules/log-levels.ts'
 import type { Attempt, Job } from '../../api/answers.ts'
 import { CopyButton } from '../../ui/code.tsx'
-import { count } from '../../ui/format.ts'
+import { counted } from '../../ui/format.ts'
 import { Failure, Skeleton } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Segments } from '../../ui/segments.tsx'
 import { LogFrame } from './log-frame.tsx'
-import { atLeast, repeatedStarts, toText } from './log-lines.ts'
+import { atLeast, restartsOf, toText } from './log-lines.ts'
 import type { JobStream } from './use-job-stream.ts'
 
 const STEP = 2_000
@@ -31,7 +31,7 @@ export const Logs = (props: { job: Job; attempts: readonly Attempt[]; stream: Jo
   return (
     <Panel
       title="Log"
-      about={all.length > 0 ? `${count(all.length)} ${all.length === 1 ? 'line' : 'lines'}` : undefined}
+      about={all.length > 0 ? counted(all.length, 'line') : undefined}
       wide
       actions={
         all.length > 0 && (
@@ -54,7 +54,7 @@ export const Logs = (props: { job: Job; attempts: readonly Attempt[]; stream: Jo
       {all.length > 0 ? (
         <LogFrame
           lines={lines.slice(-shown.value)}
-          starts={repeatedStarts(attempts)}
+          restarts={restartsOf(attempts)}
           hidden={Math.max(0, lines.length - shown.value)}
           onEarlier={() => {
             follows.value = false

@@ -1,6 +1,6 @@
 import type { Explanation } from '../../api/answers.ts'
 import { now } from '../../ui/clock.ts'
-import { count, percent, seconds } from '../../ui/format.ts'
+import { count, counted, percent, seconds } from '../../ui/format.ts'
 import { Time } from '../../ui/time.tsx'
 
 /** Where it stands in the queue, and when it will probably start and end. */
@@ -24,8 +24,8 @@ export const Place = ({
       <>
         <dt>Lane</dt>
         <dd>
-          {lane.number}: {count(lane.jobs)} {lane.jobs === 1 ? 'job' : 'jobs'} of about its rank,{' '}
-          {percent(lane.share, 0)} of the queued work
+          {lane.number}: {counted(lane.jobs, 'job')} of about its rank, {percent(lane.share, 0)} of the queued
+          work
         </dd>
       </>
     )}

@@ -4,7 +4,7 @@ import type { Sweep } from '../../api/answers.ts'
 import { post } from '../../api/api.ts'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
-import { count } from '../../ui/format.ts'
+import { count, counted } from '../../ui/format.ts'
 import { showDone } from '../../ui/toasts.tsx'
 import { actionsFor, type BulkAction, type JobFilter } from './filter.ts'
 
@@ -19,11 +19,11 @@ const WORDS = {
 
 /** What can be done with all jobs that match, however many: counted first. */
 export const Bulk = ({ filter }: { filter: JobFilter }) => {
-  const asked = useSignal<{ action: BulkAction; filter: JobFilter; counted: Sweep } | undefined>(undefined)
+  const asked = useSignal<{ action: BulkAction; filter: JobFilter; found: Sweep } | undefined>(undefined)
   const ask = async (action: BulkAction): Promise<void> => {
-    const counted = await post<Sweep>(`/jobs/bulk/${action}`, { filter, dry_run: true })
-    if (counted.matched === 0) showDone(`None of these jobs can be ${WORDS[action].done}.`)
-    else asked.value = { action, filter, counted }
+    const found = await post<Sweep>(`/jobs/bulk/${action}`, { filter, dry_run: true })
+    if (found.matched === 0) showDone(`None of these jobs can be ${WORDS[action].done}.`)
+    else asked.value = { action, filter, found }
   }
   return (
     <>
@@ -44,8 +44,8 @@ export const Bulk = ({ filter }: { filter: JobFilter }) => {
   )
 }
 
-const Ask = (props: { action: BulkAction; filter: JobFilter; counted: Sweep; onClose: () => void }) => {
-  const { action, filter, counted } = props
+const Ask = (props: { action: BulkAction; filter: JobFilter; found: Sweep; onClose: () => void }) => {
+  const { action, filter, found } = props
   const { verb, done, about } = WORDS[action]
   const changed = useSignal<number | undefined>(undefined)
   const closed = useRef(false)
@@ -63,9 +63,9 @@ const Ask = (props: { action: BulkAction; filter: JobFilter; counted: Sweep; onC
       sweep = await post<Sweep>(`/jobs/bulk/${action}`, { filter })
       changed.value += sweep.changed
     } while (!sweep.done && sweep.changed > 0 && !closed.current)
-    showDone(`${jobs(changed.value)} ${done}${sweep.done ? '.' : '; there are more.'}`)
+    showDone(`${counted(changed.value, 'job')} ${done}${sweep.done ? '.' : '; there are more.'}`)
   }
-  const size = counted.done ? jobs(counted.matched) : `${count(counted.matched)} jobs or more`
+  const size = found.done ? counted(found.matched, 'job') : `${count(found.matched)} jobs or more`
   return (
     <Confirm
       title={`${verb} ${size}?`}
@@ -80,7 +80,7 @@ const Ask = (props: { action: BulkAction; filter: JobFilter; counted: Sweep; onC
       <div role="status">
         {changed.value !== undefined && (
           <p class="bulk-progress">
-            <progress aria-label="Progress" max={counted.matched} value={changed.value} />
+            <progress aria-label="Progress" max={found.matched} value={changed.value} />
             {count(changed.value)} of {size}
           </p>
         )}
@@ -88,8 +88,6 @@ const Ask = (props: { action: BulkAction; filter: JobFilter; counted: Sweep; onC
     </Confirm>
   )
 }
-
-const jobs = (n: number): string => `${count(n)} ${n === 1 ? 'job' : 'jobs'}`
 
 const describe = (filter: JobFilter): string =>
   Object.entries(filter)

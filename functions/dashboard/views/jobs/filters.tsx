@@ -6,7 +6,7 @@ import { summary } from '../../live/live.ts'
 import { replaceQuery } from '../../router.ts'
 import { Button } from '../../ui/button.tsx'
 import { Select } from '../../ui/field.tsx'
-import { shortCount } from '../../ui/format.ts'
+import { capitalised, shortCount } from '../../ui/format.ts'
 import { Segments } from '../../ui/segments.tsx'
 import { isSet, type JobFilter } from './filter.ts'
 import { SettledField } from './settled-field.tsx'
@@ -77,7 +77,7 @@ export const Filters = ({ filter, types }: { filter: JobFilter; types: readonly 
 const statusChoice = (status: JobState): { value: JobState; label: string } => {
   const depth: Partial<Record<JobState, number>> = summary.value?.depth ?? {}
   const count = depth[status]
-  const name = status[0]?.toUpperCase() + status.slice(1)
+  const name = capitalised(status)
   return { value: status, label: count ? `${name} ${shortCount(count)}` : name }
 }
 

@@ -1,12 +1,12 @@
 import { useComputed, useSignalEffect } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { JobSummary, Page } from '../../api/answers.ts'
-import { api } from '../../api/api.ts'
+import { get } from '../../api/api.ts'
 import { useLive } from '../../live/live.ts'
 import { linkTo } from '../../router.ts'
-import { may, user } from '../../session/session.ts'
+import { may } from '../../session/session.ts'
 import { Button } from '../../ui/button.tsx'
-import { count } from '../../ui/format.ts'
+import { count, counted } from '../../ui/format.ts'
 import { nextFrame } from '../../ui/next-frame.ts'
 import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
 import { isSet, type JobFilter } from './filter.ts'
@@ -59,11 +59,7 @@ const useJobFeed = (filter: JobFilter): JobFeed => {
       createJobFeed({
         filter,
         load: (cursor, signal) =>
-          api<Page<JobSummary>>('/jobs', {
-            query: { ...filter, limit: PAGE_SIZE, cursor },
-            headers: ofOrg(),
-            signal,
-          }),
+          get<Page<JobSummary>>('/jobs', { ...filter, limit: PAGE_SIZE, cursor }, signal),
         nextFrame,
       }),
     [],
@@ -76,24 +72,16 @@ const useJobFeed = (filter: JobFilter): JobFeed => {
   return feed
 }
 
-/** An admin would see the jobs of all organisations; events come from the one that is chosen. */
-const ofOrg = (): Record<string, string> => {
-  const org = user.peek()?.org_id
-  return org ? { 'smartqueue-org': org } : {}
-}
-
 /** New jobs stay out of the way of whoever reads further down. */
 const NewJobs = ({ missing, onShow }: { missing: number; onShow: () => void }) => (
   <div class="new-jobs" role="status">
     {missing > 0 && (
       <Button kind="primary" small onClick={onShow}>
-        {missing >= MAX_MISSING ? `${count(MAX_MISSING)} new jobs or more` : newJobs(missing)}
+        {missing >= MAX_MISSING ? `${count(MAX_MISSING)} new jobs or more` : counted(missing, 'new job')}
       </Button>
     )}
   </div>
 )
-
-const newJobs = (n: number): string => `${count(n)} new ${n === 1 ? 'job' : 'jobs'}`
 
 const NoJobs = ({ filter }: { filter: JobFilter }) =>
   isSet(filter) ? (

@@ -1,7 +1,7 @@
 import type { ModelCard } from '../../api/answers.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { ChartFrame } from '../../charts/chart-frame.tsx'
-import { count, percent } from '../../ui/format.ts'
+import { counted, percent } from '../../ui/format.ts'
 import { EXPERT_NAMES, errorText, factorText, numberAt, SOURCE_NAMES } from './words.ts'
 
 /** What each expert alone would have been worth, and whose word weighed most. */
@@ -40,7 +40,7 @@ export const Gate = ({ model }: { model: ModelCard }) => {
               ...{
                 label,
                 value: jobs,
-                text: `${count(jobs)} ${jobs === 1 ? 'job' : 'jobs'}, ${percent(jobs / all, 0)}`,
+                text: `${counted(jobs, 'job')}, ${percent(jobs / all, 0)}`,
               },
             }))}
           />

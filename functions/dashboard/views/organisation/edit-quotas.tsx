@@ -2,10 +2,8 @@ import { useSignal } from '@preact/signals'
 import { QUOTAS, type Quota } from '../../../../db/rules/quotas.ts'
 import type { ActiveOrg, Quotas } from '../../api/answers.ts'
 import { patch } from '../../api/api.ts'
-import { Button } from '../../ui/button.tsx'
-import { Dialog } from '../../ui/dialog.tsx'
 import { TextField } from '../../ui/field.tsx'
-import { Failure } from '../../ui/notes.tsx'
+import { FormDialog } from '../../ui/form-dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 import { limitOf, QUOTA_WORDS, typedOf } from './quota-words.ts'
 
@@ -20,32 +18,26 @@ export const EditQuotas = (props: {
     QUOTAS.map((quota) => [quota, typedOf(quota, props.quotas[quota].limit)]),
   ) as Record<Quota, string>
   const typed = useSignal(before)
-  const error = useSignal<unknown>(undefined)
-  const changed = QUOTAS.filter((quota) => typed.value[quota] !== before[quota])
-  const isWrong = (quota: Quota): boolean => limitOf(quota, typed.value[quota]) === undefined
-
   const save = async (): Promise<void> => {
-    error.value = undefined
-    try {
+    const changed = QUOTAS.filter((quota) => typed.value[quota] !== before[quota])
+    if (changed.length > 0) {
       const limits = changed.map((quota) => [quota, limitOf(quota, typed.value[quota])])
       await patch(`/orgs/${props.org.id}/quotas`, Object.fromEntries(limits))
       showDone(`The quotas of ${props.org.name} are changed.`)
       props.onChanged()
-      props.onClose()
-    } catch (reason) {
-      error.value = reason
     }
+    props.onClose()
   }
-
   return (
-    <Dialog title={`Quotas of ${props.org.name}`} onClose={props.onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void save()
-        }}
-      >
-        <div class="dialog-body">
+    <FormDialog
+      title={`Quotas of ${props.org.name}`}
+      action="Set quotas"
+      fields={QUOTAS.map((quota) => `/${quota}`)}
+      onSubmit={save}
+      onClose={props.onClose}
+    >
+      {(at) => (
+        <>
           <p class="muted">An empty field is no limit. What already waits or runs stays.</p>
           {QUOTAS.map((quota) => (
             <TextField
@@ -53,22 +45,16 @@ export const EditQuotas = (props: {
               label={QUOTA_WORDS[quota].field}
               type="number"
               min={0}
-              step="any"
+              step={QUOTA_WORDS[quota].unit === 1 ? 1 : 'any'}
               value={typed.value[quota]}
-              error={isWrong(quota) ? 'Must be a number from 0 on, or empty.' : undefined}
+              error={at[`/${quota}`]}
               onInput={(value) => {
                 typed.value = { ...typed.value, [quota]: value }
               }}
             />
           ))}
-          {error.value !== undefined && <Failure error={error.value} />}
-        </div>
-        <footer class="dialog-foot">
-          <Button kind="primary" type="submit" disabled={changed.length === 0 || changed.some(isWrong)}>
-            Set quotas
-          </Button>
-        </footer>
-      </form>
-    </Dialog>
+        </>
+      )}
+    </FormDialog>
   )
 }

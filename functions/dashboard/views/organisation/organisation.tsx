@@ -3,7 +3,7 @@ import { get } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
 import { may } from '../../session/session.ts'
 import { CopyButton } from '../../ui/code.tsx'
-import { count } from '../../ui/format.ts'
+import { counted } from '../../ui/format.ts'
 import { Loaded, Skeleton } from '../../ui/notes.tsx'
 import { PageHead } from '../../ui/panel.tsx'
 import { Time } from '../../ui/time.tsx'
@@ -40,7 +40,7 @@ export const View = () => {
 const About = ({ org }: { org: ActiveOrg }) => (
   <span class="org-about">
     <strong>{org.name}</strong> <code>{org.id}</code>
-    <CopyButton text={org.id} label="Copy the id" /> · {count(org.members)}{' '}
-    {org.members === 1 ? 'member' : 'members'} · made <Time at={org.created_at} />
+    <CopyButton text={org.id} label="Copy the id" /> · {counted(org.members, 'member')} · made{' '}
+    <Time at={org.created_at} />
   </span>
 )

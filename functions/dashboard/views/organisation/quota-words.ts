@@ -1,7 +1,8 @@
 import type { Quota } from '../../../../db/rules/quotas.ts'
-import { bytes, count } from '../../ui/format.ts'
+import { bytes, counted } from '../../ui/format.ts'
 
 const MIB = 2 ** 20
+const inJobs = (value: number): string => counted(value, 'job')
 
 /** What each quota counts, how its numbers read, and how they are written down: `unit` is one step of what is typed. */
 export const QUOTA_WORDS: Record<
@@ -11,7 +12,7 @@ export const QUOTA_WORDS: Record<
   submissions_per_minute: {
     label: 'Submitted within a minute',
     field: 'Jobs submitted within a minute',
-    text: (value) => `${count(value)} jobs`,
+    text: inJobs,
     unit: 1,
   },
   payload_bytes_per_day: {
@@ -23,13 +24,13 @@ export const QUOTA_WORDS: Record<
   queued_jobs: {
     label: 'Queued or running',
     field: 'Jobs queued or running',
-    text: (value) => `${count(value)} jobs`,
+    text: inJobs,
     unit: 1,
   },
   running_jobs: {
     label: 'Running',
     field: 'Jobs running',
-    text: (value) => `${count(value)} jobs`,
+    text: inJobs,
     unit: 1,
   },
 }

@@ -77,7 +77,7 @@ const Used = ({ quota, used, limit }: { quota: Quota; used: number; limit: numbe
       </span>
       {limit !== null && (
         <span class="track" aria-hidden="true">
-          <span style={{ width: `${Math.min(100, share * 100)}%` }} />
+          <span style={{ width: `${Math.min(100, share * 100)}%`, minWidth: used > 0 ? '2px' : 0 }} />
         </span>
       )}
     </li>

@@ -1,30 +1,13 @@
-import { useSignal } from '@preact/signals'
 import type { QueueDepth } from '../../api/answers.ts'
-import { get } from '../../api/api.ts'
-import { useResource } from '../../api/use-resource.ts'
 import { TimeChart } from '../../charts/time-chart.tsx'
 import { sinceFirst } from '../../charts/young-history.ts'
-import { useReloadOnEvents } from '../../live/live.ts'
 import { count } from '../../ui/format.ts'
 import { Loaded, Skeleton } from '../../ui/notes.tsx'
-import { Segments } from '../../ui/segments.tsx'
-
-const RANGES = [
-  { value: '1h', label: '1 h' },
-  { value: '24h', label: '24 h' },
-  { value: '7d', label: '7 d' },
-] as const
-
-type Range = (typeof RANGES)[number]['value']
+import { RANGES, useRange } from './use-range.tsx'
 
 /** What was queued, and what will probably be. */
 export const Depth = () => {
-  const range = useSignal<Range>('1h')
-  const answer = useResource(
-    (signal) => get<QueueDepth>('/analytics/queue-depth', { range: range.value }, signal),
-    [range.value],
-  )
-  useReloadOnEvents(answer.reload, undefined, 5_000)
+  const { answer, choice } = useRange<QueueDepth>('/analytics/queue-depth', RANGES.slice(0, 3))
   return (
     <Loaded resource={answer} bones={<Skeleton height="340px" />}>
       {(depth) => (
@@ -35,16 +18,7 @@ export const Depth = () => {
           {...plotOf(depth)}
           format={count}
           counted
-          actions={
-            <Segments
-              label="Range"
-              value={range.value}
-              options={RANGES}
-              onChange={(value) => {
-                range.value = value
-              }}
-            />
-          }
+          actions={choice}
         />
       )}
     </Loaded>

@@ -3,7 +3,7 @@ import { get } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
 import { TimeChart } from '../../charts/time-chart.tsx'
 import { useReloadOnEvents } from '../../live/live.ts'
-import { count, duration, percent } from '../../ui/format.ts'
+import { counted, duration, percent } from '../../ui/format.ts'
 import { Empty, Loaded, Skeleton } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 
@@ -57,5 +57,5 @@ const sentenceFor = ({ jobs, gain, mean_wait_ms, fifo_mean_wait_ms }: Scheduling
   const waits = `${duration(mean_wait_ms)} on average, first come, first served ${duration(fifo_mean_wait_ms)}`
   const judgement =
     gain === null ? '' : gain >= 0 ? `: ${percent(gain, 0)} less` : `: ${percent(-gain, 0)} more`
-  return `${count(jobs)} jobs of the last 24 h waited ${waits}${judgement}.`
+  return `${counted(jobs, 'job')} of the last 24 h waited ${waits}${judgement}.`
 }

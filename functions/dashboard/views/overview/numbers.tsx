@@ -1,7 +1,7 @@
 import type { Summary } from '../../api/answers.ts'
 import { summary } from '../../live/live.ts'
 import { linkTo } from '../../router.ts'
-import { count, duration, percent, rate, seconds } from '../../ui/format.ts'
+import { count, counted, duration, percent, rate, seconds, things } from '../../ui/format.ts'
 import { Stat, Stats } from '../../ui/panel.tsx'
 
 /** The numbers of the stream, as soon as they have changed. */
@@ -13,15 +13,15 @@ export const Numbers = () => {
         label="Queued"
         href={linkTo('/jobs', { status: 'ready' })}
         value={count(now?.depth.ready)}
-        unit="jobs"
+        unit={things(now?.depth.ready, 'job')}
         note={now && waitingNote(now)}
       />
       <Stat
         label="Running"
         href={linkTo('/jobs', { status: 'running' })}
         value={count(now?.depth.running)}
-        unit="jobs"
-        note={now && `${count(now.workers.slots)} slots in all`}
+        unit={things(now?.depth.running, 'job')}
+        note={now && `${counted(now.workers.slots, 'slot')} in all`}
       />
       <Stat
         label="Throughput"
@@ -34,11 +34,7 @@ export const Numbers = () => {
         value={percent(now?.last_24h.success_rate)}
         note={now && `${count(now.last_24h.failed)} failed in 24 h`}
       />
-      <Stat
-        label="Wait, median"
-        value={duration(now?.last_hour.wait_p50_ms)}
-        note={now && `9 of 10 below ${duration(now.last_hour.wait_p90_ms)}, last hour`}
-      />
+      <Stat label="Wait, median" value={duration(now?.last_hour.wait_p50_ms)} note={now && waitNote(now)} />
       <Stat
         label="Drain time"
         value={now?.workers.online === 0 ? 'never' : seconds(now?.backlog.drain_seconds)}
@@ -67,6 +63,11 @@ const waitingNote = ({ depth }: Summary): string => {
   )
   return parts.join(', ') || 'nothing else waits'
 }
+
+const waitNote = ({ last_hour: { wait_p90_ms } }: Summary): string =>
+  wait_p90_ms === null
+    ? 'no job has started in the last hour'
+    : `9 of 10 below ${duration(wait_p90_ms)}, last hour`
 
 const workersNote = ({ workers }: Summary): string => {
   if (workers.online === 0) return 'no worker runs: jobs wait'

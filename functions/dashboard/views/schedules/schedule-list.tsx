@@ -6,10 +6,11 @@ import { may } from '../../session/session.ts'
 import { Badge } from '../../ui/badges.tsx'
 import { Button } from '../../ui/button.tsx'
 import { now } from '../../ui/clock.ts'
-import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
-import { More, usePages } from '../../ui/pager.tsx'
+import { Empty } from '../../ui/notes.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { usePages } from '../../ui/pager.tsx'
 import { PageHead, Panel } from '../../ui/panel.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
+import type { Column } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Actions } from './actions.tsx'
 import { ScheduleForm } from './schedule-form.tsx'
@@ -39,19 +40,13 @@ export const ScheduleList = () => {
         )}
       </PageHead>
       <Panel title="All schedules">
-        {pages.error.value && <Failure error={pages.error.value} retry={pages.reload} />}
-        {items === undefined ? (
-          !pages.error.value && <Skeleton />
-        ) : (
-          <Table
-            label="Schedules"
-            columns={columns(pages.reload)}
-            rows={items}
-            keyOf={({ id }) => id}
-            empty={<NoSchedules create={create} />}
-          />
-        )}
-        <More pages={pages} />
+        <PagedTable
+          pages={pages}
+          label="Schedules"
+          columns={columns(pages.reload)}
+          keyOf={({ id }) => id}
+          empty={<NoSchedules create={create} />}
+        />
       </Panel>
       {creating.value && (
         <ScheduleForm

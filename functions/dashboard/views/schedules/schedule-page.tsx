@@ -7,10 +7,10 @@ import { may } from '../../session/session.ts'
 import { Badge } from '../../ui/badges.tsx'
 import { Code } from '../../ui/code.tsx'
 import { count, seconds } from '../../ui/format.ts'
-import { Empty, Failure, Loaded, Skeleton } from '../../ui/notes.tsx'
-import { More, usePages } from '../../ui/pager.tsx'
+import { Empty, Loaded, Skeleton } from '../../ui/notes.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { type Pages, usePages } from '../../ui/pager.tsx'
 import { PageHead, Panel } from '../../ui/panel.tsx'
-import { Table } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Actions } from './actions.tsx'
 import { NextRuns } from './next-runs.tsx'
@@ -63,9 +63,7 @@ export const SchedulePage = ({ id }: { id: string }) => {
               </Panel>
               <TheJob schedule={schedule} />
               <Panel title="Ticks so far" wide about={missed(schedule)}>
-                {ticks.error.value && <Failure error={ticks.error.value} retry={ticks.reload} />}
-                <Ticks ticks={ticks.items.value} schedule={schedule} />
-                <More pages={ticks} />
+                <Ticks pages={ticks} schedule={schedule} />
               </Panel>
             </div>
           </>
@@ -119,24 +117,21 @@ const TheJob = ({ schedule: { job } }: { schedule: Schedule }) => (
   </Panel>
 )
 
-const Ticks = ({ ticks, schedule }: { ticks: Tick[] | undefined; schedule: Schedule }) =>
-  ticks === undefined ? (
-    <Skeleton />
-  ) : (
-    <Table
-      label="List of ticks"
-      rows={ticks}
-      keyOf={({ tick_at }) => tick_at}
-      columns={[
-        { title: 'Due', cell: ({ tick_at }) => tickTime(tick_at, schedule.timezone, schedule.cron) },
-        { title: 'Outcome', cell: (tick) => <TickOutcome tick={tick} /> },
-        { title: 'Reason', cell: ({ reason }) => reason ?? <span class="muted">–</span> },
-        { title: 'Handled', minor: true, cell: ({ fired_at }) => <Time at={fired_at} /> },
-      ]}
-      empty={
-        <Empty title="It has not ticked yet">
-          <p class="muted">What becomes of each tick will stand here, with the way to its job.</p>
-        </Empty>
-      }
-    />
-  )
+const Ticks = ({ pages, schedule }: { pages: Pages<Tick>; schedule: Schedule }) => (
+  <PagedTable
+    pages={pages}
+    label="List of ticks"
+    keyOf={({ tick_at }) => tick_at}
+    columns={[
+      { title: 'Due', cell: ({ tick_at }) => tickTime(tick_at, schedule.timezone, schedule.cron) },
+      { title: 'Outcome', cell: (tick) => <TickOutcome tick={tick} /> },
+      { title: 'Reason', cell: ({ reason }) => reason ?? <span class="muted">–</span> },
+      { title: 'Handled', minor: true, cell: ({ fired_at }) => <Time at={fired_at} /> },
+    ]}
+    empty={
+      <Empty title="It has not ticked yet">
+        <p class="muted">What becomes of each tick will stand here, with the way to its job.</p>
+      </Empty>
+    }
+  />
+)

@@ -3,10 +3,11 @@ import type { CallbackEndpoint } from '../../api/answers.ts'
 import { may } from '../../session/session.ts'
 import { Badge } from '../../ui/badges.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
-import { More, usePages } from '../../ui/pager.tsx'
+import { Empty } from '../../ui/notes.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { usePages } from '../../ui/pager.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
+import type { Column } from '../../ui/table.tsx'
 import { CallbackSecret } from './callback-secret.tsx'
 import { EndpointActions } from './endpoint-actions.tsx'
 import { EndpointForm } from './endpoint-form.tsx'
@@ -31,26 +32,20 @@ export const Callbacks = () => {
       }
     >
       <CallbackSecret />
-      {pages.error.value && <Failure error={pages.error.value} retry={pages.reload} />}
-      {pages.items.value === undefined ? (
-        !pages.error.value && <Skeleton />
-      ) : (
-        <Table
-          label="List of endpoints"
-          columns={columns(pages.reload)}
-          rows={pages.items.value}
-          keyOf={({ id }) => id}
-          empty={
-            <Empty title="No endpoints yet">
-              <p class="muted">
-                An endpoint is told of all jobs. To be told of a single one, name a callback_url when you
-                submit it.
-              </p>
-            </Empty>
-          }
-        />
-      )}
-      <More pages={pages} />
+      <PagedTable
+        pages={pages}
+        label="List of endpoints"
+        columns={columns(pages.reload)}
+        keyOf={({ id }) => id}
+        empty={
+          <Empty title="No endpoints yet">
+            <p class="muted">
+              An endpoint is told of all jobs. To be told of a single one, name a callback_url when you submit
+              it.
+            </p>
+          </Empty>
+        }
+      />
       {adding.value && (
         <EndpointForm
           onSaved={pages.reload}
@@ -89,7 +84,7 @@ const columns = (reload: () => void): Column<CallbackEndpoint>[] => [
 const Endpoint = ({ endpoint: { url, disabled_at, disabled_reason } }: { endpoint: CallbackEndpoint }) => (
   <span class="lines">
     <code class="url">{url}</code>
-    <span class="tick-outcome">
+    <span class="badge-line">
       <Badge tone={disabled_at ? 'amber' : 'green'}>{disabled_at ? 'disabled' : 'enabled'}</Badge>
       {disabled_reason && <span class="muted">{disabled_reason}</span>}
     </span>

@@ -3,17 +3,22 @@ import { useReloadOnEvents } from '../../live/live.ts'
 import { linkTo, replaceQuery, route } from '../../router.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/code.tsx'
-import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
-import { More, usePages } from '../../ui/pager.tsx'
+import { capitalised } from '../../ui/format.ts'
+import { Empty } from '../../ui/notes.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { usePages } from '../../ui/pager.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { Segments } from '../../ui/segments.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
+import type { Column } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Outcome, STATUSES } from './outcome.tsx'
 import { SCHEMES } from './schemes.ts'
 import { signedEvent } from './signed-event.ts'
 
-const OPTIONS = [{ value: '', label: 'all' }, ...STATUSES.map((value) => ({ value, label: value }))]
+const OPTIONS = [
+  { value: '', label: 'All' },
+  ...STATUSES.map((value) => ({ value, label: capitalised(value) })),
+]
 
 /** The journal of a source: each request to its address, and what became of it. */
 export const Deliveries = ({ source }: { source: Source }) => {
@@ -37,19 +42,13 @@ export const Deliveries = ({ source }: { source: Source }) => {
         </>
       }
     >
-      {pages.error.value && <Failure error={pages.error.value} retry={pages.reload} />}
-      {pages.items.value === undefined ? (
-        !pages.error.value && <Skeleton />
-      ) : (
-        <Table
-          label="List of deliveries"
-          rows={pages.items.value}
-          keyOf={({ id }) => id}
-          columns={COLUMNS}
-          empty={<NoDeliveries source={source} status={status} />}
-        />
-      )}
-      <More pages={pages} />
+      <PagedTable
+        pages={pages}
+        label="List of deliveries"
+        keyOf={({ id }) => id}
+        columns={COLUMNS}
+        empty={<NoDeliveries source={source} status={status} />}
+      />
     </Panel>
   )
 }

@@ -3,10 +3,11 @@ import type { Source } from '../../api/answers.ts'
 import { linkTo, navigate } from '../../router.ts'
 import { may } from '../../session/session.ts'
 import { Button } from '../../ui/button.tsx'
-import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
-import { More, usePages } from '../../ui/pager.tsx'
+import { Empty } from '../../ui/notes.tsx'
+import { PagedTable } from '../../ui/paged-table.tsx'
+import { usePages } from '../../ui/pager.tsx'
 import { Panel } from '../../ui/panel.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
+import type { Column } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { Address, Enabled } from './address.tsx'
 import { SCHEMES } from './schemes.ts'
@@ -32,19 +33,13 @@ export const Sources = () => {
         )
       }
     >
-      {pages.error.value && <Failure error={pages.error.value} retry={pages.reload} />}
-      {pages.items.value === undefined ? (
-        !pages.error.value && <Skeleton />
-      ) : (
-        <Table
-          label="List of sources"
-          columns={columns(pages.reload)}
-          rows={pages.items.value}
-          keyOf={({ id }) => id}
-          empty={<NoSources create={create} />}
-        />
-      )}
-      <More pages={pages} />
+      <PagedTable
+        pages={pages}
+        label="List of sources"
+        columns={columns(pages.reload)}
+        keyOf={({ id }) => id}
+        empty={<NoSources create={create} />}
+      />
       {creating.value && (
         <SourceForm
           onSaved={pages.reload}

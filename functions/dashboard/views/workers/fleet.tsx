@@ -4,7 +4,7 @@ import { get } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
 import { useReloadOnEvents } from '../../live/live.ts'
 import { Button } from '../../ui/button.tsx'
-import { count, shortCount } from '../../ui/format.ts'
+import { count, shortCount, things } from '../../ui/format.ts'
 import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
 import { Stat, Stats } from '../../ui/panel.tsx'
 import { byWorker } from './by-worker.ts'
@@ -69,20 +69,16 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
   const draining = present.filter(({ status }) => status === 'draining').length
   const online = present.length - draining
   const slots = sum((worker) => worker.slots)
+  const busy = sum((worker) => worker.running)
   return (
     <Stats>
       <Stat
         label="Online"
         value={count(online)}
-        unit={online === 1 ? 'worker' : 'workers'}
+        unit={things(online, 'worker')}
         note={draining > 0 ? `${count(draining)} draining` : 'none draining'}
       />
-      <Stat
-        label="Busy"
-        value={count(sum((worker) => worker.running))}
-        unit="slots"
-        note={`of ${count(slots)} in all`}
-      />
+      <Stat label="Busy" value={count(busy)} unit={things(busy, 'slot')} note={`of ${count(slots)} in all`} />
       <Stat
         label="CPU"
         value={count(sum((worker) => worker.cpu_units))}

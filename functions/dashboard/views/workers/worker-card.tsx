@@ -2,7 +2,7 @@ import { useId } from 'preact/hooks'
 import type { JobSummary, Leader, Worker } from '../../api/answers.ts'
 import { linkTo } from '../../router.ts'
 import { Badge, Tags } from '../../ui/badges.tsx'
-import { bytes, count } from '../../ui/format.ts'
+import { bytes, count, counted } from '../../ui/format.ts'
 import { Time } from '../../ui/time.tsx'
 
 const TONES = { online: 'green', draining: 'amber', offline: 'neutral' } as const
@@ -33,10 +33,10 @@ export const WorkerCard = (props: { worker: Worker; leader: Leader | null; jobs:
           <Time at={worker.started_at} />
         </dd>
         <dt>Processed</dt>
-        <dd>{count(worker.jobs_processed)} jobs</dd>
+        <dd>{counted(worker.jobs_processed, 'job')}</dd>
         <dt>Room</dt>
         <dd>
-          {count(worker.cpu_units)} CPU units, {bytes(worker.memory_mb * 1024 ** 2)} of memory
+          {counted(worker.cpu_units, 'CPU unit')}, {bytes(worker.memory_mb * 1024 ** 2)} of memory
         </dd>
         <dt>Types</dt>
         <dd>
