@@ -118,6 +118,16 @@ test('a page ends anywhere in what one statement did, and the next goes on there
   assert.deepEqual((await readFrom(after)).events, whole.slice(10), 'each event is a place to go on from')
 })
 
+test('a place that nobody was ever given makes no page longer', async () => {
+  const { head } = await readFrom(null)
+  for (let n = 0; n < 4; n++) await seedJobs(database.run, ada, [newJob(), newJob()])
+  const { events } = await untilNothingElseRuns(head, 8)
+  const [first] = events
+  assert.ok(first)
+  const page = await readFrom({ ...first, position: 2 ** 31 - 1 }, { events: 3 })
+  assert.deepEqual([page.events, page.behind, page.more], [events.slice(2, 5), 6, true])
+})
+
 test('several are read for together, each from its own place, and end at the same one', async () => {
   const { head } = await readFrom(null)
   await seedJobs(database.run, ada, [newJob(), newJob(), newJob()])
