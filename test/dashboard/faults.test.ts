@@ -40,6 +40,6 @@ test('text that is no JSON is refused at its field', () => {
   assert.deepEqual(readJson('{"a": 1}', '/template'), { a: 1 })
   assert.throws(
     () => readJson('{"a": ', '/template'),
-    (error: Refusal) => /^is not JSON: /.test(faultsFor(error, ['/template']).at['/template'] ?? ''),
+    (error: Refusal) => /^Is no JSON, line 1: /.test(faultsFor(error, ['/template']).at['/template'] ?? ''),
   )
 })

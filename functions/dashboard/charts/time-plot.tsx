@@ -84,9 +84,9 @@ const TIME_STEPS = [
 ]
 
 /** Around a single point there is an hour. */
-const spanOf = (_: uPlot, first: number | null, last: number | null): [number, number] => {
+const spanOf = ({ data: [times] }: uPlot, first: number | null, last: number | null): [number, number] => {
   const [from, to] = [first ?? 0, last ?? 0]
-  return from === to ? [from - 1_800, to + 1_800] : [from, to]
+  return times.length === 1 ? [from - 1_800, from + 1_800] : [from, to]
 }
 
 const dataOf = ({ times, series }: TimePlotProps): uPlot.AlignedData => [

@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { Refusal } from '../api/refusal.ts'
 import { linkTo, route } from '../router.ts'
 import { may } from '../session/session.ts'
 import { Failure, Skeleton } from '../ui/notes.tsx'
@@ -22,6 +23,12 @@ export const CurrentView = () => {
   return <Component rest={rest} />
 }
 
+/** What an earlier version has loaded may be gone. */
+const NOT_LOADED = new Refusal({
+  title: 'The view was not loaded',
+  detail: 'SmartQueue was perhaps updated since you opened the page. Try again to reload it.',
+})
+
 const load = (
   view: View | undefined,
   loaded: Signal<Loaded | undefined>,
@@ -35,7 +42,8 @@ const load = (
         if (current) loaded.value = { view, Component }
       },
       (reason: unknown) => {
-        if (current) error.value = reason
+        console.error(reason)
+        if (current) error.value = NOT_LOADED
       },
     )
   }

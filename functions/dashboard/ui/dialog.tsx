@@ -16,6 +16,7 @@ export const Dialog = (props: {
   useEffect(() => {
     const opener = document.activeElement
     element.current?.showModal()
+    firstField(element.current)?.focus()
     // A dialog that is taken away without being closed does not give the focus back.
     return () => {
       if (opener instanceof HTMLElement) opener.focus()
@@ -31,6 +32,11 @@ export const Dialog = (props: {
     </dialog>
   )
 }
+
+/** Where one begins, and not with the button that closes it. */
+const firstField = (dialog: HTMLElement | null): HTMLElement | null | undefined =>
+  dialog?.querySelector<HTMLElement>('.dialog-body :is(input, select, textarea)') ??
+  dialog?.querySelector<HTMLElement>('.dialog-body button')
 
 /** Asks before something that cannot be undone, or that concerns many. */
 export const Confirm = (props: {

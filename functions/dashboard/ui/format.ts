@@ -75,7 +75,7 @@ export const relativeTime = (at: number, now: number): string => {
   const size = Math.abs(ms)
   if (size < 1_500) return 'now'
   const unit = UNITS.find((one) => size >= one.ms) ?? { name: 's', ms: 1_000 }
-  const text = `${Math.floor(size / unit.ms + 1e-3)} ${unit.name}`
+  const text = `${counts.format(Math.floor(size / unit.ms + 1e-3))} ${unit.name}`
   return ms < 0 ? `${text} ago` : `in ${text}`
 }
 

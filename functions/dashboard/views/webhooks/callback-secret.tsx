@@ -30,7 +30,7 @@ export const CallbackSecret = () => {
                 )}
               </>
             ) : (
-              'There is no secret yet: make one, so that receivers can verify who tells them.'
+              `There is no secret yet: ${may('webhooks:manage') ? 'make one' : 'an org_admin can make one'}, so that receivers can verify who tells them.`
             )}
           </p>
           {may('webhooks:manage') && (

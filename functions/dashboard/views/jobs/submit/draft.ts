@@ -1,7 +1,7 @@
 /** What somebody types to submit a job, as it stands in the fields, and what it means to the API. */
 import type { Priority } from '../../../../../db/rules/priority.ts'
 import type { NewJob } from '../../../api/answers.ts'
-import { parseObject } from './json-text.ts'
+import { parseObject } from '../../../ui/json-text.ts'
 
 export type Draft = {
   name: string
