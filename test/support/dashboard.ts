@@ -28,7 +28,10 @@ export type OpenPage = {
 export const startDashboard = async ({ withWorker = true } = {}): Promise<Dashboard> => {
   const database = await createTestDatabase()
   const worker = withWorker
-    ? await startWorker(database.url, { SMARTQUEUE_SHELL_ALLOW: process.execPath })
+    ? await startWorker(database.url, {
+        SMARTQUEUE_SHELL_ALLOW: process.execPath,
+        SMARTQUEUE_DRAIN_SECONDS: '1',
+      })
     : undefined
   if (!worker) await database.run(registerJobTypes([{ type: 'http', payload_schema: {} }]))
   const edge = await startEdge({ databaseUrl: database.url })
