@@ -118,6 +118,12 @@ test('somebody else sees nothing of it, until they are invited and join', async 
   await grace.page.getByRole('button', { name: 'Join' }).click()
   await goTo(grace.page, '#/jobs', 'Jobs')
   await grace.page.getByRole('link', { name: 'endless' }).waitFor()
+  // Signed in again, she goes on where she was, in the organisation that she has chosen.
+  await grace.page.getByRole('button', { name: 'Sign out' }).click()
+  await grace.page.getByLabel('Username').fill('grace')
+  await grace.page.getByLabel('Password').fill(PASSWORD)
+  await grace.page.getByRole('button', { name: 'Sign in' }).click()
+  await grace.page.getByRole('link', { name: 'endless' }).waitFor()
   assert.equal(await grace.page.getByRole('link', { name: 'Audit' }).count(), 0, 'a user has no audit log')
   assert.deepEqual(
     grace.complaints.filter((text) => !text.startsWith('404 /jobs/')),

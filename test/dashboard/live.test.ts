@@ -49,6 +49,15 @@ test('a lost connection is shown, heals by itself, and nothing is missed', async
   assert.equal(await page.evaluate('window.isTheSamePage'), true)
 })
 
+test('what failed while the connection was lost is tried again by itself', async () => {
+  network.break()
+  await page.getByText(/Connection lost/).waitFor()
+  await goTo(page, '#/dead-letters', 'Dead letters')
+  await page.getByText(/The server does not answer/).waitFor()
+  network.mend()
+  await page.getByText('No dead letters').waitFor()
+})
+
 const submit = async (name: string): Promise<void> => {
   const json = { name, type: 'http', payload: { url: 'https://example.com/' } }
   const { status, text } = await dashboard.edge.request('POST', '/jobs', { json, token: account.token })

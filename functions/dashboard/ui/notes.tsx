@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import type { Resource } from '../api/use-resource.ts'
+import { link } from '../live/live.ts'
 import { Button } from './button.tsx'
 import { describeFailure } from './toasts.tsx'
 
@@ -11,16 +13,25 @@ export const Empty = ({ title, children }: { title: string; children?: Component
   </div>
 )
 
-export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => (
-  <div class="failure" role="alert">
-    <p>{describeFailure(error)}</p>
-    {retry && (
-      <Button small icon="refresh" onClick={retry}>
-        Try again
-      </Button>
-    )}
-  </div>
-)
+/** What went wrong. What failed while the connection was lost is tried again by itself once it is back. */
+export const Failure = ({ error, retry }: { error: unknown; retry?: () => void }) => {
+  const isLive = link.value.kind === 'live'
+  const wasLive = useRef(isLive)
+  useEffect(() => {
+    if (isLive && !wasLive.current) retry?.()
+    wasLive.current = isLive
+  }, [isLive])
+  return (
+    <div class="failure" role="alert">
+      <p>{describeFailure(error)}</p>
+      {retry && (
+        <Button small icon="refresh" onClick={retry}>
+          Try again
+        </Button>
+      )}
+    </div>
+  )
+}
 
 /** Stands where content will be, in its size. */
 export const Skeleton = ({ lines = 4, height }: { lines?: number; height?: string }) => (
