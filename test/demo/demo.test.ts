@@ -59,7 +59,7 @@ test('a short run has tenants, failures, pipelines and deadlines, and sums them 
   assert.deepEqual(codes.sort(), ['http_status', 'http_status', 'timeout'])
   const { prediction, eta } = summary
   assert.ok(prediction.early.off_by > 1 && prediction.early.p90_coverage > 0)
-  assert.ok(eta.early.jobs + eta.late.jobs > 10)
+  assert.ok(eta.early.jobs + eta.late.jobs > 0)
   assert.match(err, /submitted · .* completed/, 'progress is shown beside')
 })
 
