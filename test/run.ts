@@ -31,7 +31,8 @@ const main = async (): Promise<number> => {
   }
   const files = positionals.length > 0 ? positionals : ownTests()
   const flags = [
-    `--test-concurrency=${availableParallelism() + 1}`,
+    // Tests wait for each other's processes more than they compute.
+    `--test-concurrency=${availableParallelism() + 2}`,
     '--test-timeout=240000',
     '--test-reporter=spec',
   ]
@@ -72,7 +73,10 @@ const main = async (): Promise<number> => {
 const ownTests = (): string[] =>
   globSync('test/**/*.test.ts')
     .filter((file) => !file.includes('node_modules'))
-    .sort()
+    .sort((a, b) => Number(isLong(b)) - Number(isLong(a)) || a.localeCompare(b))
+
+/** Those that start whole systems go first: nothing would run beside them at the end. */
+const isLong = (file: string): boolean => /test\/(local|demo|dashboard)\//.test(file)
 
 const runTests = async (args: string[], env: Record<string, string>): Promise<number> => {
   const child = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...env } })
