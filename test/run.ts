@@ -58,7 +58,12 @@ const main = async (): Promise<number> => {
     Object.assign(process.env, wrangler)
     await bundled
     const host = await startWorkerdHost(bundle)
-    const env = { ...wrangler, TEST_POSTGRES_URL: postgres.url, TEST_WORKERD_HOST: host.url }
+    const env = {
+      ...wrangler,
+      TEST_POSTGRES_URL: postgres.url,
+      TEST_WORKERD_HOST: host.url,
+      TEST_WORKER_FOLDER: bundle,
+    }
     const code = await runTests(['--test', ...flags, ...files], env)
     await host.stop()
     return code

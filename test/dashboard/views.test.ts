@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { buildDashboard } from '../../functions/dashboard/build.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
-import { findViolations } from '../support/axe.ts'
+import { findLowContrast, findViolations } from '../support/axe.ts'
 import {
   assertNoComplaints,
   type Dashboard,
@@ -52,43 +52,32 @@ test('the first load has at most 60 kB, and all of it 110, compressed', async ()
   assert.ok(all <= ALL_BYTES, `${all} bytes`)
 })
 
-test('every view keeps to WCAG 2.2 AA, in light and in dark', async () => {
+test('every view keeps to WCAG 2.2 AA in light and dark, fits a phone, and has the numbers of its charts in tables', async () => {
   const found: string[] = []
   for (const [hash, heading] of views) {
     await goTo(page, hash, heading)
-    await settled(page)
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
-      for (const violation of await findViolations(page)) found.push(`${hash} ${colorScheme} ${violation}`)
-    }
+    await page.locator('.skeleton').first().waitFor({ state: 'detached' })
+    const told = (what: string[]): void => void found.push(...what.map((one) => `${hash} ${one}`))
+    told(await findViolations(page))
+    await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' })
+    told(await findLowContrast(page))
+    await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
+    await page.setViewportSize({ width: 390, height: 844 })
+    const width = await page.evaluate<number>('document.documentElement.scrollWidth')
+    if (width > 390) told([`is ${width} px wide on a phone`])
+    await page.setViewportSize({ width: 1360, height: 900 })
+    await lookBehindCharts(page)
   }
   assert.deepEqual(found, [])
 })
 
-test('every view fits a phone', async () => {
-  await page.setViewportSize({ width: 390, height: 844 })
-  const wide: string[] = []
-  for (const [hash, heading] of views) {
-    await goTo(page, hash, heading)
-    await settled(page)
-    const width = await page.evaluate<number>('document.documentElement.scrollWidth')
-    if (width > 390) wide.push(`${hash} is ${width} px wide`)
+const lookBehindCharts = async (page: Page): Promise<void> => {
+  for (const chart of await page.locator('section.chart').all()) {
+    await chart.getByRole('button', { name: /as a table$/ }).click()
+    await chart.getByRole('table').waitFor()
+    await chart.getByRole('button', { name: /as a chart$/ }).click()
   }
-  await page.setViewportSize({ width: 1360, height: 900 })
-  assert.deepEqual(wide, [])
-})
-
-test('every chart has its numbers in a table', async () => {
-  for (const [hash, heading] of views) {
-    await goTo(page, hash, heading)
-    await settled(page)
-    for (const chart of await page.locator('section.chart').all()) {
-      await chart.getByRole('button', { name: /as a table$/ }).click()
-      await chart.getByRole('table').waitFor()
-      await chart.getByRole('button', { name: /as a chart$/ }).click()
-    }
-  }
-})
+}
 
 test('the menu and a dialog work without a mouse', async () => {
   await goTo(page, '#/', 'Overview')
@@ -163,7 +152,3 @@ const fillViews = async (): Promise<[string, string][]> => {
     ['#/audit', 'Audit'],
   ]
 }
-
-/** All that was asked for is there. */
-const settled = (page: Page): Promise<void> =>
-  page.locator('.skeleton').first().waitFor({ state: 'detached' })

@@ -19,7 +19,7 @@ let bob: TestAccount
 let hooks: ReturnType<typeof webhooksOf>
 before(async () => {
   database = await createTestDatabase()
-  await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
+  await database.run(registerJobTypes(['test', 'http'].map((type) => ({ type, payload_schema: {} }))))
   edge = await startEdge({ databaseUrl: database.url })
   ;[ada, bob] = await Promise.all([registerUser(edge), registerUser(edge)])
   hooks = webhooksOf(edge, ada)
@@ -484,7 +484,6 @@ const missing = ['curl', 'openssl', 'base64', 'od'].find(isMissing)
 test('what docs/webhooks.md says works when pasted into a shell', {
   skip: missing && `${missing} is missing`,
 }, async () => {
-  await database.run(registerJobTypes([{ type: 'http', payload_schema: {} }]))
   const text = await readFile(new URL('../../docs/webhooks.md', import.meta.url), 'utf8')
   const commands = [...text.matchAll(/```sh\n(.*?)```/gs)].map(([, block]) => block).join('\n')
   const { stdout } = await promisify(execFile)('sh', [

@@ -9,10 +9,15 @@ const WCAG_22_AA = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
 type Result = { violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }
 
 /** What on the page breaks WCAG 2.2 AA, as far as a program can tell. */
-export const findViolations = async (page: Page): Promise<string[]> => {
+export const findViolations = (page: Page): Promise<string[]> => run(page, WCAG_22_AA)
+
+/** What of that another colour scheme may change. */
+export const findLowContrast = (page: Page): Promise<string[]> => run(page, ['color-contrast'])
+
+const run = async (page: Page, runOnly: string[]): Promise<string[]> => {
   if (!(await page.evaluate('"axe" in window'))) await page.evaluate(AXE)
   const { violations } = await page.evaluate<Result>(
-    `axe.run(document, { runOnly: ${JSON.stringify(WCAG_22_AA)}, resultTypes: ['violations'] })`,
+    `axe.run(document, { runOnly: ${JSON.stringify(runOnly)}, resultTypes: ['violations'] })`,
   )
   return violations.map(({ id, nodes }) => {
     const [first] = nodes

@@ -29,6 +29,13 @@ export const bundleForTests = async (folder: string): Promise<void> => {
   await rename(join(folder, 'edge-worker.js'), join(folder, THE_WORKER.main))
 }
 
+/** Where `npm test` has put it. */
+export const workerOfTests = (): string => {
+  const folder = process.env.TEST_WORKER_FOLDER
+  if (!folder) throw new Error('Run the tests with npm test: it bundles the Worker')
+  return join(folder, THE_WORKER.main)
+}
+
 const bundle = async (config: string, folder: string, ...entry: string[]): Promise<void> => {
   const wrangler = createRequire(import.meta.url).resolve('wrangler/package.json')
   const args = ['deploy', ...entry, '--dry-run', '--config', config, '--outdir', folder]
