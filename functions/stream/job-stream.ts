@@ -32,7 +32,7 @@ export class JobStream extends DurableObject<RawBindings> {
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'))
     this.#hub = createHub({
       database: servicesFor(env).database,
-      topics: createTopics({ summary: readSummary }),
+      topics: createTopics(readSummary),
       storage: ctx.storage,
       sockets: () =>
         ctx

@@ -32,8 +32,8 @@ export type TopicNews = {
 /** As `GET /analytics/summary` answers it. */
 export type ReadSummary = (run: Run, orgId: string) => Promise<object>
 
-export const createTopics = (sources: { summary?: ReadSummary } = {}): Topic[] => [
-  ...(sources.summary ? [summaryTopic(sources.summary)] : []),
+export const createTopics = (readSummary: ReadSummary): Topic[] => [
+  summaryTopic(readSummary),
   workersTopic,
   logsTopic,
 ]
