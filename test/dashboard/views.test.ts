@@ -63,7 +63,10 @@ test('every view keeps to WCAG 2.2 AA in light and dark, fits a phone, and has t
     told(await findLowContrast(page))
     await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
     await page.setViewportSize({ width: 390, height: 844 })
-    const width = await page.evaluate<number>('document.documentElement.scrollWidth')
+    // Charts take their new width with the next frame.
+    const width = await page.evaluate<number>(
+      'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(document.documentElement.scrollWidth))))',
+    )
     if (width > 390) told([`is ${width} px wide on a phone`])
     await page.setViewportSize({ width: 1360, height: 900 })
     await lookBehindCharts(page)
