@@ -25,7 +25,10 @@ const follow = (topic: TopicName, answers: Record<string, () => unknown[]>) => {
   }
   const run = (async ({ name }) => answers[name]?.() ?? []) as Run
   const reader: Reader = { read: () => assert.fail('no events are read here'), runAs: () => run }
-  const topics = createTopicReader(createTopics(async () => ({})), (error) => errors.push(error))
+  const topics = createTopicReader(
+    createTopics(async () => ({})),
+    (error) => errors.push(error),
+  )
   return {
     ...{ frames, errors },
     read: () => topics.read([socket], reader, Date.now()),
