@@ -31,8 +31,7 @@ const main = async (): Promise<number> => {
   }
   const files = positionals.length > 0 ? positionals : ownTests()
   const flags = [
-    // Tests wait for each other's processes more than they compute.
-    `--test-concurrency=${availableParallelism() + 2}`,
+    `--test-concurrency=${availableParallelism() + 1}`,
     '--test-timeout=240000',
     '--test-reporter=spec',
   ]
@@ -49,6 +48,8 @@ const main = async (): Promise<number> => {
     password: 'test',
     database: TEMPLATE_DATABASE,
     durable: false,
+    // It would go round all databases of tests that are over.
+    settings: { autovacuum_naptime: '10min' },
     onSpawn: (pid) => reaper.guard({ pid, signal: 'SIGINT', graceMs: 5_000 }),
   })
   try {
