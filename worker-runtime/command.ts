@@ -23,3 +23,16 @@ const isUsersToFix = (error: unknown): boolean => {
   const { code } = error as { code?: string }
   return code?.startsWith('ERR_PARSE_ARGS') ?? false
 }
+
+/** The value of an option, within bounds. */
+export const numberOf = (name: string, text: string, min: number, max: number): number => {
+  const value = Number(text)
+  if (text.trim() !== '' && value >= min && value <= max) return value
+  throw new UsageError(`--${name} must be a number from ${min} to ${max}.`)
+}
+
+export const wholeNumberOf = (name: string, text: string, min: number, max: number): number => {
+  const value = numberOf(name, text, min, max)
+  if (Number.isInteger(value)) return value
+  throw new UsageError(`--${name} must be a whole number from ${min} to ${max}.`)
+}

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { parseArgs } from 'node:util'
-import { runCommand, UsageError } from '../command.ts'
+import { numberOf, runCommand, UsageError, wholeNumberOf } from '../command.ts'
 import type { Accuracy } from './accuracy.ts'
 import { readHistory } from './history.ts'
 import { POLICIES } from './policies.ts'
@@ -102,18 +102,6 @@ const withGains = (byPart: ReadonlyMap<string, unknown>): Report['policies'] => 
       ]
     }),
   ) as Report['policies']
-}
-
-const numberOf = (name: string, text: string, min: number, max: number): number => {
-  const value = Number(text)
-  if (text.trim() !== '' && value >= min && value <= max) return value
-  throw new UsageError(`--${name} must be a number from ${min} to ${max}.`)
-}
-
-const wholeNumberOf = (name: string, text: string, min: number, max: number): number => {
-  const value = numberOf(name, text, min, max)
-  if (Number.isInteger(value)) return value
-  throw new UsageError(`--${name} must be a whole number from ${min} to ${max}.`)
 }
 
 runCommand('The backtest failed', main)

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { runCommand, UsageError } from '../command.ts'
+import { numberOf, runCommand, UsageError, wholeNumberOf } from '../command.ts'
 import { type Config, parseConfig } from '../config.ts'
 import { describeError } from '../describe-error.ts'
 import { readDemoPort } from '../local/home.ts'
@@ -102,18 +102,6 @@ const untilInterrupted = (): AbortSignal => {
   }
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
   return controller.signal
-}
-
-const numberOf = (name: string, text: string, min: number, max: number): number => {
-  const value = Number(text)
-  if (text.trim() !== '' && value >= min && value <= max) return value
-  throw new UsageError(`--${name} must be a number from ${min} to ${max}.`)
-}
-
-const wholeNumberOf = (name: string, text: string, min: number, max: number): number => {
-  const value = numberOf(name, text, min, max)
-  if (Number.isInteger(value)) return value
-  throw new UsageError(`--${name} must be a whole number from ${min} to ${max}.`)
 }
 
 runCommand('The demo failed', main)

@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals'
 import type { Job, Schedule } from '../../api/answers.ts'
 import { post, remove } from '../../api/api.ts'
 import { linkTo } from '../../router.ts'
@@ -6,6 +5,7 @@ import { ActionButton } from '../../ui/action-button.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
+import { useDialog } from '../../ui/use-dialog.ts'
 import { ScheduleForm } from './schedule-form.tsx'
 
 /** What can be done with a schedule. */
@@ -17,10 +17,7 @@ export const Actions = (props: {
 }) => {
   const { spacious } = props
   const { id, name, paused } = props.schedule
-  const open = useSignal<'form' | 'delete' | undefined>(undefined)
-  const close = (): void => {
-    open.value = undefined
-  }
+  const dialog = useDialog<'form' | 'delete'>()
   const run = async (): Promise<void> => {
     const job = await post<Job>(`/schedules/${id}/run`)
     showDone(`Submitted a job of ${name}.`, { href: linkTo(`/jobs/${job.id}`), text: 'Look at it' })
@@ -43,33 +40,23 @@ export const Actions = (props: {
         spacious={spacious}
         onClick={turn}
       />
-      <ActionButton
-        icon="edit"
-        text="Change"
-        of={name}
-        spacious={spacious}
-        onClick={() => {
-          open.value = 'form'
-        }}
-      />
+      <ActionButton icon="edit" text="Change" of={name} spacious={spacious} onClick={dialog.opens('form')} />
       <ActionButton
         icon="trash"
         text="Delete"
         of={name}
         spacious={spacious}
-        onClick={() => {
-          open.value = 'delete'
-        }}
+        onClick={dialog.opens('delete')}
       />
-      {open.value === 'form' && (
-        <ScheduleForm schedule={props.schedule} onSaved={props.onChanged} onClose={close} />
+      {dialog.isOpen('form') && (
+        <ScheduleForm schedule={props.schedule} onSaved={props.onChanged} onClose={dialog.close} />
       )}
-      {open.value === 'delete' && (
+      {dialog.isOpen('delete') && (
         <Confirm
           title={`Delete ${name}?`}
           action="Delete schedule"
           danger
-          onClose={close}
+          onClose={dialog.close}
           onConfirm={async () => {
             await remove(`/schedules/${id}`)
             showDone(`Deleted the schedule ${name}.`)

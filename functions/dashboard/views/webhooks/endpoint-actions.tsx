@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals'
 import type { CallbackEndpoint } from '../../api/answers.ts'
 import { patch, post, remove } from '../../api/api.ts'
 import { linkTo } from '../../router.ts'
@@ -6,16 +5,14 @@ import { ActionButton } from '../../ui/action-button.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
+import { useDialog } from '../../ui/use-dialog.ts'
 import { EndpointForm } from './endpoint-form.tsx'
 
 /** What can be done with an endpoint. */
 export const EndpointActions = (props: { endpoint: CallbackEndpoint; onChanged: () => void }) => {
   const { id, url, disabled_at } = props.endpoint
   const isDisabled = disabled_at !== null
-  const open = useSignal<'form' | 'delete' | undefined>(undefined)
-  const close = (): void => {
-    open.value = undefined
-  }
+  const dialog = useDialog<'form' | 'delete'>()
   const test = async (): Promise<void> => {
     const { job_id } = await post<{ job_id: string }>(`/callbacks/endpoints/${id}/test`)
     showDone('A test event is on its way.', {
@@ -39,31 +36,17 @@ export const EndpointActions = (props: { endpoint: CallbackEndpoint; onChanged: 
         of={url}
         onClick={turn}
       />
-      <ActionButton
-        icon="edit"
-        text="Change"
-        of={url}
-        onClick={() => {
-          open.value = 'form'
-        }}
-      />
-      <ActionButton
-        icon="trash"
-        text="Delete"
-        of={url}
-        onClick={() => {
-          open.value = 'delete'
-        }}
-      />
-      {open.value === 'form' && (
-        <EndpointForm endpoint={props.endpoint} onSaved={props.onChanged} onClose={close} />
+      <ActionButton icon="edit" text="Change" of={url} onClick={dialog.opens('form')} />
+      <ActionButton icon="trash" text="Delete" of={url} onClick={dialog.opens('delete')} />
+      {dialog.isOpen('form') && (
+        <EndpointForm endpoint={props.endpoint} onSaved={props.onChanged} onClose={dialog.close} />
       )}
-      {open.value === 'delete' && (
+      {dialog.isOpen('delete') && (
         <Confirm
           title="Delete this endpoint?"
           action="Delete endpoint"
           danger
-          onClose={close}
+          onClose={dialog.close}
           onConfirm={async () => {
             await remove(`/callbacks/endpoints/${id}`)
             showDone(`Deleted the endpoint ${url}.`)

@@ -1,9 +1,9 @@
-import { useSignal } from '@preact/signals'
 import type { Source } from '../../api/answers.ts'
 import { patch, remove } from '../../api/api.ts'
 import { ActionButton } from '../../ui/action-button.tsx'
 import { Confirm } from '../../ui/dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
+import { useDialog } from '../../ui/use-dialog.ts'
 import { RotateSecret } from './rotate-secret.tsx'
 import { SourceForm } from './source-form.tsx'
 
@@ -16,10 +16,7 @@ export const SourceActions = (props: {
 }) => {
   const { spacious } = props
   const { id, name, enabled } = props.source
-  const open = useSignal<'form' | 'secret' | 'delete' | undefined>(undefined)
-  const close = (): void => {
-    open.value = undefined
-  }
+  const dialog = useDialog<'form' | 'secret' | 'delete'>()
   const turn = async (): Promise<void> => {
     await patch(`/webhooks/sources/${id}`, { enabled: !enabled })
     showDone(
@@ -41,46 +38,34 @@ export const SourceActions = (props: {
         text="Replace the secret"
         of={`of ${name}`}
         spacious={spacious}
-        onClick={() => {
-          open.value = 'secret'
-        }}
+        onClick={dialog.opens('secret')}
       />
-      <ActionButton
-        icon="edit"
-        text="Change"
-        of={name}
-        spacious={spacious}
-        onClick={() => {
-          open.value = 'form'
-        }}
-      />
+      <ActionButton icon="edit" text="Change" of={name} spacious={spacious} onClick={dialog.opens('form')} />
       <ActionButton
         icon="trash"
         text="Delete"
         of={name}
         spacious={spacious}
-        onClick={() => {
-          open.value = 'delete'
-        }}
+        onClick={dialog.opens('delete')}
       />
-      {open.value === 'form' && (
-        <SourceForm source={props.source} onSaved={props.onChanged} onClose={close} />
+      {dialog.isOpen('form') && (
+        <SourceForm source={props.source} onSaved={props.onChanged} onClose={dialog.close} />
       )}
-      {open.value === 'secret' && (
+      {dialog.isOpen('secret') && (
         <RotateSecret
           name={name}
           path={`/webhooks/sources/${id}/rotate`}
           canGive
           onDone={props.onChanged}
-          onClose={close}
+          onClose={dialog.close}
         />
       )}
-      {open.value === 'delete' && (
+      {dialog.isOpen('delete') && (
         <Confirm
           title={`Delete ${name}?`}
           action="Delete source"
           danger
-          onClose={close}
+          onClose={dialog.close}
           onConfirm={async () => {
             await remove(`/webhooks/sources/${id}`)
             showDone(`Deleted the source ${name}.`)
