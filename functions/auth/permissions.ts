@@ -9,7 +9,8 @@ export const PERMISSIONS = {
   'jobs:read': {
     role: 'user',
     key: true,
-    about: 'see jobs, logs, dead letters, workers, pauses, schedules, predictions, the model and analytics',
+    about:
+      'see jobs, logs, dead letters, workers, pauses, schedules, predictions, the model, analytics, the stream',
   },
   'jobs:submit': { role: 'user', key: true, about: 'submit jobs' },
   'jobs:manage': { role: 'user', key: true, about: 'cancel and retry jobs' },
