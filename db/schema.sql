@@ -357,13 +357,17 @@ create table jobs (
   sample bytea,
   callback_url text,
   triggered_by jsonb,
+  traceparent text,
   primary key (org_id, id),
-  constraint jobs_callback_url check (char_length(callback_url) <= 2048)
+  constraint jobs_callback_url check (char_length(callback_url) <= 2048),
+  constraint jobs_traceparent check (char_length(traceparent) <= 128)
 );
 comment on table jobs is 'What was submitted. Never changes.';
 comment on column jobs.callback_url is 'Told when the job has ended, beside the endpoints of its organisation.';
 comment on column jobs.triggered_by is
   'What has made the job, if not a person or program over the API: {kind: webhook | schedule | callback, …}.';
+comment on column jobs.traceparent is
+  'The span in which the job was submitted, as W3C Trace Context writes it. Null: nobody traces it.';
 
 create index jobs_by_callback on jobs (org_id, id) where callback_url is not null;
 comment on index jobs_by_callback is 'Serves find-callbacks: whether anybody has asked for one.';
@@ -2721,3 +2725,121 @@ grant select, insert, update, delete on
   job_rollups, prediction_rollups, depth_rollups, depth_samples, scheduling_gains, slot_changes, leader_terms
 to smartqueue_workers;
 grant select, update on analytics_cursors to smartqueue_workers;
+
+-- What workers are scaled by: predicted work that is queued, that keeps coming, and that is expected.
+
+create table load_minutes (
+  -- The beginning of the minute.
+  at timestamptz primary key,
+  jobs bigint not null,
+  -- What they were predicted to take.
+  work_ms double precision not null
+)
+with (fillfactor = 50);
+comment on table load_minutes is
+  'Work that came unannounced, of all organisations: without jobs that were to be run later, and without those of schedules.
+Kept by the leader.';
+
+create table load_forecasts (
+  -- One row, or none before the first.
+  only_row boolean primary key default true,
+  made_at timestamptz not null default now(),
+  -- The minutes ahead: when the first of them begins, and the work that will come in each.
+  from_at timestamptz not null,
+  p50_ms double precision[] not null,
+  p90_ms double precision[] not null,
+  -- Why it must not scale anything: too little history, or the simple forecasts are as good. Null: it may.
+  unusable_because text,
+  -- Errors on minutes that it had not seen, beside those of the simple forecasts.
+  evaluation jsonb not null default '{}',
+  -- What it is made with, and when that was trained.
+  weights bytea,
+  trained_at timestamptz,
+  constraint load_forecasts_only_row check (only_row),
+  constraint load_forecasts_minutes check (cardinality(p50_ms) = cardinality(p90_ms))
+)
+with (fillfactor = 50);
+comment on table load_forecasts is 'How much work will come in the next minutes. Kept by the leader.';
+
+create table autoscale_snapshots (
+  -- One row, or none before the first.
+  only_row boolean primary key default true,
+  taken_at timestamptz not null default now(),
+  term bigint not null,
+  -- Predicted work: of jobs that could be claimed, and what is left of those that run.
+  queued_seconds double precision not null,
+  running_seconds double precision not null,
+  -- Work that comes in a second.
+  arriving_per_second double precision not null,
+  -- Of jobs that are to be run within the lead time, and of ticks of schedules.
+  scheduled_seconds double precision not null,
+  -- Expected within the lead time. Null: there is no forecast that may be used, and why.
+  forecast_p50_seconds double precision,
+  forecast_p90_seconds double precision,
+  no_forecast_because text,
+  workers integer not null,
+  -- The settings of the leader.
+  slots_per_worker integer not null,
+  drain_goal_seconds double precision not null,
+  lead_seconds double precision not null,
+  min_workers integer not null,
+  max_workers integer not null,
+  constraint autoscale_snapshots_only_row check (only_row),
+  constraint autoscale_snapshots_range check (min_workers <= max_workers)
+)
+with (fillfactor = 50);
+comment on table autoscale_snapshots is
+  'What the number of workers is decided by (db/rules/autoscale.ts). Kept by the leader, so that nobody has to look at the queue.';
+
+grant select on load_minutes, load_forecasts, autoscale_snapshots to smartqueue_functions;
+grant select, insert, update, delete on load_minutes, load_forecasts, autoscale_snapshots to smartqueue_workers;
+
+-- What metrics count. Of the whole system: nothing of it belongs to an organisation.
+
+create table job_totals (
+  -- One row.
+  only_row boolean primary key default true,
+  submitted bigint not null default 0,
+  completed bigint not null default 0,
+  -- Attempts that failed, whatever followed.
+  failed_attempts bigint not null default 0,
+  -- Jobs that failed for good.
+  dead bigint not null default 0,
+  retried bigint not null default 0,
+  cancelled bigint not null default 0,
+  lost_leases bigint not null default 0,
+  -- By log_bucket of milliseconds: how long completed jobs ran, and jobs that ended with their first attempt had waited.
+  runtimes bigint[] not null default '{}',
+  runtime_ms double precision not null default 0,
+  waits bigint[] not null default '{}',
+  wait_ms double precision not null default 0,
+  constraint job_totals_only_row check (only_row)
+)
+with (fillfactor = 50);
+comment on table job_totals is 'What became of jobs since the beginning. Kept by the leader, with the rollups.';
+insert into job_totals default values;
+
+create table edge_totals (
+  name text not null,
+  label text not null default '',
+  total bigint not null,
+  primary key (name, label)
+)
+with (fillfactor = 50);
+comment on table edge_totals is 'What only the functions see, added up: repeated submissions, webhook deliveries by their outcome.';
+
+create table queue_gauges (
+  -- One row, or none before the first.
+  only_row boolean primary key default true,
+  taken_at timestamptz not null default now(),
+  -- [{class, status, jobs}]
+  depths jsonb not null,
+  oldest_ready_at timestamptz,
+  constraint queue_gauges_only_row check (only_row)
+)
+with (fillfactor = 50);
+comment on table queue_gauges is 'How deep the queue is, by class and status. Kept by the leader.';
+
+grant select on job_totals, edge_totals, queue_gauges to smartqueue_functions;
+grant insert, update on edge_totals to smartqueue_functions;
+grant select, insert, update, delete on job_totals, edge_totals, queue_gauges to smartqueue_workers;

@@ -24,6 +24,14 @@ const settings = {
   /** So many times its p99 an attempt without a timeout may take; 0: no limit. */
   SMARTQUEUE_AUTO_TIMEOUT: wholeNumber(0, 1000).default(10),
   SMARTQUEUE_MIN_WORKERS: wholeNumber(1, 50).default(1),
+  /** 5, or as many as there are at least. */
+  SMARTQUEUE_MAX_WORKERS: wholeNumber(1, 1000).optional(),
+  /** How soon what is queued should be worked off: workers are scaled by it. */
+  SMARTQUEUE_DRAIN_GOAL_SECONDS: wholeNumber(1, 86_400).default(60),
+  /** How long a worker takes to start: work of so many seconds ahead is scaled for. */
+  SMARTQUEUE_LEAD_SECONDS: wholeNumber(1, 3600).default(75),
+  /** Where a worker answers probes and Prometheus. Unset: nowhere. */
+  SMARTQUEUE_METRICS_PORT: wholeNumber(1, 65_535).optional(),
   SMARTQUEUE_DRAIN_SECONDS: wholeNumber(0, 3600).default(25),
   SMARTQUEUE_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   SMARTQUEUE_CORS_ORIGINS: z
@@ -35,12 +43,29 @@ const settings = {
   SMARTQUEUE_SHELL_ALLOW: z.string().transform(orIssue(parseExecutables)).optional(),
   /** Databases that handlers may use, by name. */
   SMARTQUEUE_CONNECTIONS: z.string().transform(orIssue(parseConnections)).optional(),
+  /** Where spans are sent to, over OTLP/HTTP. Without it nothing is traced. The names are OpenTelemetry's. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, message: 'must be an http(s) URL' }).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: z.string().optional(),
+  OTEL_SERVICE_NAME: z.string().optional(),
+  OTEL_RESOURCE_ATTRIBUTES: z.string().optional(),
+  OTEL_TRACES_SAMPLER: z.string().optional(),
+  OTEL_TRACES_SAMPLER_ARG: z.string().optional(),
 }
 
-/** Names that other releases of SmartQueue read. Set ahead of an upgrade, they do no harm here. */
-const OTHER_RELEASES = ['SMARTQUEUE_MAX_WORKERS']
+/** Names that may be set. */
+export const SETTINGS: readonly string[] = Object.keys(settings)
 
-const schema = z.object(settings)
+const DEFAULT_MAX_WORKERS = 5
+
+const schema = z.object(settings).transform((config, ctx) => {
+  const { SMARTQUEUE_MIN_WORKERS: min, SMARTQUEUE_MAX_WORKERS: max = Math.max(min, DEFAULT_MAX_WORKERS) } =
+    config
+  if (max < min) {
+    const message = `must not be less than SMARTQUEUE_MIN_WORKERS, which is ${min}`
+    ctx.addIssue({ code: 'custom', path: ['SMARTQUEUE_MAX_WORKERS'], message })
+  }
+  return { ...config, SMARTQUEUE_MAX_WORKERS: max }
+})
 
 export type Config = z.output<typeof schema>
 
@@ -50,9 +75,8 @@ export class ConfigError extends Error {}
 /** Read once, at start. An empty variable counts as unset. */
 export const parseConfig = (env: Record<string, string | undefined>): Config => {
   const given = Object.entries(env).filter(([, value]) => value !== undefined && value !== '')
-  const known = [...Object.keys(settings), ...OTHER_RELEASES]
   const faults = given
-    .filter(([name]) => name.startsWith('SMARTQUEUE_') && !known.includes(name))
+    .filter(([name]) => name.startsWith('SMARTQUEUE_') && !SETTINGS.includes(name))
     .map(([name]) => `${name}: is not a setting of SmartQueue; see the table in README.md`)
   const parsed = schema.safeParse(Object.fromEntries(given))
   if (!parsed.success) faults.push(...parsed.error.issues.map(describe))

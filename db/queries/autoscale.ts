@@ -1,0 +1,81 @@
+import type { Query } from '../query.ts'
+import { type ScalingSignal, scalingSignal } from '../rules/autoscale.ts'
+
+export type AutoscaleRow = {
+  taken_at: Date
+  age_seconds: number
+  term: number
+  queued_seconds: number
+  running_seconds: number
+  arriving_per_second: number
+  scheduled_seconds: number
+  forecast_p50_seconds: number | null
+  forecast_p90_seconds: number | null
+  no_forecast_because: string | null
+  workers: number
+  slots_per_worker: number
+  drain_goal_seconds: number
+  lead_seconds: number
+  min_workers: number
+  max_workers: number
+}
+
+/** The leader takes a snapshot every five seconds. After this long there is none that anything may be scaled by. */
+export const STALE_SECONDS = 30
+
+/** The newest snapshot, however old. No row: there has never been a leader. */
+export const readAutoscale = (): Query<AutoscaleRow> => ({
+  name: 'read-autoscale',
+  text: `
+    select
+      taken_at, extract(epoch from clock_timestamp() - taken_at)::double precision as age_seconds,
+      term::double precision as term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds,
+      forecast_p50_seconds, forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds,
+      lead_seconds, min_workers, max_workers
+    from autoscale_snapshots`,
+  values: [],
+})
+
+export const signalOf = (row: AutoscaleRow): ScalingSignal =>
+  scalingSignal(
+    {
+      queued: row.queued_seconds,
+      running: row.running_seconds,
+      arrivingPerSecond: row.arriving_per_second,
+      scheduled: row.scheduled_seconds,
+      forecast: row.forecast_p50_seconds,
+    },
+    {
+      slotsPerWorker: row.slots_per_worker,
+      drainGoalSeconds: row.drain_goal_seconds,
+      leadSeconds: row.lead_seconds,
+      minWorkers: row.min_workers,
+      maxWorkers: row.max_workers,
+    },
+  )
+
+/** What `/autoscale` answers, of the functions and of the controller in the cluster. */
+export const viewAutoscale = (row: AutoscaleRow) => {
+  const { desired, B, R, F, T, needed } = signalOf(row)
+  return {
+    desired,
+    B,
+    R,
+    F,
+    T,
+    needed,
+    workers: row.workers,
+    min_workers: row.min_workers,
+    max_workers: row.max_workers,
+    forecast: {
+      p50_seconds: row.forecast_p50_seconds,
+      p90_seconds: row.forecast_p90_seconds,
+      unused_because: row.no_forecast_because,
+      scheduled_seconds: row.scheduled_seconds,
+      lead_seconds: row.lead_seconds,
+    },
+    drain_goal_seconds: row.drain_goal_seconds,
+    taken_at: row.taken_at.toISOString(),
+    age_seconds: row.age_seconds,
+  }
+}
