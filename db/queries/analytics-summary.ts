@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import { type ScalingState, STALE_SECONDS } from './autoscale.ts'
 import { QUEUE_SUMS, type QueueSums, SILENT_SECONDS } from './queue-facts.ts'
 
 /** Of `depth_of_queue`. */
@@ -42,6 +43,8 @@ export type SummaryRow = {
   last_hour: JobSums
   last_24h: JobSums
   workers: { online: number; draining: number; slots: number; running: number }
+  /** Null: the leader's is too old, or there is none. */
+  autoscale: ScalingState | null
   load: LoadAhead
   queue: QueueSums | null
   this_minute: MinuteSums
@@ -106,6 +109,11 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
         where status <> 'offline'
           and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
       ) as workers,
+      (
+        select to_jsonb(s)
+        from autoscale_snapshots s
+        where taken_at > now() - ${STALE_SECONDS} * interval '1 second'
+      ) as autoscale,
       load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue,
       ${minuteSums(`date_trunc('minute', now())`)} as this_minute,
       ${minuteSums(`date_trunc('minute', now()) - interval '1 minute'`)} as last_minute`,

@@ -1,10 +1,8 @@
 import type { Query } from '../query.ts'
 import { type ScalingSignal, scalingSignal } from '../rules/autoscale.ts'
 
-export type AutoscaleRow = {
-  taken_at: Date
-  age_seconds: number
-  term: number
+/** What the number of workers is decided by. */
+export type ScalingState = {
   queued_seconds: number
   running_seconds: number
   arriving_per_second: number
@@ -19,6 +17,8 @@ export type AutoscaleRow = {
   min_workers: number
   max_workers: number
 }
+
+export type AutoscaleRow = ScalingState & { taken_at: Date; age_seconds: number; term: number }
 
 /** The leader takes a snapshot every five seconds. After this long there is none that anything may be scaled by. */
 export const STALE_SECONDS = 30
@@ -36,7 +36,7 @@ export const readAutoscale = (): Query<AutoscaleRow> => ({
   values: [],
 })
 
-export const signalOf = (row: AutoscaleRow): ScalingSignal =>
+export const signalOf = (row: ScalingState): ScalingSignal =>
   scalingSignal(
     {
       queued: row.queued_seconds,

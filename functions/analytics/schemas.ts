@@ -38,7 +38,16 @@ export const summary = z
       slots: described('Of all live workers.'),
       drain_seconds: orNull('To work that off with all slots. Null: no worker is alive.'),
     }),
-    workers: z.object({ online: count, draining: count, slots: count, running: count }),
+    workers: z.object({
+      online: count,
+      draining: count,
+      slots: count,
+      running: count,
+      wanted: count.nullable().openapi({
+        description:
+          'Workers that the predicted work of all organisations asks for. Null: nobody has looked lately.',
+      }),
+    }),
     forecast: z.object({
       in_seconds: count,
       depth: orNull('Ready and running jobs.'),

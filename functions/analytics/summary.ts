@@ -5,6 +5,7 @@ import {
   type MinuteSums,
   type SummaryRow,
 } from '../../db/queries/analytics-summary.ts'
+import { signalOf } from '../../db/queries/autoscale.ts'
 import type { Run } from '../../db/query.ts'
 import { quantileOf } from '../../db/rules/log-histogram.ts'
 import { round } from '../jobs/job-view.ts'
@@ -39,7 +40,7 @@ const viewSummary = (row: SummaryRow): Summary => {
       slots,
       drain_seconds: slots > 0 ? round(predicted_ms / 1000 / slots, 3) : null,
     },
-    workers: row.workers,
+    workers: { ...row.workers, wanted: row.autoscale && signalOf(row.autoscale).desired },
     forecast: {
       in_seconds: AHEAD_MINUTES * 60,
       depth: orNull(ahead?.jobs, 1),

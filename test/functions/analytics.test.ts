@@ -58,7 +58,7 @@ test('of an organisation without jobs all is nought or null', async () => {
     throughput_per_minute: 0,
     submitted_per_minute: 0,
     backlog: { predicted_seconds: 0, slots: 0, drain_seconds: null },
-    workers: { online: 0, draining: 0, slots: 0, running: 0 },
+    workers: { online: 0, draining: 0, slots: 0, running: 0, wanted: null },
     forecast: { in_seconds: 900, depth: null, work_seconds: null },
     paused: false,
   })
@@ -162,6 +162,13 @@ test('what was done is told, and others see nothing of it', async () => {
   for (const state of states) await jobInState(run, ada, state)
   await rollUpAll(run, sql, term)
   await run(sampleDepths(term, 15))
+  // 1,200 s of predicted work, of which a worker gets 10 × 0.8 × 60 s done in time.
+  await sql(`
+    insert into autoscale_snapshots (
+      term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, workers, slots_per_worker,
+      drain_goal_seconds, lead_seconds, min_workers, max_workers
+    )
+    values (1, 1000, 200, 0, 0, 1, 10, 60, 75, 1, 5)`)
 
   const summary = await get('summary')
   assert.deepEqual(summary.depth, { pending: 2, blocked: 1, ready: 1, running: 1, retrying: 1 })
@@ -181,7 +188,7 @@ test('what was done is told, and others see nothing of it', async () => {
   assert.ok(wait_p50_ms > 8_000 && wait_p50_ms < 12_000, `${wait_p50_ms}`)
   assert.ok(wait_p90_ms >= wait_p50_ms && wait_p90_ms < 12_000)
   assert.deepEqual(summary.last_24h, summary.last_hour)
-  assert.deepEqual(summary.workers, { online: 1, draining: 0, slots: 10, running: 3 })
+  assert.deepEqual(summary.workers, { online: 1, draining: 0, slots: 10, running: 3, wanted: 3 })
   const { predicted_seconds, drain_seconds, slots } = summary.backlog
   assert.ok(predicted_seconds > 0)
   assert.deepEqual([slots, drain_seconds], [10, Math.round(predicted_seconds * 100) / 1000])

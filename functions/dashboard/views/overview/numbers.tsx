@@ -71,6 +71,8 @@ const waitNote = ({ last_hour: { wait_p90_ms } }: Summary): string =>
 
 const workersNote = ({ workers }: Summary): string => {
   if (workers.online === 0) return 'no worker runs: jobs wait'
+  if (workers.wanted !== null && workers.wanted > workers.online)
+    return `the work ahead asks for ${count(workers.wanted)}`
   return workers.draining > 0
     ? `${count(workers.draining)} draining`
     : `${count(workers.running)} of ${count(workers.slots)} slots busy`

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { JobSummary, Page } from '../../api/answers.ts'
 import { get } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
-import { useReloadOnEvents } from '../../live/live.ts'
+import { summary, useReloadOnEvents } from '../../live/live.ts'
 import { Button } from '../../ui/button.tsx'
 import { count, shortCount, things } from '../../ui/format.ts'
 import { Empty, Failure, Skeleton } from '../../ui/notes.tsx'
@@ -76,7 +76,7 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
         label="Online"
         value={count(online)}
         unit={things(online, 'worker')}
-        note={draining > 0 ? `${count(draining)} draining` : 'none draining'}
+        note={onlineNote(online, draining)}
       />
       <Stat label="Busy" value={count(busy)} unit={things(busy, 'slot')} note={`of ${count(slots)} in all`} />
       <Stat
@@ -93,6 +93,13 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
       />
     </Stats>
   )
+}
+
+/** What the predicted work asks for comes first: more workers will start, or some stop. */
+const onlineNote = (online: number, draining: number): string => {
+  const wanted = summary.value?.workers.wanted ?? online
+  if (wanted !== online) return `the work ahead asks for ${count(wanted)}`
+  return draining > 0 ? `${count(draining)} draining` : 'as many as the work asks for'
 }
 
 const NoWorkers = () => (
