@@ -1,10 +1,19 @@
-import { listPodLoads } from '../../db/queries/registry.ts'
+import { listPodLoads, type PodLoad } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import { ApiError } from '../cluster/api-client.ts'
 import type { Logger } from '../logger.ts'
-import { createPoller, type Poller } from '../poller.ts'
+import { createPoller } from '../poller.ts'
 import { costOf, type HeldCost, holdCost } from './deletion-cost.ts'
 import type { Pod, Pods } from './pods.ts'
+
+export type DeletionCosts = {
+  start(): void
+  /** One round; answers the milliseconds until the next. */
+  look(): Promise<number>
+  stop(): Promise<void>
+}
+
+type Known = { readonly held: HeldCost; writtenAtMs: number | undefined }
 
 export type CostResult = 'patched' | 'failed'
 
@@ -26,44 +35,66 @@ export const createDeletionCosts = (options: {
   now: () => number
   onResult: (result: CostResult) => void
   onError: (error: Error) => void
-}): Poller & { look(): Promise<number> } => {
-  const { run, pods, now } = options
-  let known = new Map<string, { held: HeldCost; writtenAtMs: number }>()
+}): DeletionCosts => {
+  const { pods, now } = options
+  let known = new Map<string, Known>()
+  let stopping = false
 
   const look = async (): Promise<number> => {
-    const loads = new Map((await run(listPodLoads())).map((load) => [load.hostname, load]))
+    const loads = new Map((await options.run(listPodLoads())).map((load) => [load.hostname, load]))
     const listed = await pods.list()
-    const before = known
-    known = new Map()
-    let pauseMs = LOOK_MS
+    known = new Map(listed.map((pod) => [pod.uid, know(pod, loads.get(hostnameOf(pod.name)))]))
     for (const pod of listed) {
-      const last = before.get(pod.uid)
-      const held = holdCost(last?.held, costOf(loads.get(hostnameOf(pod.name))), now())
-      const writtenAtMs = last?.writtenAtMs ?? Number.NEGATIVE_INFINITY
-      const isDue = pod.cost !== held.cost && now() - writtenAtMs >= WRITE_MS && pauseMs === LOOK_MS
-      known.set(pod.uid, { held, writtenAtMs: isDue ? now() : writtenAtMs })
-      if (isDue) pauseMs = Math.max(LOOK_MS, await write(pod, held.cost))
+      const pauseMs = await writeIfDue(pod, known.get(pod.uid))
+      if (pauseMs > 0 || stopping) return Math.max(pauseMs, LOOK_MS)
     }
-    return pauseMs
+    return LOOK_MS
+  }
+
+  const know = ({ uid }: Pod, load: PodLoad | undefined): Known => {
+    const last = known.get(uid)
+    return { held: holdCost(last?.held, costOf(load), now()), writtenAtMs: last?.writtenAtMs }
   }
 
   /** Answers how long the API wants to be left alone. What fails for one pod need not fail for the next. */
-  const write = async (pod: Pod, cost: number): Promise<number> => {
+  const writeIfDue = async (pod: Pod, about: Known | undefined): Promise<number> => {
+    if (!about || pod.cost === about.held.cost) return 0
+    if (about.writtenAtMs !== undefined && now() - about.writtenAtMs < WRITE_MS) return 0
+    about.writtenAtMs = now()
     try {
-      await pods.setCost(pod, cost)
+      await pods.setCost(pod, about.held.cost)
       options.onResult('patched')
-      options.logger.debug('deletion cost changed', { pod: pod.name, from: pod.cost, to: cost })
+      options.logger.debug('deletion cost changed', { pod: pod.name, from: pod.cost, to: about.held.cost })
       return 0
     } catch (error) {
       if (isGone(error)) return 0
       options.onResult('failed')
       options.onError(error as Error)
-      return error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0
+      return pauseOf(error) ?? 0
     }
   }
 
-  return { look, ...createPoller({ step: look, onError: options.onError }) }
+  const step = (): Promise<number> =>
+    look().catch((error: Error) => {
+      const pauseMs = pauseOf(error)
+      if (pauseMs === undefined) throw error
+      options.onError(error)
+      return pauseMs
+    })
+
+  const poller = createPoller({ step, onError: options.onError })
+  return {
+    look,
+    start: poller.start,
+    stop: () => {
+      stopping = true
+      return poller.stop()
+    },
+  }
 }
+
+const pauseOf = (error: unknown): number | undefined =>
+  error instanceof ApiError ? error.retryAfterMs : undefined
 
 /** Deleted since it was listed, or another by the same name: nothing is left to do. */
 const isGone = (error: unknown): boolean =>
