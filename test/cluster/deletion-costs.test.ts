@@ -232,6 +232,11 @@ test('a new token is used as soon as it is in its file', async () => {
   assert.equal(costsNow().busy, '100')
 })
 
+test('a pod without a token is told how to get one', async () => {
+  const nowhere = createApiClient({ server: pod.api.url, serviceAccountFolder: '/nowhere' })
+  await assert.rejects(nowhere.get('/api', z.object({})), /automountServiceAccountToken: true/)
+})
+
 test('an API that does not show a certificate of the cluster gets no token', async () => {
   const { serviceAccountFolder, api } = pod
   await writeFile(join(serviceAccountFolder, 'ca.crt'), caOf('other-ca'))

@@ -17,6 +17,7 @@ export type Adapter = {
   ports(): { status: number; api: number | undefined }
   /** Looks at once whether a certificate has changed. */
   refresh(): Promise<unknown>
+  /** Twice is safe. */
   stop(): Promise<void>
 }
 
@@ -93,6 +94,14 @@ export const createAdapter = ({ config, api, namespace, logger }: ClusterParts):
     },
   })
 
+  const stop = async (): Promise<void> => {
+    await trust.stop()
+    await Promise.all([server?.stop(), status.stop()])
+    await database.close()
+    logger.info('metrics adapter stopped')
+  }
+  let stopping: Promise<void> | undefined
+
   return {
     start: async () => {
       await status.start()
@@ -101,11 +110,9 @@ export const createAdapter = ({ config, api, namespace, logger }: ClusterParts):
     },
     ports: () => ({ status: status.port(), api: server?.port() }),
     refresh: trust.look,
-    stop: async () => {
-      await trust.stop()
-      await Promise.all([server?.stop(), status.stop()])
-      await database.close()
-      logger.info('metrics adapter stopped')
+    stop: () => {
+      stopping ??= stop()
+      return stopping
     },
   }
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { UsageError } from '../command.ts'
 import { ConfigError } from '../config.ts'
 
 /** Where Kubernetes mounts what a pod needs to speak to its API. */
@@ -17,10 +18,17 @@ export const readCredentials = async (folder: string): Promise<Credentials> => {
 export const readNamespace = (folder: string): Promise<string> => read(folder, 'namespace')
 
 const read = async (folder: string, file: string): Promise<string> => {
-  const text = (await readFile(join(folder, file), 'utf8')).trim()
+  const text = (await readFile(join(folder, file), 'utf8').catch(missing)).trim()
   // A bearer token that is empty makes a request of nobody, and what that is refused for names nobody.
   if (text === '') throw new Error(`${join(folder, file)} is empty`)
   return text
+}
+
+const missing = (error: NodeJS.ErrnoException): never => {
+  if (error.code !== 'ENOENT') throw error
+  throw new UsageError(
+    `There is no ${error.path}. Let the pod have its ServiceAccount's token (automountServiceAccountToken: true), or name the folder with --service-account.`,
+  )
 }
 
 /** Kubernetes tells every pod where its API is. */

@@ -9,7 +9,12 @@ import { createDeletionCosts } from './deletion-costs.ts'
 import { createControllerMetrics } from './metrics.ts'
 import { createPods } from './pods.ts'
 
-export type Controller = { start(): Promise<void>; port(): number; stop(): Promise<void> }
+export type Controller = {
+  start(): Promise<void>
+  port(): number
+  /** Twice is safe. */
+  stop(): Promise<void>
+}
 
 /** Serves the scaling signal within the cluster, and keeps the deletion costs of the workers' pods. */
 export const createController = ({ config, api, namespace, logger }: ClusterParts): Controller => {
@@ -45,6 +50,14 @@ export const createController = ({ config, api, namespace, logger }: ClusterPart
     },
   })
 
+  const stop = async (): Promise<void> => {
+    await costs.stop()
+    await server.stop()
+    await database.close()
+    logger.info('controller stopped')
+  }
+  let stopping: Promise<void> | undefined
+
   return {
     start: async () => {
       await server.start()
@@ -52,11 +65,9 @@ export const createController = ({ config, api, namespace, logger }: ClusterPart
       logger.info('controller started', { port: server.port(), namespace })
     },
     port: server.port,
-    stop: async () => {
-      await costs.stop()
-      await server.stop()
-      await database.close()
-      logger.info('controller stopped')
+    stop: () => {
+      stopping ??= stop()
+      return stopping
     },
   }
 }
