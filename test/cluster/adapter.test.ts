@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, before, beforeEach, test } from 'node:test'
 import { createAdapter } from '../../worker-runtime/adapter/adapter.ts'
 import { quantityOf } from '../../worker-runtime/adapter/external-metrics.ts'
+import { createTlsServer } from '../../worker-runtime/adapter/tls-server.ts'
 import { freePort } from '../../worker-runtime/local/ports.ts'
 import { type Asked, ask } from '../support/cluster/aggregator.ts'
 import { caOf, certificateOf } from '../support/cluster/certificates.ts'
@@ -249,6 +250,33 @@ test('until it knows whom to trust it answers nobody and is not ready', async ()
   await waitFor('it to listen', async () => (await ready()) === 200)
   await adapter.stop()
   await pod.stop()
+})
+
+test('what was asked before the end is answered, on a connection that closes', async () => {
+  const { promise: asked, resolve: isAsked } = Promise.withResolvers<void>()
+  const { promise: answered, resolve: answer } = Promise.withResolvers<{ status: number; body: object }>()
+  const fail = (error: Error) => assert.fail(error)
+  const server = createTlsServer({
+    port: 0,
+    context: { ...certificateOf('server'), ca: caOf('front-proxy-ca') },
+    answer: () => {
+      isAsked()
+      return answered
+    },
+    onRefused: fail,
+    onError: fail,
+  })
+  await server.start()
+  const agent = new Agent({ keepAlive: true })
+  const port = server.port()
+  const waiting = ask(port, GROUP, { agent })
+  await asked
+  const stopped = server.stop()
+  await assert.rejects(ask(port, GROUP), /ECONNREFUSED/)
+  answer({ status: 200, body: {} })
+  assert.equal((await waiting).status, 200)
+  await stopped
+  agent.destroy()
 })
 
 test('the program starts in a pod, answers and ends on SIGTERM', async () => {

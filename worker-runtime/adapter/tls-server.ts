@@ -13,6 +13,7 @@ export type TlsServer = {
   port(): number
   /** For connections from now on; open ones end with their next answer. Throws if key and certificate do not fit. */
   change(context: TlsContext): void
+  /** What has been asked is still answered. */
   stop(): Promise<void>
 }
 
@@ -22,6 +23,8 @@ const MIN_VERSION = { minVersion: 'TLSv1.2' } as const
 const MAX_CONNECTIONS = 200
 /** Go keeps idle connections for 90 s: to end them earlier would lose requests that are on their way. */
 const KEEP_ALIVE_MS = 120_000
+/** Longer than any answer takes. */
+const STOP_MS = 5_000
 
 /** Speaks only to clients whose certificate the CA has signed. */
 export const createTlsServer = (options: {
@@ -79,11 +82,13 @@ export const createTlsServer = (options: {
       current = new WeakSet()
       server.closeIdleConnections()
     },
-    stop: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    stop: async () => {
+      // Nobody is to stay on: what is being answered is answered, and then closed.
+      current = new WeakSet()
+      const timer = setTimeout(() => server.closeAllConnections(), STOP_MS)
+      await new Promise((resolve) => server.close(resolve))
+      clearTimeout(timer)
+    },
   }
 }
 
