@@ -6,6 +6,9 @@ import { parseConnections } from './connections/named-connections.ts'
 import { parseAllowList } from './egress/address-guard.ts'
 import { parseExecutables } from './executables.ts'
 
+/** One label at least: an empty selector would be all pods of the namespace. */
+const LABELS = /^[\w./-]+=[\w.-]+(,[\w./-]+=[\w.-]+)*$/
+
 /** Everything that the environment can set. The README's table has a row for each. */
 const settings = {
   DATABASE_URL: z
@@ -32,6 +35,18 @@ const settings = {
   SMARTQUEUE_LEAD_SECONDS: wholeNumber(1, 3600).default(75),
   /** Where a worker answers probes and Prometheus. Unset: nowhere. */
   SMARTQUEUE_METRICS_PORT: wholeNumber(1, 65_535).optional(),
+  /** Pods of workers, as Kubernetes selects them: what the controller sets deletion costs of. */
+  SMARTQUEUE_POD_SELECTOR: z
+    .string()
+    .regex(LABELS, 'must be labels as in app.kubernetes.io/name=smartqueue, comma-separated')
+    .default('app.kubernetes.io/name=smartqueue,app.kubernetes.io/component=worker'),
+  /** Where the metrics adapter answers Kubernetes, over TLS. */
+  SMARTQUEUE_ADAPTER_PORT: wholeNumber(1, 65_535).default(6443),
+  /** With tls.crt and tls.key, as a mounted Secret has them. */
+  SMARTQUEUE_ADAPTER_TLS_DIR: z
+    .string()
+    .startsWith('/', 'must be an absolute path')
+    .default('/etc/smartqueue/tls'),
   SMARTQUEUE_DRAIN_SECONDS: wholeNumber(0, 3600).default(25),
   SMARTQUEUE_LOG_LEVEL: z.enum(LOG_LEVELS).default('info'),
   SMARTQUEUE_CORS_ORIGINS: z

@@ -40,3 +40,23 @@ export const getLeader = (): Query<LeaderRow> => ({
     from scheduler_leader`,
   values: [],
 })
+
+export type PodLoad = {
+  hostname: string
+  status: 'online' | 'draining' | 'offline'
+  running: number
+  leads: boolean
+}
+
+/** Of hosts that have been heard of lately. In a pod that has started anew only the newest worker counts. */
+export const listPodLoads = (): Query<PodLoad> => ({
+  name: 'list-pod-loads',
+  text: `
+    select distinct on (w.hostname)
+      w.hostname, w.status, w.running, l.worker_id is not null as leads
+    from workers w
+    left join scheduler_leader l on l.worker_id = w.worker_id
+    where w.last_seen >= now() - $1::int * interval '1 second'
+    order by w.hostname, w.started_at desc`,
+  values: [SILENT_SECONDS],
+})

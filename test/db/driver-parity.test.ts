@@ -87,7 +87,7 @@ import { refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
-import { getLeader, listWorkers } from '../../db/queries/registry.ts'
+import { getLeader, listPodLoads, listWorkers } from '../../db/queries/registry.ts'
 import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import {
@@ -554,6 +554,7 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(listKnownTypes({ after: null, limit: 10 }))
   for (let n = 11; n <= 16; n++) await play(getJobGraph(orgId, id(n), 3))
   await play(getLeader())
+  await play(listPodLoads())
 }
 
 const playSchedules = async ({ play }: Stage): Promise<void> => {

@@ -66,6 +66,8 @@ const bad: [Record<string, string>, RegExp][] = [
   [{ SMARTQUEUE_SHELL_ALLOW: '/bin' }, /^SMARTQUEUE_SHELL_ALLOW: "\/bin" is not a file$/],
   [{ SMARTQUEUE_SHELL_ALLOW: '/etc/passwd' }, /^SMARTQUEUE_SHELL_ALLOW: "\/etc\/passwd" is not executable$/],
   [{ SMARTQUEUE_SHELL_ALLOW: '/bin/sh,' }, /^SMARTQUEUE_SHELL_ALLOW: an entry between commas is empty$/],
+  [{ SMARTQUEUE_POD_SELECTOR: 'everything' }, /^SMARTQUEUE_POD_SELECTOR: must be labels as in /],
+  [{ SMARTQUEUE_ADAPTER_TLS_DIR: 'tls' }, /^SMARTQUEUE_ADAPTER_TLS_DIR: must be an absolute path$/],
   [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
 ]
 
