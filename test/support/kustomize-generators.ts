@@ -9,7 +9,11 @@ export type GeneratorArgs = {
   behavior?: 'create' | 'merge' | 'replace'
   literals?: string[]
   files?: string[]
-  options?: { disableNameSuffixHash?: boolean; labels?: Record<string, string> }
+  options?: {
+    disableNameSuffixHash?: boolean
+    labels?: Record<string, string>
+    annotations?: Record<string, string>
+  }
 }
 
 type Kind = 'ConfigMap' | 'Secret'
@@ -20,7 +24,8 @@ const FIELDS = ['name', 'namespace', 'behavior', 'literals', 'files', 'options']
 export const generate = (drafts: Draft[], kind: Kind, args: GeneratorArgs, folder: string): void => {
   knowAll(`${kind} ${args.name}`, args, FIELDS)
   const { name, namespace, behavior = 'create', options = {} } = args
-  knowAll(`${kind} ${name}`, options, ['disableNameSuffixHash', 'labels'])
+  knowAll(`${kind} ${name}`, options, ['disableNameSuffixHash', 'labels', 'annotations'])
+  const { disableNameSuffixHash, ...given } = options
   const data = dataOf(kind, args, folder)
   const there = drafts.find(
     ({ manifest: { kind: itsKind, metadata } }) =>
@@ -34,11 +39,11 @@ export const generate = (drafts: Draft[], kind: Kind, args: GeneratorArgs, folde
     return
   }
   drafts.push({
-    generated: !options.disableNameSuffixHash,
+    generated: !disableNameSuffixHash,
     manifest: {
       apiVersion: 'v1',
       kind,
-      metadata: { name, ...(namespace && { namespace }), ...(options.labels && { labels: options.labels }) },
+      metadata: { name, ...(namespace && { namespace }), ...given },
       data,
       ...(kind === 'Secret' && { type: 'Opaque' }),
     },
