@@ -6,7 +6,7 @@ import { type Draft, idOf, type Json, knowAll, type Manifest } from './kustomize
 export type Patch = { path?: string; patch?: string; target?: Target }
 type Target = { group?: string; version?: string; kind?: string; name?: string; namespace?: string }
 type Step = { op: string; path: string; value?: Json }
-type Record_ = { [key: string]: Json }
+type JsonObject = { [key: string]: Json }
 
 /** Strategic merges, and lists of steps as RFC 6902 has them. A patch that changes nothing is a mistake. */
 export const applyPatch = (drafts: Draft[], patch: Patch, folder: string): void => {
@@ -16,15 +16,16 @@ export const applyPatch = (drafts: Draft[], patch: Patch, folder: string): void 
   const isMeant = patch.target ? matches(patch.target) : hasIdOf(content)
   const meant = drafts.filter(({ manifest }) => isMeant(manifest))
   if (meant.length === 0) throw new Error(`A patch is for nothing that is there: ${text.slice(0, 200)}`)
-  for (const draft of meant) {
-    if (Array.isArray(content)) for (const step of content) applyStep(draft.manifest, step)
-    // It names whom it is for, and changes neither that.
-    else {
-      const { metadata, kind: _, apiVersion: __, ...rest } = content
-      const { name: ___, namespace: ____, ...meta } = metadata
-      merge(draft.manifest, { ...rest, metadata: meta }, draft.manifest.kind)
-    }
+  for (const { manifest } of meant) {
+    if (Array.isArray(content)) for (const step of content) applyStep(manifest, step)
+    else merge(manifest, { ...content, ...identityOf(manifest, content) }, manifest.kind)
   }
+}
+
+/** A patch names whom it is for, or anything if a target says that. It changes neither. */
+const identityOf = ({ apiVersion, kind, metadata }: Manifest, patch: Manifest): JsonObject => {
+  const { name, namespace } = metadata
+  return { apiVersion, kind, metadata: { ...patch.metadata, name, ...(namespace && { namespace }) } }
 }
 
 const matches = (target: Target) => {
@@ -61,7 +62,7 @@ const KEYS: Record<string, string> = {
 }
 const BUILT_IN = ['Deployment', 'StatefulSet', 'Job', 'Service', 'ServiceAccount', 'ConfigMap', 'Namespace']
 
-const merge = (into: Record_, patch: Record_, kind: string, parent = ''): void => {
+const merge = (into: JsonObject, patch: JsonObject, kind: string, parent = ''): void => {
   if ('$patch' in patch) throw new Error('$patch is known for items of lists only')
   for (const [key, value] of Object.entries(patch)) {
     const old = into[key]
@@ -98,13 +99,13 @@ const applyStep = (manifest: Manifest, { op, path, value }: Step): void => {
     .slice(1)
     .map((key) => key.replaceAll('~1', '/').replaceAll('~0', '~'))
   const last = keys.pop() ?? ''
-  const parent = keys.reduce<Json>((at, key) => childOf(at, key, path), manifest as Record_)
+  const parent = keys.reduce<Json>((at, key) => childOf(at, key, path), manifest as JsonObject)
   if (op === 'add' && Array.isArray(parent) && value !== undefined) {
     parent.splice(last === '-' ? parent.length : Number(last), 0, value)
     return
   }
   if (!isRecord(parent) && !Array.isArray(parent)) throw new Error(`${path} leads nowhere`)
-  const container = parent as Record_
+  const container = parent as JsonObject
   if (op !== 'add' && !(last in container)) throw new Error(`${path} is not there`)
   if (op === 'remove' && Array.isArray(parent)) parent.splice(Number(last), 1)
   else if (op === 'remove') delete container[last]
@@ -113,10 +114,10 @@ const applyStep = (manifest: Manifest, { op, path, value }: Step): void => {
 }
 
 const childOf = (at: Json, key: string, path: string): Json => {
-  const child = typeof at === 'object' && at !== null ? (at as Record_)[key] : undefined
+  const child = typeof at === 'object' && at !== null ? (at as JsonObject)[key] : undefined
   if (child === undefined) throw new Error(`${path} leads nowhere`)
   return child
 }
 
-const isRecord = (value: Json | undefined): value is Record_ =>
+const isRecord = (value: Json | undefined): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)

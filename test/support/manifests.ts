@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildFolder, buildInline, type Kustomization, type Manifest } from './kustomize.ts'
@@ -115,5 +115,3 @@ export const mebibytes = (quantity: string | undefined): number => {
   if (!number) throw new Error(`${quantity} is no quantity in Mi or Gi`)
   return Number(number) * (unit === 'Gi' ? 1024 : 1)
 }
-
-export const hasComponent = (name: string): boolean => existsSync(join(K8S, 'components', name))

@@ -4,12 +4,13 @@
  */
 import { parseArgs } from 'node:util'
 import { createRedactor } from '../../db/rules/redaction.ts'
-import { runCommand } from '../command.ts'
+import { runCommand, UsageError } from '../command.ts'
 import { ConfigError, parseConfig, secretsOf } from '../config.ts'
 import { createLogger } from '../logger.ts'
 import { spawnFunctions } from './functions-server.ts'
 import { openHome } from './home.ts'
 import { startNeonGateway } from './neon-gateway.ts'
+import { isPortFree } from './ports.ts'
 
 const HELP = `Usage: node worker-runtime/local/functions.ts [--ip ADDRESS]
 
@@ -30,6 +31,7 @@ const main = async (): Promise<number> => {
   const config = parseConfig(process.env)
   const { DATABASE_URL: target, PORT: port } = config
   if (!target) throw new ConfigError('DATABASE_URL: the functions need the Postgres that jobs are in')
+  if (!(await isPortFree(port))) throw new UsageError(`Port ${port} is taken. Set PORT to a free one.`)
   const logger = createLogger({
     level: config.SMARTQUEUE_LOG_LEVEL,
     redactor: createRedactor(secretsOf(config)),
