@@ -8,7 +8,7 @@ import { parseConfig, SETTINGS } from '../../worker-runtime/config.ts'
 import { FRUGAL_MALLOC } from '../../worker-runtime/local/worker-process.ts'
 import { parseDockerfile } from '../support/dockerfile.ts'
 import { buildFolder, splitImage } from '../support/kustomize.ts'
-import { containersOf, find, K8S, workloads } from '../support/manifests.ts'
+import { containersOf, find, K8S, OVERLAYS, workloads } from '../support/manifests.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8')
@@ -90,6 +90,21 @@ test('the local overlay has the same Postgres and logins as compose', () => {
   )
   assert.deepEqual(inCluster.sort(), inCompose.sort())
   assert.ok(find(manifests, 'Service', 'postgres'))
+})
+
+test('one version of the image is named, wherever one is', () => {
+  const files = [
+    'docker-compose.yml',
+    'worker-runtime/Dockerfile',
+    'docs/operations.md',
+    '.github/workflows/ci.yml',
+  ]
+  const named = files.flatMap((file) => [...read(file).matchAll(/ghcr\.io\/smartqueue\/[\w-]+:([\w.-]+)/g)])
+  const overlays = OVERLAYS.map((name) =>
+    /newTag: (.+)/.exec(read(`k8s/overlays/${name}/kustomization.yaml`)),
+  )
+  const versions = new Set([...named, ...overlays].map((match) => match?.[1]))
+  assert.equal(versions.size, 1, [...versions].join())
 })
 
 type Step = { uses?: string; run?: string; with?: Record<string, unknown> }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { builds, containersOf, find, workloads } from '../support/manifests.ts'
+import { builds, containersOf, find, isSelected, selectorOf, workloads } from '../support/manifests.ts'
 
 /** The restricted Pod Security Standard, rule by rule: what is not named here must not be set. */
 const RESTRICTED_VOLUMES = ['configMap', 'emptyDir', 'secret', 'projected', 'persistentVolumeClaim']
@@ -77,6 +77,34 @@ for (const [name, manifests] of builds()) {
   })
 }
 
+/** By component: what it calls, and on which ports it is called. */
+const NEEDED: Record<string, { egress: number[]; ingress: number[] }> = {
+  worker: { egress: [53, 80, 443, 4318, 5432], ingress: [9464] },
+  controller: { egress: [53, 443, 5432, 6443], ingress: [9464] },
+  'metrics-adapter': { egress: [53, 443, 5432, 6443], ingress: [6443, 9464] },
+  migration: { egress: [53, 5432], ingress: [] },
+  postgres: { egress: [53], ingress: [5432] },
+}
+
+for (const [name, manifests] of builds()) {
+  test(`${name}: each pod reaches what it needs, and is reached by whom it serves`, () => {
+    const policies = manifests.filter(({ kind }) => kind === 'NetworkPolicy')
+    for (const { labels } of workloads(manifests)) {
+      const component = labels['app.kubernetes.io/component'] ?? ''
+      const its = policies.filter((policy) => isSelected(labels, selectorOf(policy))) as unknown as Policy[]
+      const portsOf = (direction: 'egress' | 'ingress'): number[] => {
+        const ports = its.flatMap(({ spec }) => (spec[direction] ?? []).flatMap((rule) => rule.ports))
+        return [...new Set(ports.map(({ port }) => port))].sort((a, b) => a - b)
+      }
+      assert.deepEqual(
+        { egress: portsOf('egress'), ingress: portsOf('ingress') },
+        NEEDED[component],
+        component,
+      )
+    }
+  })
+}
+
 const IPV4 = [
   '10.0.0.0/8',
   '172.16.0.0/12',
@@ -90,7 +118,7 @@ const IPV6 = ['::1/128', 'fc00::/7', 'fe80::/10']
 type Policy = {
   metadata: { name: string }
   spec: {
-    egress?: { to?: { ipBlock?: { cidr: string; except?: string[] } }[] }[]
+    egress?: { to?: { ipBlock?: { cidr: string; except?: string[] } }[]; ports: { port: number }[] }[]
     ingress?: { from?: object[]; ports: { port: number }[] }[]
   }
 }

@@ -3,7 +3,16 @@ import { test } from 'node:test'
 import { SETTINGS } from '../../worker-runtime/config.ts'
 import { FRUGAL_MALLOC } from '../../worker-runtime/local/worker-process.ts'
 import { type Manifest, splitImage } from '../support/kustomize.ts'
-import { builds, containersOf, environmentOf, find, type Workload, workloads } from '../support/manifests.ts'
+import {
+  builds,
+  containersOf,
+  environmentOf,
+  find,
+  isSelected,
+  selectorOf,
+  type Workload,
+  workloads,
+} from '../support/manifests.ts'
 
 const CLUSTER_SCOPED = ['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'APIService']
 /** The only one: it lets the adapter read whom the API server is known by. */
@@ -35,16 +44,11 @@ for (const [name, manifests] of builds()) {
 
   test(`${name}: selectors select the pods that they mean`, () => {
     const pods = workloads(manifests)
-    for (const { owner, labels } of pods) {
-      const selector = selectorOf(owner)
-      if (owner.kind !== 'Job')
-        assert.ok(isSelected(labels, selector), `${owner.kind} ${owner.metadata.name}`)
-      const chosen = pods.filter((other) => isSelected(other.labels, selector))
-      if (owner.kind !== 'Job')
-        assert.deepEqual(
-          chosen.map(({ owner: { metadata } }) => metadata.name),
-          [owner.metadata.name],
-        )
+    for (const { owner } of pods) {
+      // A Job selects by a label of its own, which Kubernetes makes.
+      if (owner.kind === 'Job') continue
+      const chosen = pods.filter(({ labels }) => isSelected(labels, selectorOf(owner)))
+      assert.deepEqual(namesOf(chosen), [owner.metadata.name], owner.kind)
     }
     for (const spread of pods.flatMap(({ labels, pod }) =>
       (pod.topologySpreadConstraints ?? []).map((one) => ({ labels, one })),
@@ -52,11 +56,7 @@ for (const [name, manifests] of builds()) {
       assert.ok(isSelected(spread.labels, spread.one.labelSelector))
     for (const one of manifests.filter(({ kind }) => ['Service', 'PodDisruptionBudget'].includes(kind))) {
       const chosen = pods.filter(({ labels }) => isSelected(labels, selectorOf(one)))
-      assert.deepEqual(
-        chosen.map(({ owner }) => owner.metadata.name),
-        [one.metadata.name],
-        one.kind,
-      )
+      assert.deepEqual(namesOf(chosen), [one.metadata.name], one.kind)
     }
     for (const policy of manifests.filter(({ kind }) => kind === 'NetworkPolicy'))
       assert.ok(
@@ -146,10 +146,8 @@ for (const [name, manifests] of builds()) {
   })
 }
 
-type Selector = {
-  matchLabels?: Record<string, string>
-  matchExpressions?: { key: string; operator: string; values: string[] }[]
-}
+const namesOf = (pods: Workload[]): string[] => pods.map(({ owner }) => owner.metadata.name)
+
 type Referrer = {
   kind: string
   metadata: { name: string }
@@ -162,19 +160,6 @@ type Referrer = {
   roleRef?: { kind: string; name: string }
   subjects?: { name: string; namespace: string }[]
 }
-
-const selectorOf = ({ kind, spec }: Manifest): Selector => {
-  const { selector = {}, podSelector = {} } = spec as { selector?: Selector; podSelector?: Selector }
-  if (kind === 'NetworkPolicy') return podSelector
-  return kind === 'Service' ? { matchLabels: selector as Record<string, string> } : selector
-}
-
-const isSelected = (labels: Record<string, string>, selector: Selector): boolean =>
-  Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value) &&
-  (selector.matchExpressions ?? []).every(({ key, operator, values }) => {
-    assert.equal(operator, 'In')
-    return values.includes(labels[key] ?? '')
-  })
 
 const secretsOf = (workload: Workload): [secret: string, key: string][] =>
   containersOf(workload).flatMap(({ env = [] }) =>

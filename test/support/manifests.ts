@@ -115,3 +115,22 @@ export const mebibytes = (quantity: string | undefined): number => {
   if (!number) throw new Error(`${quantity} is no quantity in Mi or Gi`)
   return Number(number) * (unit === 'Gi' ? 1024 : 1)
 }
+
+export type Selector = {
+  matchLabels?: Record<string, string>
+  matchExpressions?: { key: string; operator: string; values: string[] }[]
+}
+
+/** By which a manifest selects pods. */
+export const selectorOf = ({ kind, spec }: Manifest): Selector => {
+  const { selector = {}, podSelector = {} } = spec as { selector?: Selector; podSelector?: Selector }
+  if (kind === 'NetworkPolicy') return podSelector
+  return kind === 'Service' ? { matchLabels: selector as Record<string, string> } : selector
+}
+
+export const isSelected = (labels: Record<string, string>, selector: Selector): boolean =>
+  Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value) &&
+  (selector.matchExpressions ?? []).every(({ key, operator, values }) => {
+    if (operator !== 'In') throw new Error(`${operator} is not known here`)
+    return values.includes(labels[key] ?? '')
+  })
