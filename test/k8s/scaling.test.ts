@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { SCALING_BEHAVIOUR } from '../../db/rules/replicas.ts'
 import { parseConfig } from '../../worker-runtime/config.ts'
 import { MAX_HEAP_MB } from '../../worker-runtime/learning/duty.ts'
 import { FRUGAL_MALLOC, YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
 import { THREAD_LIMITS } from '../../worker-runtime/threads/limits.ts'
-import type { Manifest } from '../support/kustomize.ts'
+import { buildFolder, type Manifest } from '../support/kustomize.ts'
 import {
   builds,
   containersOf,
   environmentOf,
+  K8S,
   mebibytes,
   workloadOf,
   workloads,
@@ -31,6 +35,9 @@ const BESIDE_HEAPS_MB = 200
 /** V8's young generation is three semi-spaces; of a thread that is told nothing else, of 16 MiB each. */
 const SEMI_SPACES = 3
 const DEFAULT_SEMI_SPACE_MB = 16
+const { maxOldGenerationSizeMb = 0, maxYoungGenerationSizeMb = 0 } = THREAD_LIMITS
+const THREAD_MB = maxOldGenerationSizeMb + SEMI_SPACES * maxYoungGenerationSizeMb
+const LEARNING_MB = MAX_HEAP_MB + SEMI_SPACES * DEFAULT_SEMI_SPACE_MB
 
 for (const [name, manifests] of builds()) {
   const worker = workloadOf(manifests, 'smartqueue-worker')
@@ -73,18 +80,15 @@ for (const [name, manifests] of builds()) {
     assert.ok(requests?.cpu)
     const flags = container.args ?? []
     assert.ok(flags.includes(YOUNG_GENERATION))
-    const { maxOldGenerationSizeMb: old = 0, maxYoungGenerationSizeMb: young = 0 } = THREAD_LIMITS
-    const thread = old + SEMI_SPACES * young
     const slots = config.SMARTQUEUE_WORKER_SLOTS
     const most =
       flagOf(flags, 'max-old-space-size') +
       SEMI_SPACES * flagOf(flags, 'max-semi-space-size') +
-      MAX_HEAP_MB +
-      SEMI_SPACES * DEFAULT_SEMI_SPACE_MB +
-      slots * thread +
+      LEARNING_MB +
+      slots * THREAD_MB +
       BESIDE_HEAPS_MB
     assert.ok(most <= mebibytes(limits?.memory), `${most} MiB of ${limits?.memory}`)
-    assert.ok((config.SMARTQUEUE_WORKER_MEMORY_MB ?? Infinity) <= slots * thread, 'what jobs may ask for')
+    assert.ok((config.SMARTQUEUE_WORKER_MEMORY_MB ?? Infinity) <= slots * THREAD_MB, 'what jobs may ask for')
     for (const [key, value] of Object.entries(FRUGAL_MALLOC))
       assert.equal(environmentOf(manifests, container).get(key), value)
   })
@@ -102,6 +106,20 @@ for (const [name, manifests] of builds()) {
     }
   })
 }
+
+test('threads keep their own limits under the flags of the container', () => {
+  const [container] = containersOf(
+    workloadOf(buildFolder(join(K8S, 'overlays/production')), 'smartqueue-worker'),
+  )
+  const flags = (container?.args ?? []).filter((arg) => arg.startsWith('--'))
+  const program = fileURLToPath(new URL('../support/heap-limits.ts', import.meta.url))
+  const printed = execFileSync(process.execPath, [...flags, program], { encoding: 'utf8' })
+  const { worker, job, learning } = JSON.parse(printed) as Record<string, number>
+  const young = SEMI_SPACES * flagOf(flags, 'max-semi-space-size')
+  assert.equal(worker, flagOf(flags, 'max-old-space-size') + young)
+  assert.ok((job ?? Infinity) <= THREAD_MB, `${job} MiB`)
+  assert.ok((learning ?? Infinity) <= LEARNING_MB, `${learning} MiB`)
+})
 
 const flagOf = (args: string[], flag: string): number => {
   const found = args.find((arg) => arg.startsWith(`--${flag}=`))
