@@ -23,7 +23,7 @@ const LOOK_MS = 1_000
 const RESTART_MS = 30_000
 /** To close its connection, if it is not in the middle of a round. */
 const GRACE_MS = 300
-const MAX_HEAP_MB = 512
+export const MAX_HEAP_MB = 512
 
 export type LearningOptions = {
   url: string

@@ -16,6 +16,8 @@ export type FunctionsServer = ProcessGroup & { readonly ready: Promise<void> }
 
 /** The functions on real workerd. */
 export const spawnFunctions = (options: {
+  /** Where to listen, if not on loopback. */
+  ip?: string
   port: number
   bindingsFile: string
   stateDir: string
@@ -23,7 +25,7 @@ export const spawnFunctions = (options: {
   onCrash: () => void
 }): FunctionsServer => {
   const args = [
-    ...['dev', '--ip', '127.0.0.1', '--port', String(options.port), '--inspector-port', '0'],
+    ...['dev', '--ip', options.ip ?? '127.0.0.1', '--port', String(options.port), '--inspector-port', '0'],
     ...['--env-file', options.bindingsFile, '--persist-to', options.stateDir],
     ...['--log-level', 'warn', '--show-interactive-dev-session', 'false'],
   ]

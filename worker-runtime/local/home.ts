@@ -159,5 +159,5 @@ const isLocalRunner = (pid: number): boolean => {
   }
   // The pid may have been given to another program since. Where /proc cannot tell, believe the lock.
   const cmdline = `/proc/${pid}/cmdline`
-  return !existsSync(cmdline) || readFileSync(cmdline, 'utf8').includes('dev.ts')
+  return !existsSync(cmdline) || /\/(dev|functions)\.ts/.test(readFileSync(cmdline, 'utf8'))
 }

@@ -9,7 +9,11 @@ import type { ResourceLimits } from 'node:worker_threads'
 export const THREAD_LIMITS: ResourceLimits = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 256 }
 
 /**
- * A worker is started with `--max-semi-space-size=64`, for what its jobs in flight leave behind. V8 gives that to every
- * thread, too, whatever the limits of it say. The heap of this thread is laid out already, so the flag can go.
+ * A worker is started with `--max-semi-space-size=64`, for what its jobs in flight leave behind, and in a container with
+ * `--max-old-space-size`. V8 gives both to every thread, too, whatever the limits of it say. The heap of this thread is laid out
+ * already, so the flags can go.
  */
-export const forgetYoungGeneration = (): void => setFlagsFromString('--max-semi-space-size=0')
+export const forgetHeapFlags = (): void => {
+  setFlagsFromString('--max-semi-space-size=0')
+  setFlagsFromString('--max-old-space-size=0')
+}

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { AnyJobHandler, JobHandler, ThreadedJobHandler } from '../handler-api.ts'
 import { type JobThread, startJobThread } from './job-thread.ts'
-import { forgetYoungGeneration } from './limits.ts'
+import { forgetHeapFlags } from './limits.ts'
 import type { ThreadSettings } from './messages.ts'
 import { CLOSE_MS, runInThread } from './thread-attempt.ts'
 
@@ -19,7 +19,7 @@ const IDLE_MS = 30_000
 const MAX_IDLE_PER_MODULE = 2
 
 export const createThreadPool = (settings: ThreadSettings): ThreadPool => {
-  forgetYoungGeneration()
+  forgetHeapFlags()
   const threads = new Set<JobThread>()
   const busy = new Set<Promise<void>>()
   const idle = new Map<JobThread, { module: string; timer: NodeJS.Timeout }>()

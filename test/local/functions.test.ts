@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { test } from 'node:test'
+
+const run = (env: Record<string, string>, ...args: string[]) =>
+  spawnSync(process.execPath, ['worker-runtime/local/functions.ts', ...args], {
+    env: { ...process.env, DATABASE_URL: '', ...env },
+    encoding: 'utf8',
+  })
+
+test('the functions alone say in one line what they miss', async () => {
+  const help = run({}, '--help')
+  assert.equal(help.status, 0)
+  assert.match(help.stdout, /--ip ADDRESS/)
+
+  const blind = run({})
+  assert.equal(blind.status, 1)
+  assert.match(blind.stderr, /^DATABASE_URL: the functions need the Postgres that jobs are in\n$/)
+
+  const server = createServer()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as { port: number }
+  const late = run({ DATABASE_URL: 'postgres://127.0.0.1/none', PORT: String(port) })
+  server.close()
+  assert.equal(late.status, 1)
+  assert.match(late.stderr, new RegExp(`^Port ${port} is taken`))
+})
