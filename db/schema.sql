@@ -984,7 +984,8 @@ select
   j.predicted_p99_ms,
   j.promised_wait_ms,
   j.callback_url,
-  j.triggered_by
+  j.triggered_by,
+  j.traceparent
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id

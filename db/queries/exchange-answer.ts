@@ -55,13 +55,27 @@ const DIFFERING = 'of_several_streams or of_several_lanes or some_special'
 const shortened = (list: string, differs: string): string =>
   `case when ${differs} then ${list} else ${list}[1:1] end`
 
+/** How often each was executed before. Asked only if some job is traced. */
+const EXECUTIONS = `
+                select json_object_agg(job_id, executions)
+                from (
+                  select job_id, count(*) as executions
+                  from attempts
+                  where org_id = any (${shortened('org_ids', 'of_several_streams')})
+                    and job_id = any (job_ids)
+                  group by job_id
+                ) earlier
+              `
+
 const JOBS = `
           select
             json_build_object(
               'ids', json_agg(id),
               'payloads', json_agg(payload),
               'timeouts', case when count(timeout_seconds) > 0 then json_agg(timeout_seconds) end,
-              'p99s', case when count(predicted_p99_ms) > 0 then json_agg(predicted_p99_ms) end
+              'p99s', case when count(predicted_p99_ms) > 0 then json_agg(predicted_p99_ms) end,
+              'traces', json_object_agg(id, json_build_array(traceparent, predicted_ms)) filter (where traceparent is not null),
+              'executions', case when count(traceparent) > 0 then (${EXECUTIONS}) end
             )
           from jobs
           where org_id = any (${shortened('org_ids', 'of_several_streams')})

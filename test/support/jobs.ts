@@ -55,6 +55,7 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   on_parent_failure: 'fail',
   callback_url: null,
   triggered_by: null,
+  traceparent: null,
   prediction: null,
   ...rankTerms(overrides.priority ?? 'normal', overrides.timeout_seconds ?? null),
   ...overrides,
