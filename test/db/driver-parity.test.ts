@@ -186,6 +186,7 @@ const OWNER_ONLY = [
   ...['describe-login', 'describe-drop'],
 ]
 
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
 const PREDICTION: JobPrediction = {
   p50Log: 1 / 3,
   p90Log: Math.log(10),
@@ -332,8 +333,10 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
     await play(submitLoneJob(TENANT.orgId, TENANT.userId, lone))
     const predicted = { ...lone, id: id(60 + n), prediction: PREDICTION }
     await play(submitLoneJob(TENANT.orgId, TENANT.userId, predicted))
+    const traced = { ...predicted, id: id(50 + n), traceparent: TRACEPARENT }
+    await play(submitLoneJob(TENANT.orgId, TENANT.userId, traced))
     const others = [
-      { ...predicted, id: id(70 + n) },
+      { ...predicted, id: id(70 + n), traceparent: TRACEPARENT },
       { ...lone, id: id(80 + n) },
     ]
     await play(submitJobs([{ ...TENANT, jobs: others }]))
