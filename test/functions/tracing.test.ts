@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, mock, test } from 'node:test'
-import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api'
+import { ROOT_CONTEXT } from '@opentelemetry/api'
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-node'
 import { isEndpoint, isRatio, parsePairs, tracesUrl } from '../../db/rules/otel-settings.ts'
 import { formatTraceparent, newSpanId, newTraceId, parseTraceparent } from '../../db/rules/traceparent.ts'
@@ -58,7 +58,7 @@ test('by ratio both runtimes sample the same traces', () => {
     const official = new TraceIdRatioBasedSampler(ratio)
     const own = createSampler('traceidratio', ratio)
     for (const traceId of ['f'.repeat(32), `${'0'.repeat(31)}1`, ...traces]) {
-      const { decision } = official.shouldSample(ROOT_CONTEXT, traceId, '', SpanKind.SERVER, {}, [])
+      const { decision } = official.shouldSample(ROOT_CONTEXT, traceId)
       assert.equal(
         own(traceId, undefined),
         decision === SamplingDecision.RECORD_AND_SAMPLED,
