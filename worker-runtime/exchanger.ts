@@ -66,6 +66,7 @@ export const createExchanger = (options: {
   onError: (error: Error) => void
 }): Exchanger => {
   const { workerId, runDurable, runRelaxed, jobs, planner, outcomes } = options
+  const traced = options.tracing !== undefined
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
@@ -134,6 +135,7 @@ export const createExchanger = (options: {
         started: started.map(toStart),
         closed: jobs.leases.closedBy(tokens),
         leaseJobs: outcomes.isDoubtful() ? null : jobs.leases.jobsOf(tokens),
+        traced,
         claim,
       }),
     )
@@ -174,7 +176,7 @@ export const createExchanger = (options: {
 
   const prepare = (): Promise<void> => {
     const claim = planner.plan({ stopping: true, recording: false })
-    return planExchanges({ workerId, runDurable, runRelaxed, claim })
+    return planExchanges({ workerId, runDurable, runRelaxed, claim, traced })
   }
 
   return {

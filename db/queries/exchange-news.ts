@@ -5,10 +5,13 @@ import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 export type JobTrace = {
   /** The span in which it was submitted. */
   traceparent: string
-  /** How often it was executed before, also if that was no attempt that counts. */
+  /** How often it was executed before, also if that was no attempt that counts. 0 for who has not asked. */
   executions: number
   predicted_ms: number
 }
+
+/** How often jobs were executed before, by their ids. */
+export type Executions = Record<string, number>
 
 export type ClaimedJob = {
   job_id: string
@@ -81,9 +84,9 @@ type Answer = Omit<ExchangeNews, 'floors' | 'several'> & {
     timeouts: (number | null)[] | null
     p99s: (number | null)[] | null
     /** Of the jobs that have one. */
-    traces: Record<string, [traceparent: string, predictedMs: number]> | null
-    /** Of those of them that were executed before. */
-    executions: Record<string, number> | null
+    traces: [jobId: string, traceparent: string, predictedMs: number][] | null
+    /** Of those of them that were executed before, if it was asked for. */
+    executions?: Executions | null
   }
   /** The same jobs in the order of the lists below; null if they do not differ in any of these. */
   job_ids: string[] | null
@@ -155,16 +158,16 @@ const readList = <Value>(list: readonly Value[] | null | undefined, missing: Val
   return list && list.length > 1 ? (position: number): Value => list[position] ?? missing : (): Value => first
 }
 
-const traceOf = ({ traces, executions }: Answer['jobs'], jobId: string): JobTrace | null => {
-  const [traceparent, predicted_ms] = traces?.[jobId] ?? []
-  if (traceparent === undefined || predicted_ms === undefined) return null
-  return { traceparent, predicted_ms, executions: executions?.[jobId] ?? 0 }
-}
+export const toTrace = (
+  [jobId, traceparent, predicted_ms]: [jobId: string, traceparent: string, predictedMs: number],
+  executions: Executions | null | undefined,
+): JobTrace => ({ traceparent, predicted_ms, executions: executions?.[jobId] ?? 0 })
 
 /** Makes a job from its number among the jobs and its position in the lists. */
 const jobMaker = (answer: Answer) => {
   const { jobs, checkpoints } = answer
   const token = answer.token ?? ''
+  const traces = new Map((jobs.traces ?? []).map((sent) => [sent[0], toTrace(sent, jobs.executions)]))
   const streams = new Map(Object.entries(answer.streams ?? {}))
   const streamOf = readList(answer.stream_ids?.map(String), '')
   const attemptOf = readList(answer.attempts, 1)
@@ -189,7 +192,7 @@ const jobMaker = (answer: Answer) => {
       cpu_units: cpuUnitsOf(position),
       memory_mb: memoryMbOf(position),
       checkpoint: checkpoints?.[job_id] ?? null,
-      trace: jobs.traces ? traceOf(jobs, job_id) : null,
+      trace: traces.get(job_id) ?? null,
     }
   }
 }

@@ -2,7 +2,7 @@ import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { SOME_GATE, TOKEN } from './exchange-claim.ts'
-import type { ClaimedJob } from './exchange-news.ts'
+import { type ClaimedJob, type Executions, toTrace } from './exchange-news.ts'
 import { newestLaneOf } from './exchange-rerank.ts'
 import { BIG } from './reservations.ts'
 
@@ -16,7 +16,7 @@ export type LoneClaim = {
 export type LoneRow = Omit<ClaimedJob, 'started' | 'cpu_units' | 'memory_mb' | 'trace'> & {
   predicted_ms: number
   traceparent: string | null
-  executions: number | null
+  executions: Executions | null
   /** There are others: worth a claim of many. */
   more: boolean
 }
@@ -41,7 +41,7 @@ export const readLoneJob = ({
   ...job
 }: LoneRow): ClaimedJob => ({
   ...job,
-  trace: traceparent === null ? null : { traceparent, predicted_ms, executions: executions ?? 0 },
+  trace: traceparent === null ? null : toTrace([job.job_id, traceparent, predicted_ms], executions),
   started: true,
   ...DEFAULT_RESOURCES,
 })
@@ -102,9 +102,7 @@ const loneText = (order: string, chosen: string): string => `
       (select token from leased)::text as token, t.attempt,
       (select checkpoint from job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
       j.traceparent,
-      case when j.traceparent is not null then (
-        select count(*)::integer from attempts where org_id = t.org_id and job_id = t.job_id
-      ) end as executions,
+      case when j.traceparent is not null then executions_of(array[t.org_id], array[t.job_id]) end as executions,
       ${OTHERS_WAIT} as more
     from taken t
     cross join lateral (select name from streams where id = t.stream_id offset 0) s

@@ -356,7 +356,7 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
 
 const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   const claim = { limit: 3, starts: false, order: 'age' } as const
-  const { claimed } = await exchange(play, { workerId: 'w', claim })
+  const { claimed } = await exchange(play, { workerId: 'w', traced: true, claim })
   const [first, second, third] = claimed
   assert.ok(first && second && third)
   await play(renewLeases([first.token, '999'], 30))
@@ -412,6 +412,7 @@ const playEveryExchange = async (play: Run): Promise<void> => {
       for (const gated of [false, true]) {
         const claim = { order, reranked, sized, gated, limit: 0 }
         await exchange(play, { claim })
+        await exchange(play, { claim, traced: true })
         for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
           const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
           await exchange(play, { ended, closed: ['997'], leaseJobs: 1, claim })

@@ -80,11 +80,12 @@ test('a traced job comes with its trace and how often it was executed, in each w
   assert.ok(lone)
   const job = readLoneJob(lone)
   assert.deepEqual(rounded(job), expected)
-  const others = await claim(database.run)
+  const claimTraced = async () => (await exchange(pinned.run, { traced: true, claim: { limit: 10 } })).claimed
+  const others = await claimTraced()
   assert.deepEqual(tracesOf(others), [expected])
   await end(database.run, retrying(job), ...others.map((other) => snoozed(other)))
   await database.run(wakeDueJobs(await lead(database.run), 100))
-  const again = await claim(database.run)
+  const again = await claimTraced()
   assert.deepEqual(tracesOf(again), [
     { ...expected, executions: 1 },
     { ...expected, executions: 1 },
