@@ -824,7 +824,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
   const played = [...expected.keys()]
   const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
-  assert.equal(exchanges.length, 60, 'the exchange in all its forms')
+  assert.equal(exchanges.length, 72, 'the exchange in all its forms')
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
     assert.notEqual(

@@ -12,6 +12,7 @@ import { type Edge, startEdge } from '../support/edge.ts'
 import { newJob, seedJobs, watchJobs } from '../support/jobs.ts'
 import { type OtlpReceiver, type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts'
 import { type Receiver, startReceiver } from '../support/receiver.ts'
+import { SIGNERS } from '../support/webhooks.ts'
 import { handle, keepLog, prepareWorker } from '../support/worker.ts'
 
 let database: TestDatabase
@@ -223,6 +224,16 @@ test('what a handler fetches in its thread is in the trace', async () => {
   assert.equal(target.of('/threaded')[0]?.headers.traceparent, `00-${client.traceId}-${get.spanId}-01`)
 })
 
+test('a callback is in the trace of the job that it tells of', async () => {
+  const client = newTrace()
+  const callback_url = `${target.url}/told`
+  await submit('fetching', client.traceparent, { path: '/telling' }, { callback_url })
+  const spans = await collector.until(client.traceId, 'execute callback', 'POST')
+  const post = only(spans, 'POST')
+  assert.equal(post.parentSpanId, only(spans, 'execute callback').spanId)
+  assert.equal(target.of('/told')[0]?.headers.traceparent, `00-${client.traceId}-${post.spanId}-01`)
+})
+
 test('what is not sampled is kept and passed on, and not exported', async () => {
   const client = newTrace('00')
   const { id, traceparent } = await submit('fetching', client.traceparent, { path: '/unsampled' })
@@ -237,20 +248,33 @@ test('what is not sampled is kept and passed on, and not exported', async () => 
   assert.deepEqual(collector.ofTrace(client.traceId), [])
 })
 
-for (const [why, bad] of Object.entries({
-  'another version': `01-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
-  zeros: `00-${'0'.repeat(32)}-${'b'.repeat(16)}-01`,
-  'upper case': `00-${'A'.repeat(32)}-${'b'.repeat(16)}-01`,
-  text: 'hello',
-})) {
-  test(`a traceparent that is none begins a new trace: ${why}`, async () => {
-    const { traceparent } = await submit('fetching', bad, { path: '/new' })
-    const [, traceId = ''] = /^00-([0-9a-f]{32})-[0-9a-f]{16}-01$/.exec(traceparent) ?? []
-    assert.notEqual(traceId, 'a'.repeat(32))
-    const server = only(await collector.until(traceId, 'POST /jobs', 'execute fetching'), 'POST /jobs')
-    assert.ok(!server.parentSpanId)
+test('a traceparent that is none begins a new trace', async () => {
+  const { traceparent } = await submit('fetching', `01-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, {
+    path: '/new',
   })
-}
+  const [, traceId = ''] = /^00-([0-9a-f]{32})-[0-9a-f]{16}-01$/.exec(traceparent) ?? []
+  assert.notEqual(traceId, 'a'.repeat(32))
+  const server = only(await collector.until(traceId, 'POST /jobs', 'execute fetching'), 'POST /jobs')
+  assert.ok(!server.parentSpanId)
+})
+
+test('a job of a webhook is in the trace of its delivery', async () => {
+  const client = newTrace()
+  const template = { name: 'hooked', type: 'fetching', payload: { path: '/hooked' } }
+  const json = { name: 'hooks', scheme: 'github', template }
+  const source = await edge.request('POST', '/webhooks/sources', { json, token: ada.token })
+  assert.equal(source.status, 201, source.text)
+  const { body, headers } = await SIGNERS.github(source.body.secret, '{}')
+  const answer = await edge.request('POST', `/hooks/${source.body.id}`, {
+    body,
+    headers: { ...headers, traceparent: client.traceparent },
+  })
+  assert.equal(answer.status, 202, answer.text)
+  const names = ['POST /hooks/{source_id}', 'predict', 'insert', 'execute fetching', 'GET']
+  const spans = await collector.until(client.traceId, ...names)
+  const server = only(spans, 'POST /hooks/{source_id}')
+  assert.equal(only(spans, 'execute fetching').parentSpanId, server.spanId)
+})
 
 test('jobs of a batch are of one trace; refused requests, too, have their span', async () => {
   const client = newTrace()

@@ -90,11 +90,20 @@ const rootSampler = (name: SamplerName, ratio: number): Sampler => {
   return name.endsWith('always_on') ? new AlwaysOnSampler() : new AlwaysOffSampler()
 }
 
+/** It says an error as JSON, with its stack. */
+const messageOf = (said: string): string => {
+  try {
+    return String(JSON.parse(said).message ?? said)
+  } catch {
+    return said
+  }
+}
+
 /** What the SDK has to say: that the receiver could not be reached, above all. */
 const onlyErrors = (onError: (error: Error) => void) => {
   const quiet = (): void => {}
   return {
-    error: (message: string) => onError(new Error(message)),
+    error: (said: string) => onError(new Error(messageOf(said))),
     warn: quiet,
     info: quiet,
     debug: quiet,
