@@ -62,8 +62,7 @@ export const startExecution = (
     setTimeout(settle, ABORT_GRACE_MS, outcomeOfAbort(reason)).unref()
   }
   const timer = startTimeout(job, tools.autoTimeout, abort)
-  const work = () => run(state, handler)
-  const running = state.span ? state.span.run(work) : work()
+  const running = state.span ? state.span.run(() => run(state, handler)) : run(state, handler)
   running.then(settle)
   return { abort }
 }

@@ -13,13 +13,16 @@ export type SamplerName = (typeof SAMPLERS)[number]
 
 export const DEFAULT_SAMPLER: SamplerName = 'parentbased_always_on'
 
-export const ENDPOINT_RULE = 'must be an http(s) URL, without /v1/traces'
+export const ENDPOINT_RULE = 'must be an http(s) URL, without /v1/traces, a password or a query'
 
 /** Spans go to `/v1/traces` below it. */
 export const tracesUrl = (endpoint: string): string => `${endpoint.replace(/\/+$/, '')}/v1/traces`
 
-export const isEndpoint = (text: string): boolean =>
-  /^https?:$/.test(URL.parse(text)?.protocol ?? '') && !/\/v1\/traces\/*$/.test(text)
+export const isEndpoint = (text: string): boolean => {
+  const { protocol = '', username, password, search, pathname = '' } = URL.parse(text) ?? {}
+  const isPlain = !username && !password && !search
+  return /^https?:$/.test(protocol) && isPlain && !/\/v1\/traces\/*$/.test(pathname)
+}
 
 export const RATIO_RULE = 'must be a number from 0 to 1'
 

@@ -13,12 +13,15 @@ const TIMEOUT_MS = 5_000
 /** Beyond this many, while the receiver is slow, the newest are dropped. */
 const MOST_WAITING = 2_048
 const MOST_AT_ONCE = 512
-/** Whoever took it on was ended by the runtime. */
+/** No request works for others for longer: the runtime ends what goes on for half a minute after the answer. */
+const LONGEST_MS = 10_000
+/** Whoever took it on was ended all the same. */
 const LOST_MS = 2 * TIMEOUT_MS
 
 /**
  * What ends while one request sends is gathered, and goes with the next. On workerd I/O belongs to the request that
- * started it: so each time one of them takes it on, until nothing waits or a receiver that does not answer stops it.
+ * started it: so one of them takes it on, until nothing waits, or the receiver fails, or it has done enough. The next request
+ * that ends takes on what is left.
  */
 export const createExporter = (options: {
   url: string
@@ -54,7 +57,8 @@ export const createExporter = (options: {
 
   const drain = async (): Promise<void> => {
     await new Promise((resolve) => setTimeout(resolve, GATHER_MS))
-    while (waiting.length > 0) {
+    const until = now() + LONGEST_MS
+    while (waiting.length > 0 && now() < until) {
       const batch = waiting.splice(0, MOST_AT_ONCE)
       takenAtMs = now()
       try {

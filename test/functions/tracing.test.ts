@@ -4,6 +4,7 @@ import { ROOT_CONTEXT } from '@opentelemetry/api'
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-node'
 import { isEndpoint, isRatio, parsePairs, tracesUrl } from '../../db/rules/otel-settings.ts'
 import { formatTraceparent, newSpanId, newTraceId, parseTraceparent } from '../../db/rules/traceparent.ts'
+import { parseBindings } from '../../functions/bindings.ts'
 import { createExporter } from '../../functions/tracing/exporter.ts'
 import { type FinishedSpan, SERVER } from '../../functions/tracing/otlp.ts'
 import { beginTrace, passOn } from '../../functions/tracing/request-trace.ts'
@@ -109,12 +110,25 @@ test('settings are read as OpenTelemetry writes them', () => {
   for (const bad of ['a', '=b', 'a=%zz', 'a=%0d%0ab: c', 'ä=b']) assert.equal(parsePairs(bad), undefined, bad)
   assert.deepEqual(['0', '1', '0.5', '.25', '1.0'].map(isRatio), Array(5).fill(true))
   assert.deepEqual(['', '1.5', '-1', 'x', '2', '0x1'].map(isRatio), Array(6).fill(false))
-  assert.deepEqual(['http://c', 'ftp://c', 'c:4318', 'https://c/v1/traces/'].map(isEndpoint), [
-    true,
-    false,
-    false,
-    false,
-  ])
+  assert.deepEqual(
+    ['http://c', 'ftp://c', 'c:4318', 'https://c/v1/traces/', 'http://u:p@c', 'http://c?q'].map(isEndpoint),
+    [true, ...Array(5).fill(false)],
+  )
+})
+
+test('a bad binding refuses all requests, and is named', () => {
+  const bad = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318',
+    OTEL_EXPORTER_OTLP_HEADERS: 'top secret',
+    OTEL_TRACES_SAMPLER: 'some',
+    OTEL_TRACES_SAMPLER_ARG: '2',
+  }
+  for (const [name, value] of Object.entries(bad)) {
+    assert.throws(
+      () => parseBindings({ [name]: value }),
+      ({ message }: Error) => message.includes(`${name}: `) && !message.includes('top secret'),
+    )
+  }
 })
 
 const span = (): FinishedSpan => ({
