@@ -1,5 +1,4 @@
 import {
-  type Attributes,
   type Context,
   context,
   type Link,
@@ -16,11 +15,11 @@ import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import type { Redactor } from '../../db/rules/redaction.ts'
 import { formatTraceparent, parseTraceparent } from '../../db/rules/traceparent.ts'
 import type { Outcome } from '../outcome.ts'
+import { ofClaim, ofFetch, ofJob, outcomeName } from './attributes.ts'
 import type { FetchSpan, JobSpan, JobTracing } from './job-tracing.ts'
 import { executionSpanId, type SpanIds, traceIdOfJob } from './span-ids.ts'
 import { nowMs, tracedFetch } from './traced-fetch.ts'
 
-const SYSTEM = 'smartqueue'
 export const CLAIM = 'claim'
 const MOST_LINKS = 128
 
@@ -44,13 +43,7 @@ export const createJobSpans = ({
     worker = workerId
     const links = jobs.flatMap((job) => submitLink(job) ?? []).slice(0, MOST_LINKS)
     if (links.length === 0) return
-    const attributes = {
-      'messaging.system': SYSTEM,
-      'messaging.operation.type': 'receive',
-      'messaging.operation.name': 'claim',
-      'messaging.batch.message_count': jobs.length,
-      'smartqueue.worker.id': workerId,
-    }
+    const attributes = ofClaim(jobs.length, workerId)
     const startTime = performance.timeOrigin + sentAtMs
     const span = tracer.startSpan(
       CLAIM,
@@ -85,7 +78,7 @@ export const createJobSpans = ({
     const made = parent
       ? { spanId: executionSpanId(jobId, stored.executions + 1) }
       : { traceId: traceIdOfJob(jobId) }
-    const options = { kind: SpanKind.CONSUMER, links, attributes: attributesOf(job, worker) }
+    const options = { kind: SpanKind.CONSUMER, links, attributes: ofJob(job, worker) }
     const around = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
     return ids.with(made, () => tracer.startSpan(`execute ${type}`, options, around))
   }
@@ -93,15 +86,7 @@ export const createJobSpans = ({
   const recordFetch = (fetch: FetchSpan, inside: Context): void => {
     const failed =
       fetch.error ?? (fetch.status !== undefined && fetch.status >= 400 ? String(fetch.status) : undefined)
-    const attributes: Attributes = {
-      'http.request.method': fetch.method,
-      'server.address': fetch.host,
-      'server.port': fetch.port,
-      'url.scheme': fetch.scheme,
-      ...(fetch.status !== undefined && { 'http.response.status_code': fetch.status }),
-      ...(failed !== undefined && { 'error.type': failed }),
-    }
-    const options = { kind: SpanKind.CLIENT, attributes, startTime: fetch.startMs }
+    const options = { kind: SpanKind.CLIENT, attributes: ofFetch(fetch, failed), startTime: fetch.startMs }
     const span = ids.with({ spanId: fetch.spanId }, () => tracer.startSpan(fetch.method, options, inside))
     if (failed !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
     span.end(fetch.endMs)
@@ -134,26 +119,6 @@ const earlierLink = (
   return [{ context, attributes: { 'smartqueue.link': 'earlier execution' } }]
 }
 
-/** By OpenTelemetry's conventions for messaging, as far as they fit. */
-const attributesOf = (job: ClaimedJob, workerId: string | undefined): Attributes => ({
-  'messaging.system': SYSTEM,
-  'messaging.operation.type': 'process',
-  'messaging.operation.name': 'execute',
-  'messaging.destination.name': job.type,
-  'messaging.message.id': job.job_id,
-  'smartqueue.org.id': job.org_id,
-  'smartqueue.job.id': job.job_id,
-  'smartqueue.job.type': job.type,
-  'smartqueue.job.name': job.name,
-  'smartqueue.job.attempt': job.attempt,
-  'smartqueue.job.age_ms': Math.max(0, Date.now() - submittedAtMs(job.job_id)),
-  ...(job.trace && { 'smartqueue.job.predicted_ms': job.trace.predicted_ms }),
-  ...(workerId !== undefined && { 'smartqueue.worker.id': workerId }),
-})
-
-/** The id of a job begins with when it was made. */
-const submittedAtMs = (jobId: string): number => Number.parseInt(jobId.replaceAll('-', '').slice(0, 12), 16)
-
 const endExecute = (span: Span, outcome: Outcome, redactor: Redactor): void => {
   span.setAttribute('smartqueue.job.outcome', outcomeName(outcome))
   if (outcome.kind === 'failed') {
@@ -162,18 +127,4 @@ const endExecute = (span: Span, outcome: Outcome, redactor: Redactor): void => {
     span.setStatus({ code: SpanStatusCode.ERROR, message: redactor.text(message) })
   }
   span.end()
-}
-
-const outcomeName = (outcome: Outcome): string => {
-  switch (outcome.kind) {
-    case 'done':
-      return 'completed'
-    case 'released':
-      return 'given_back'
-    case 'lost':
-      return outcome.cancelled ? 'cancelled' : 'lost'
-    case 'snoozed':
-    case 'failed':
-      return outcome.kind
-  }
 }
