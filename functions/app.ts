@@ -17,6 +17,7 @@ import { scheduleRoutes } from './schedules/routes.ts'
 import { servicesFor } from './services.ts'
 import { nudgeStreams } from './stream/nudge-after.ts'
 import { streamRoutes } from './stream/routes.ts'
+import { traceRequests } from './tracing/trace-requests.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
 export const createApp = (): OpenAPIHono<AppEnv> => {
@@ -30,6 +31,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
     c.set('services', servicesFor(c.env))
     await next()
   })
+  app.use(traceRequests())
   app.use(crossOrigin())
   app.use(nudgeStreams())
   app.route('/', healthRoutes())

@@ -1,8 +1,19 @@
 import { z } from 'zod'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
+import {
+  ENDPOINT_RULE,
+  isEndpoint,
+  isRatio,
+  PAIRS_RULE,
+  parsePairs,
+  RATIO_RULE,
+  SAMPLERS,
+} from '../db/rules/otel-settings.ts'
 import type { StreamObjects } from './stream/object-link.ts'
 
 export type Assets = { fetch(url: URL): Promise<Response> }
+
+const pairs = z.string().refine((text) => parsePairs(text) !== undefined, PAIRS_RULE)
 
 /** What wrangler binds to the Worker. A bad value refuses every request with a log line that names it. */
 const bindingsSchema = z.object({
@@ -47,6 +58,13 @@ const bindingsSchema = z.object({
   ASSETS: z.custom<Assets>((value) => typeof value === 'object' && value !== null, 'must be bound'),
   /** host:port of a gateway that stands in for Neon's proxy. Unset in production. */
   NEON_GATEWAY: z.string().optional(),
+  /** Where spans are sent to, over OTLP/HTTP. Without it nothing is traced. The names are OpenTelemetry's. */
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.string().refine(isEndpoint, ENDPOINT_RULE).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: pairs.optional(),
+  OTEL_SERVICE_NAME: z.string().optional(),
+  OTEL_RESOURCE_ATTRIBUTES: pairs.optional(),
+  OTEL_TRACES_SAMPLER: z.enum(SAMPLERS).optional(),
+  OTEL_TRACES_SAMPLER_ARG: z.string().refine(isRatio, RATIO_RULE).optional(),
 })
 
 export type RawBindings = Record<string, unknown>

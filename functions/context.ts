@@ -2,6 +2,7 @@ import type { Run } from '../db/query.ts'
 import type { Principal } from './auth/principal.ts'
 import type { RawBindings } from './bindings.ts'
 import type { Services } from './services.ts'
+import type { RequestTrace } from './tracing/request-trace.ts'
 
 /** The hono environment of every route. The last three are set behind `access(…)` only. */
 export type AppEnv = {
@@ -9,6 +10,7 @@ export type AppEnv = {
   Variables: {
     requestId: string
     services: Services
+    trace: RequestTrace
     /** Set by requests without a principal that have changed something of an organisation. */
     changedOrgId: string | undefined
     principal: Principal

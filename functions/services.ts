@@ -10,6 +10,7 @@ import { createJobPredictions, type JobPredictions } from './prediction/job-pred
 import { createMetrics, type Metrics } from './prediction/metrics.ts'
 import { createNudger, type Nudger } from './stream/nudger.ts'
 import { type StreamObjects, streamOf } from './stream/object-link.ts'
+import { createTracing, type Tracing } from './tracing/tracing.ts'
 import { guardWalls } from './walls.ts'
 import { createRejectionLimit, type RejectionLimit } from './webhooks/rejection-limit.ts'
 import { createSourceCache, type SourceCache } from './webhooks/source-cache.ts'
@@ -29,6 +30,8 @@ export type Services = {
   readonly assets: Assets
   /** Origins whose pages may call the API. */
   readonly corsOrigins: readonly string[]
+  /** Undefined: nothing is traced. */
+  readonly tracing: Tracing | undefined
 }
 
 const isolates = new WeakMap<RawBindings, Services>()
@@ -59,6 +62,7 @@ export const servicesFor = (raw: RawBindings): Services => {
     },
     assets: bindings.ASSETS,
     corsOrigins: bindings.CORS_ORIGINS,
+    tracing: createTracing(bindings),
   }
   isolates.set(raw, services)
   return services

@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { LOG_LEVELS } from '../db/rules/log-levels.ts'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
+import {
+  ENDPOINT_RULE,
+  isEndpoint,
+  isRatio,
+  PAIRS_RULE,
+  parsePairs,
+  RATIO_RULE,
+  SAMPLERS,
+  secretsOfHeaders,
+} from '../db/rules/otel-settings.ts'
 import { passwordsOf } from '../db/rules/redaction.ts'
 import { parseConnections } from './connections/named-connections.ts'
 import { parseAllowList } from './egress/address-guard.ts'
@@ -59,12 +69,12 @@ const settings = {
   /** Databases that handlers may use, by name. */
   SMARTQUEUE_CONNECTIONS: z.string().transform(orIssue(parseConnections)).optional(),
   /** Where spans are sent to, over OTLP/HTTP. Without it nothing is traced. The names are OpenTelemetry's. */
-  OTEL_EXPORTER_OTLP_ENDPOINT: z.url({ protocol: /^https?$/, message: 'must be an http(s) URL' }).optional(),
-  OTEL_EXPORTER_OTLP_HEADERS: z.string().optional(),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z.string().refine(isEndpoint, ENDPOINT_RULE).optional(),
+  OTEL_EXPORTER_OTLP_HEADERS: pairs().optional(),
   OTEL_SERVICE_NAME: z.string().optional(),
-  OTEL_RESOURCE_ATTRIBUTES: z.string().optional(),
-  OTEL_TRACES_SAMPLER: z.string().optional(),
-  OTEL_TRACES_SAMPLER_ARG: z.string().optional(),
+  OTEL_RESOURCE_ATTRIBUTES: pairs().optional(),
+  OTEL_TRACES_SAMPLER: z.enum(SAMPLERS).optional(),
+  OTEL_TRACES_SAMPLER_ARG: z.string().refine(isRatio, RATIO_RULE).optional(),
 }
 
 /** Names that may be set. */
@@ -100,8 +110,14 @@ export const parseConfig = (env: Record<string, string | undefined>): Config => 
 }
 
 /** What must not be seen in any log. */
-export const secretsOf = ({ DATABASE_URL, SMARTQUEUE_CONNECTIONS = {} }: Config): string[] =>
-  [DATABASE_URL, ...Object.values(SMARTQUEUE_CONNECTIONS).map(({ url }) => url)].flatMap(passwordsOf)
+export const secretsOf = ({
+  DATABASE_URL,
+  SMARTQUEUE_CONNECTIONS = {},
+  OTEL_EXPORTER_OTLP_HEADERS,
+}: Config): string[] => [
+  ...[DATABASE_URL, ...Object.values(SMARTQUEUE_CONNECTIONS).map(({ url }) => url)].flatMap(passwordsOf),
+  ...secretsOfHeaders(OTEL_EXPORTER_OTLP_HEADERS),
+]
 
 const describe = (issue: z.core.$ZodIssue): string =>
   `${String(issue.path[0])}: ${issue.message.charAt(0).toLowerCase()}${issue.message.slice(1)}`
@@ -112,6 +128,10 @@ function wholeNumber(min: number, max: number) {
     .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`)
+}
+
+function pairs() {
+  return z.string().refine((text) => parsePairs(text) !== undefined, PAIRS_RULE)
 }
 
 /** A parser that throws, as a step of a schema. */

@@ -14,6 +14,7 @@ import { LEASE_SECONDS } from './lease-keeper.ts'
 import type { OutcomeQueue } from './outcome-queue.ts'
 import { planExchanges } from './plan-exchanges.ts'
 import { createPoller } from './poller.ts'
+import type { JobTracing } from './tracing/job-tracing.ts'
 
 export type Exchanger = {
   /** Has the statement planned, which takes a while, before the first job waits for it. */
@@ -61,9 +62,11 @@ export const createExchanger = (options: {
   /** Stores what must be stored while the leases are held. */
   beforeEnds: () => Promise<void>
   onExchanged: (exchange: Exchanged) => void
+  tracing?: JobTracing | undefined
   onError: (error: Error) => void
 }): Exchanger => {
   const { workerId, runDurable, runRelaxed, jobs, planner, outcomes } = options
+  const traced = options.tracing !== undefined
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
@@ -104,11 +107,16 @@ export const createExchanger = (options: {
     const [row] = await runRelaxed(claimLoneJob({ ...claim, workerId, leaseSeconds: LEASE_SECONDS }))
     if (!row) return undefined
     const claimed = [readLoneJob(row)]
-    jobs.accept(claimed, sentAtMs)
+    accept(claimed, sentAtMs)
     const { predicted_ms, more: several } = row
     const oldest_ms = several ? 0 : predicted_ms
     options.onExchanged({ claim, claimed, news: { ...NO_NEWS, predicted_ms, several, oldest_ms } })
     return row.more && !stopping ? 0 : IDLE_POLL_MS
+  }
+
+  const accept = (claimed: readonly ClaimedJob[], sentAtMs: number): void => {
+    options.tracing?.claimed(claimed, { workerId, sentAtMs })
+    jobs.accept(claimed, sentAtMs)
   }
 
   const end = async (group: readonly HeldJob[]): Promise<EndedAttempt[]> => {
@@ -127,6 +135,7 @@ export const createExchanger = (options: {
         started: started.map(toStart),
         closed: jobs.leases.closedBy(tokens),
         leaseJobs: outcomes.isDoubtful() ? null : jobs.leases.jobsOf(tokens),
+        traced,
         claim,
       }),
     )
@@ -143,7 +152,7 @@ export const createExchanger = (options: {
     const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
     outcomes.settle(group, ended, news)
-    jobs.accept(claimed, answer.sentAtMs)
+    accept(claimed, answer.sentAtMs)
     options.onExchanged({ claim, claimed, news })
     tellIfRecorded()
     return !outcomes.isEmpty() || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
@@ -167,7 +176,7 @@ export const createExchanger = (options: {
 
   const prepare = (): Promise<void> => {
     const claim = planner.plan({ stopping: true, recording: false })
-    return planExchanges({ workerId, runDurable, runRelaxed, claim })
+    return planExchanges({ workerId, runDurable, runRelaxed, claim, traced })
   }
 
   return {

@@ -5,6 +5,7 @@ import type { JobSessions } from './connections/job-sessions.ts'
 import type { GuardedFetch, JobContext, JobHandler, JobLog } from './handler-api.ts'
 import { judgeResult } from './judge-result.ts'
 import { ExecutionAborted, type Outcome, outcomeOfAbort, outcomeOfThrow } from './outcome.ts'
+import { type JobSpan, type JobTracing, SPAN } from './tracing/job-tracing.ts'
 
 /** A handler that ignores its AbortSignal is left behind after this long, so that it cannot hold a slot for ever. */
 const ABORT_GRACE_MS = 5_000
@@ -26,6 +27,8 @@ export type ExecutionTools = {
   sessionsFor(job: ClaimedJob, signal: AbortSignal): JobSessions
   /** An attempt of a job without a timeout may take so many times its p99. 0: as long as it likes. */
   autoTimeout: number
+  /** Undefined: nothing is traced. */
+  tracing?: JobTracing | undefined
 }
 
 /** decode → run → classify. The outcome is data, and it comes once; nothing is thrown. */
@@ -42,12 +45,14 @@ export const startExecution = (
     controller: undefined,
     log: undefined,
     sessions: undefined,
+    span: tools.tracing?.begin(job),
   }
   let settled = false
   const settle = (outcome: Outcome): void => {
     if (settled) return
     settled = true
     clearTimeout(timer)
+    state.span?.end(outcome)
     onOutcome(outcome)
   }
   const abort = (reason: ExecutionAborted): void => {
@@ -57,7 +62,8 @@ export const startExecution = (
     setTimeout(settle, ABORT_GRACE_MS, outcomeOfAbort(reason)).unref()
   }
   const timer = startTimeout(job, tools.autoTimeout, abort)
-  run(state, handler).then(settle)
+  const running = state.span ? state.span.run(() => run(state, handler)) : run(state, handler)
+  running.then(settle)
   return { abort }
 }
 
@@ -69,6 +75,7 @@ type ExecutionState = {
   controller: AbortController | undefined
   log: JobLog | undefined
   sessions: JobSessions | undefined
+  readonly span: JobSpan | undefined
 }
 
 const run = async (state: ExecutionState, handler: JobHandler): Promise<Outcome> => {
@@ -116,7 +123,8 @@ const CONTEXT = {
     return state.log
   },
   get fetch(): GuardedFetch {
-    return (this as unknown as OwnContext)[STATE].tools.fetch
+    const { tools, span } = (this as unknown as OwnContext)[STATE]
+    return span ? span.fetch(tools.fetch) : tools.fetch
   },
   get progress(): JobContext['progress'] {
     const { tools, job } = (this as unknown as OwnContext)[STATE]
@@ -145,6 +153,7 @@ const createContext = (state: ExecutionState): JobContext => {
     // @ts-expect-error The prototype has the rest.
     __proto__: CONTEXT,
     [STATE]: state,
+    [SPAN]: state.span,
     jobId: job.job_id,
     orgId: job.org_id,
     attempt: job.attempt,

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { LeaseKey } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
+import { parseTraceparent } from '../db/rules/traceparent.ts'
 import type { Capacity } from './capacity.ts'
 import { type Execution, type ExecutionTools, startExecution } from './executor.ts'
 import type { JobHandler } from './handler-api.ts'
@@ -222,4 +223,8 @@ const leaseLost = (): ExecutionAborted =>
 
 const cancelled = (): ExecutionAborted => new ExecutionAborted('cancelled', 'The job was cancelled.')
 
-export const describe = ({ job_id, type, name, attempt }: ClaimedJob) => ({ job_id, type, name, attempt })
+/** What a line about a job says of it. Of a job in a trace also of which, whether or not this worker exports spans. */
+export const describe = ({ job_id, type, name, attempt, trace }: ClaimedJob) => {
+  const traceId = trace ? parseTraceparent(trace.traceparent)?.traceId : undefined
+  return { job_id, type, name, attempt, ...(traceId !== undefined && { trace_id: traceId }) }
+}

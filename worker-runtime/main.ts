@@ -4,6 +4,7 @@ import { runCommand } from './command.ts'
 import { type Config, ConfigError, parseConfig, secretsOf } from './config.ts'
 import { createHandlers } from './handlers/index.ts'
 import { createLogger } from './logger.ts'
+import { startTracing } from './tracing/start-tracing.ts'
 import { createWorker } from './worker.ts'
 
 /** A worker pod. SIGTERM and SIGINT drain it; a second signal ends it at once. */
@@ -17,7 +18,8 @@ const main = async (): Promise<number> => {
   const redactor = createRedactor(secretsOf(config))
   const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL, redactor })
   const handlers = createHandlers({ shellAllow: config.SMARTQUEUE_SHELL_ALLOW })
-  const worker = createWorker({ config, handlers, logger })
+  const tracing = await startTracing(config, logger)
+  const worker = createWorker({ config, handlers, logger, tracing })
 
   const { promise: stopped, resolve: hasStopped } = Promise.withResolvers<number>()
   let signalled = false
@@ -25,6 +27,7 @@ const main = async (): Promise<number> => {
     if (signalled) process.exit(1)
     signalled = true
     await worker.stop()
+    await tracing?.stop()
     hasStopped(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, stop)

@@ -12,9 +12,10 @@ export const planExchanges = async (options: {
   runRelaxed: Run
   /** One that claims nothing. */
   claim: Claim
+  traced: boolean
 }): Promise<void> => {
-  const { workerId, runDurable, runRelaxed, claim } = options
-  const nothing = { workerId, leaseSeconds: 0, ended: [], started: [], closed: [], leaseJobs: 1 }
+  const { workerId, runDurable, runRelaxed, claim, traced } = options
+  const nothing = { workerId, leaseSeconds: 0, ended: [], started: [], closed: [], leaseJobs: 1, traced }
   const plan = (run: Run, how: Pick<Claim, 'order' | 'reranked'>, ended: EndedAttempt[]) =>
     run(exchangeJobs({ ...nothing, ended, claim: { ...claim, ...how } }))
   for (const how of ORDERS) {

@@ -29,6 +29,7 @@ import { requireCurrentSchema } from './require-current-schema.ts'
 import { requireWalls } from './require-walls.ts'
 import { createSlowWatch } from './slow-watch.ts'
 import { createThreadPool } from './threads/pool.ts'
+import type { JobTracing } from './tracing/job-tracing.ts'
 import { createWorkSharing } from './work-sharing.ts'
 
 export type Worker = {
@@ -48,10 +49,12 @@ export const createWorker = (options: {
   config: Config & { DATABASE_URL: string }
   handlers: readonly AnyJobHandler[]
   logger: Logger
+  /** Whoever has started it stops it, after the worker. */
+  tracing?: JobTracing | undefined
   /** Another thread to learn in. */
   learningThread?: URL
 }): Worker => {
-  const { config, logger } = options
+  const { config, logger, tracing } = options
   const id = `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 4)}`
   const url = config.DATABASE_URL
   const { SMARTQUEUE_HTTP_ALLOW: allow, SMARTQUEUE_CONNECTIONS: connections = {} } = config
@@ -100,6 +103,7 @@ export const createWorker = (options: {
       sessionsFor: ({ job_id: jobId, org_id: orgId }, signal) =>
         createJobSessions({ connections, jobId, orgId, signal }),
       autoTimeout: config.SMARTQUEUE_AUTO_TIMEOUT,
+      tracing,
     },
     logger,
     onEnded: (held) => {
@@ -139,6 +143,7 @@ export const createWorker = (options: {
       planner.observe(exchanged)
       sharing.observe(exchanged)
     },
+    tracing,
     decide: decideEnds({ run: relaxed.run, random: Math.random }),
     onError: failed('exchange'),
   })

@@ -14,13 +14,19 @@ import type { JobFailure } from './jobs.ts'
 import type { NewJob, TriggeredBy } from './submission.ts'
 
 /** Who is to be told what; `triggeredBy` null: somebody tries an endpoint out. */
-export type Callback = { url: string; body: CallbackBody; triggeredBy: TriggeredBy | null }
+export type Callback = {
+  url: string
+  body: CallbackBody
+  triggeredBy: TriggeredBy | null
+  /** Of the job that it tells of, or of the request that tries the endpoint out. */
+  traceparent: string | null
+}
 
 /** Of a job; hosts may have 253. */
 const MAX_NAME_CHARACTERS = 200
 
 /** The job that tells a URL of an event. */
-export const newCallback = ({ url, body, triggeredBy }: Callback): NewJob => ({
+export const newCallback = ({ url, body, triggeredBy, traceparent }: Callback): NewJob => ({
   id: uuidV7(),
   type: CALLBACK_TYPE,
   // Not the whole address: what follows the host may be secret, and would make a stream of each.
@@ -40,6 +46,7 @@ export const newCallback = ({ url, body, triggeredBy }: Callback): NewJob => ({
   on_parent_failure: 'fail',
   callback_url: null,
   triggered_by: triggeredBy,
+  traceparent,
   prediction: null,
 })
 

@@ -11,6 +11,7 @@ export type ToldJob = {
   type: string
   tags: string[]
   triggered_by: TriggeredBy | null
+  traceparent: string | null
   created_at: Date
   started_at: Date | null
   result: unknown
@@ -31,13 +32,13 @@ export const describeEndedJobs = (
   name: 'describe-ended-jobs',
   text: `
     select
-      e.n::int, j.name, j.type, j.tags, j.triggered_by, j.created_at, coalesce(f.started_at, a.started_at) as started_at,
+      e.n::int, j.name, j.type, j.tags, j.triggered_by, j.traceparent, j.created_at, coalesce(f.started_at, a.started_at) as started_at,
       case when f.bytes <= ${MAX_RESULT_BYTES} then f.result end as result,
       coalesce(f.bytes > ${MAX_RESULT_BYTES}, false) as result_omitted,
       coalesce(f.error, a.error) as error
     from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) with ordinality as e (org_id, job_id, at, n)
     cross join lateral (
-      select name, type, tags, triggered_by, created_at
+      select name, type, tags, triggered_by, traceparent, created_at
       from jobs
       where org_id = e.org_id
         and id = e.job_id

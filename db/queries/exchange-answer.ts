@@ -9,14 +9,14 @@ import type { ExchangeShape } from './exchange-shape.ts'
  * One row, whatever was claimed: each row costs the server and the worker more than what is in it. Of a list that says
  * the same of each job only the first value is sent. `exchange-news.ts` reads it.
  */
-export const answer = ({ order, reranked, sized, gated, ends }: ExchangeShape): string => {
+export const answer = ({ order, reranked, sized, gated, traced, ends }: ExchangeShape): string => {
   const differing = sized ? 'true' : DIFFERING
   return `
     select
       json_build_object(
         'order', '${order}',
         'token', (select token from leased)::text,
-        'jobs', (${JOBS}),
+        'jobs', (${jobs(traced)}),
         'job_ids', case when ${differing} then job_ids end,${sized ? SIZES : ''}
         'attempts', ${shortened('attempts', 'some_special')},
         'lanes', ${shortened('lanes', 'of_several_lanes or some_special')},
@@ -55,13 +55,21 @@ const DIFFERING = 'of_several_streams or of_several_lanes or some_special'
 const shortened = (list: string, differs: string): string =>
   `case when ${differs} then ${list} else ${list}[1:1] end`
 
-const JOBS = `
+/** Null if no job is traced. */
+const TRACES = `json_agg(json_build_array(id, traceparent, predicted_ms)) filter (where traceparent is not null)`
+
+/** Only for who exports spans: it is a few percent of a small claim. */
+const EXECUTIONS = `,
+              'executions', case when count(traceparent) > 0 then executions_of(org_ids, job_ids) end`
+
+const jobs = (traced: boolean): string => `
           select
             json_build_object(
               'ids', json_agg(id),
               'payloads', json_agg(payload),
               'timeouts', case when count(timeout_seconds) > 0 then json_agg(timeout_seconds) end,
-              'p99s', case when count(predicted_p99_ms) > 0 then json_agg(predicted_p99_ms) end
+              'p99s', case when count(predicted_p99_ms) > 0 then json_agg(predicted_p99_ms) end,
+              'traces', ${TRACES}${traced ? EXECUTIONS : ''}
             )
           from jobs
           where org_id = any (${shortened('org_ids', 'of_several_streams')})

@@ -1,6 +1,18 @@
 import { LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 
+/** Where the trace of a job goes on. */
+export type JobTrace = {
+  /** The span in which it was submitted. */
+  traceparent: string
+  /** How often it was executed before, also if that was no attempt that counts. 0 for who has not asked. */
+  executions: number
+  predicted_ms: number
+}
+
+/** How often jobs were executed before, by their ids. */
+export type Executions = Record<string, number>
+
 export type ClaimedJob = {
   job_id: string
   org_id: string
@@ -18,6 +30,8 @@ export type ClaimedJob = {
   cpu_units: number
   memory_mb: number
   checkpoint: unknown
+  /** Null: it was submitted in none. */
+  trace: JobTrace | null
 }
 
 /** What an exchange says besides: which ends came too late, and what the next claim should know. */
@@ -69,6 +83,10 @@ type Answer = Omit<ExchangeNews, 'floors' | 'several'> & {
     /** Null if none of them has one. */
     timeouts: (number | null)[] | null
     p99s: (number | null)[] | null
+    /** Of the jobs that have one. */
+    traces: [jobId: string, traceparent: string, predictedMs: number][] | null
+    /** Of those of them that were executed before, if it was asked for. */
+    executions?: Executions | null
   }
   /** The same jobs in the order of the lists below; null if they do not differ in any of these. */
   job_ids: string[] | null
@@ -140,10 +158,16 @@ const readList = <Value>(list: readonly Value[] | null | undefined, missing: Val
   return list && list.length > 1 ? (position: number): Value => list[position] ?? missing : (): Value => first
 }
 
+export const toTrace = (
+  [jobId, traceparent, predicted_ms]: [jobId: string, traceparent: string, predictedMs: number],
+  executions: Executions | null | undefined,
+): JobTrace => ({ traceparent, predicted_ms, executions: executions?.[jobId] ?? 0 })
+
 /** Makes a job from its number among the jobs and its position in the lists. */
 const jobMaker = (answer: Answer) => {
   const { jobs, checkpoints } = answer
   const token = answer.token ?? ''
+  const traces = new Map((jobs.traces ?? []).map((sent) => [sent[0], toTrace(sent, jobs.executions)]))
   const streams = new Map(Object.entries(answer.streams ?? {}))
   const streamOf = readList(answer.stream_ids?.map(String), '')
   const attemptOf = readList(answer.attempts, 1)
@@ -168,6 +192,7 @@ const jobMaker = (answer: Answer) => {
       cpu_units: cpuUnitsOf(position),
       memory_mb: memoryMbOf(position),
       checkpoint: checkpoints?.[job_id] ?? null,
+      trace: traces.get(job_id) ?? null,
     }
   }
 }

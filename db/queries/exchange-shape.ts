@@ -6,6 +6,8 @@ export type ExchangeShape = {
   sized: boolean
   /** Something is paused, or has a limit of running jobs. */
   gated: boolean
+  /** The worker wants to know how often traced jobs were executed before. */
+  traced: boolean
   /** Some handler returned something. */
   results: boolean
   /**

@@ -63,6 +63,8 @@ export type Exchange = {
    * completing. Null if some has, or if it is not sure: then each is looked for.
    */
   leaseJobs: number | null
+  /** The worker exports spans. */
+  traced?: boolean
   claim: Claim
 }
 
@@ -81,6 +83,7 @@ export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
     reranked: claim.reranked && claim.order === 'rank',
     sized: claim.sized !== null,
     gated: claim.gated,
+    traced: exchange.traced ?? false,
     results: ended.some((end) => end.state === 'completed' && end.resultJson !== null),
     ends: endsOf(exchange),
   }

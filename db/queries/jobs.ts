@@ -43,6 +43,7 @@ export type JobSummaryRow = {
 export type JobRow = JobSummaryRow & {
   payload: Record<string, unknown>
   depends_on: string[]
+  traceparent: string | null
   result: unknown
 }
 
@@ -71,7 +72,7 @@ export const SUMMARY_COLUMNS = `
 export const getJob = (orgId: string, jobId: string): Query<JobRow> => ({
   name: 'get-job',
   text: `
-    select ${SUMMARY_COLUMNS}, payload, result,
+    select ${SUMMARY_COLUMNS}, payload, traceparent, result,
       array(select parent_id from job_dependencies where child_id = id order by parent_id) as depends_on
     from job_overview
     where org_id = $1::uuid

@@ -2,7 +2,7 @@ import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { SOME_GATE, TOKEN } from './exchange-claim.ts'
-import type { ClaimedJob } from './exchange-news.ts'
+import { type ClaimedJob, type Executions, toTrace } from './exchange-news.ts'
 import { newestLaneOf } from './exchange-rerank.ts'
 import { BIG } from './reservations.ts'
 
@@ -13,8 +13,10 @@ export type LoneClaim = {
   order: 'rank' | 'age'
 }
 
-export type LoneRow = Omit<ClaimedJob, 'started' | 'cpu_units' | 'memory_mb'> & {
+export type LoneRow = Omit<ClaimedJob, 'started' | 'cpu_units' | 'memory_mb' | 'trace'> & {
   predicted_ms: number
+  traceparent: string | null
+  executions: Executions | null
   /** There are others: worth a claim of many. */
   more: boolean
 }
@@ -31,8 +33,15 @@ export const claimLoneJob = ({ workerId, leaseSeconds, types, order }: LoneClaim
   values: [workerId, leaseSeconds, types],
 })
 
-export const readLoneJob = ({ predicted_ms: _, more: __, ...job }: LoneRow): ClaimedJob => ({
+export const readLoneJob = ({
+  predicted_ms,
+  more: _,
+  traceparent,
+  executions,
+  ...job
+}: LoneRow): ClaimedJob => ({
   ...job,
+  trace: traceparent === null ? null : toTrace([job.job_id, traceparent, predicted_ms], executions),
   started: true,
   ...DEFAULT_RESOURCES,
 })
@@ -92,11 +101,13 @@ const loneText = (order: string, chosen: string): string => `
       t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds, j.predicted_p99_ms,
       (select token from leased)::text as token, t.attempt,
       (select checkpoint from job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
+      j.traceparent,
+      case when j.traceparent is not null then executions_of(array[t.org_id], array[t.job_id]) end as executions,
       ${OTHERS_WAIT} as more
     from taken t
     cross join lateral (select name from streams where id = t.stream_id offset 0) s
     cross join lateral (
-      select payload, timeout_seconds, predicted_p99_ms
+      select payload, timeout_seconds, predicted_p99_ms, traceparent
       from jobs
       where org_id = t.org_id
         and id = t.job_id

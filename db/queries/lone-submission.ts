@@ -26,7 +26,11 @@ export const submitLoneJob = (
   job: NewJob,
   payload = JSON.stringify(job.payload),
 ): Query<AnswerRow> => ({
-  ...(job.prediction ? PREDICTED_JOB : ESTIMATED_JOB)[job.run_at === null ? 'ready' : 'delayed'],
+  ...textOf({
+    delayed: job.run_at !== null,
+    predicted: job.prediction !== null,
+    traced: job.traceparent !== null,
+  }),
   values: [
     orgId,
     userId,
@@ -49,6 +53,7 @@ export const submitLoneJob = (
     job.run_at,
     utf8Bytes(payload),
     ...(job.prediction ? predictedValues(job.prediction) : ESTIMATED_VALUES),
+    ...(job.traceparent === null ? [] : [job.traceparent]),
   ],
 })
 
@@ -104,16 +109,18 @@ const CHARGE = charge({
   when: 'exists (select from stream)',
 })
 
-const loneText = (delayed: boolean, predicted: boolean): string => `
+type LoneShape = { delayed: boolean; predicted: boolean; traced: boolean }
+
+const loneText = ({ delayed, predicted, traced }: LoneShape): string => `
     with stream as materialized (${stream(predicted)}
     ),${CHARGE}
     job as (
-      ${insertJobs({ predicted, linked: false })}
+      ${insertJobs({ predicted, linked: false, traced })}
       select
         $1::uuid, $3::uuid, $2::uuid, stream_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
         $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,
         $14::unsigned_integer, $19::timestamptz, $15::timestamptz, $16::parent_failure_rule,
-        ${predicted ? PREDICTED : ESTIMATED}
+        ${predicted ? PREDICTED : ESTIMATED}${traced ? `, $${predicted ? 29 : 24}::text` : ''}
       from stream, charge
       returning
         org_id, id, stream_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
@@ -146,11 +153,14 @@ const PENDING = `
       where status = 'pending'
     ),`
 
-const ESTIMATED_JOB = {
-  ready: { name: 'submit-lone-job', text: loneText(false, false) },
-  delayed: { name: 'submit-lone-delayed-job', text: loneText(true, false) },
-}
-const PREDICTED_JOB = {
-  ready: { name: 'submit-lone-predicted-job', text: loneText(false, true) },
-  delayed: { name: 'submit-lone-predicted-delayed-job', text: loneText(true, true) },
+const texts = new Map<string, { name: string; text: string }>()
+
+/** What the job does not have is left out of the text. */
+const textOf = (shape: LoneShape): { name: string; text: string } => {
+  const { delayed, predicted, traced } = shape
+  const parts = ['submit-lone', predicted && 'predicted', traced && 'traced', delayed && 'delayed', 'job']
+  const name = parts.filter(Boolean).join('-')
+  const made = texts.get(name) ?? { name, text: loneText(shape) }
+  texts.set(name, made)
+  return made
 }

@@ -3,7 +3,7 @@ import type { NewJob, Submission } from './submission.ts'
 
 /** What jobs that are submitted together have in common, and what each adds. */
 export type Kinds = {
-  /** Everything but ids, payloads, dependencies, promises and samples. */
+  /** Everything but ids, payloads, dependencies, traces, promises and samples. */
   kinds: object[]
   jobs: { job: NewJob; submission: number; kind: number }[]
   edges: { childId: string; parentId: string; kind: number; inside: boolean }[]
@@ -38,7 +38,7 @@ export const toKinds = (submissions: readonly Submission[]): Kinds => {
     const identity = `${dependent ? submission : ''}\0${orgId}\0${userId}\0${identityOf(job)}`
     const known = numbers.get(identity)
     if (known !== undefined) return known
-    const { id: _, payload: __, depends_on: ___, prediction, ...common } = job
+    const { id: _, payload: __, depends_on: ___, traceparent: ____, prediction, ...common } = job
     const owner = { submission, org_id: orgId, user_id: userId }
     const number = result.kinds.push({ ...common, ...owner, ...(prediction && predictionOf(prediction)) })
     numbers.set(identity, number)

@@ -17,19 +17,28 @@ const membersOf = (alike: boolean): string => `
 /** Where the promises and the samples of the jobs stand among the parameters. */
 export type PredictionParameters = { promises: string; samples: string } | null
 
-type StoredShape = { delayed: boolean; predicted: PredictionParameters; linked: boolean }
+type StoredShape = {
+  delayed: boolean
+  predicted: PredictionParameters
+  linked: boolean
+  /** Where the traces of the jobs stand: one of each, or one for all. */
+  traces: string | null
+}
 
-const storeJobs = (alike: boolean, { predicted, linked }: StoredShape): string => `
-      ${insertJobs({ predicted: predicted !== null, linked })}
+const storeJobs = (alike: boolean, { predicted, linked, traces }: StoredShape): string => `
+      ${insertJobs({ predicted: predicted !== null, linked, traced: traces !== null })}
       select
         k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $3::jsonb -> n - 1, k.priority, k.tags,
         k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb,
         k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base,
-        k.rank_slope${predicted ? predictedColumns(predicted) : ''}${linked ? ', k.callback_url, k.triggered_by' : ''}${membersOf(alike)}`
+        k.rank_slope${predicted ? predictedColumns(predicted) : ''}${linked ? ', k.callback_url, k.triggered_by' : ''}${traces ? traceColumn(traces) : ''}${membersOf(alike)}`
 
 const predictedColumns = ({ promises, samples }: NonNullable<PredictionParameters>): string => `,
         k.predicted_p99_ms, k.model_version, k.residual_log, (${promises}::double precision[])[n],
         decode(${samples}::jsonb ->> n - 1, 'base64')`
+
+const traceColumn = (traces: string): string => `,
+        (${traces}::text[])[least(n, cardinality(${traces}::text[]))]`
 
 const IS_PENDING = 'run_at > now()'
 const IS_NOT_PENDING = `(${IS_PENDING}) is not true`

@@ -6,13 +6,15 @@ export const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
 export const insertJobs = ({
   predicted,
   linked,
+  traced,
 }: {
   predicted: boolean
   linked: boolean
+  traced: boolean
 }): string => `insert into jobs (
         org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope${predicted ? PREDICTED_COLUMNS : ''}${linked ? ', callback_url, triggered_by' : ''}
+        predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope${predicted ? PREDICTED_COLUMNS : ''}${linked ? ', callback_url, triggered_by' : ''}${traced ? ', traceparent' : ''}
       )`
 
 const PREDICTED_COLUMNS = `,

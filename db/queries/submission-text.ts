@@ -83,6 +83,8 @@ type Shape = {
   predicted: boolean
   /** Some job has a callback, or was made by something else than a call of the API. */
   linked: boolean
+  /** Some job has a trace. */
+  traced: boolean
   /** They are somebody's, who must be a member. */
   owned: boolean
   /**
@@ -97,6 +99,7 @@ export type Admission = 'charge' | 'judge' | 'free'
 const compose = (shape: Shape): string => {
   const { dependent, delayed, alike, linked } = shape
   const predicted = predictionParameters(shape)
+  const traces = traceParameter(shape)
   const { parts, admitted, refused } = ADMISSIONS[shape.admission](shape)
   return `
     with ${request(shape).trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newStreams(admitted, dependent)}
@@ -108,7 +111,7 @@ const compose = (shape: Shape): string => {
         ${STREAM_ID},${predicted ? PREDICTED : ESTIMATED}
       from request${where([admitted, dependent && ACCEPTED])}
     ),
-    ${alike ? storeAlike({ delayed, predicted, linked }) : storeMixed({ dependent, delayed, predicted, linked })}
+    ${alike ? storeAlike({ delayed, predicted, linked, traces }) : storeMixed({ dependent, delayed, predicted, linked, traces })}
     select
       number::integer as kind, submission,
       (case when run_at > now() then 'pending' else 'ready' end)::job_state as status, now() as created_at,
@@ -176,9 +179,14 @@ const predictionParameters = (shape: Shape): PredictionParameters => {
   return shape.predicted ? { promises: `$${first}`, samples: `$${first + 1}` } : null
 }
 
+const firstAfterPrediction = (shape: Shape): number => firstOptional(shape) + (shape.predicted ? 2 : 0)
+
+const traceParameter = (shape: Shape): string | null =>
+  shape.traced ? `$${firstAfterPrediction(shape)}` : null
+
 /** They come last, after those that a shape may not have. */
 const admissionParameters = (shape: Shape): string[] => {
-  const first = firstOptional(shape) + (shape.predicted ? 2 : 0)
+  const first = firstAfterPrediction(shape) + (shape.traced ? 1 : 0)
   return Array.from({ length: 5 }, (_, n) => `$${first + n}`)
 }
 
@@ -214,11 +222,12 @@ const texts = new Map<string, { name: string; text: string }>()
 
 /** What no job of a submission needs is left out of the text. */
 export const submissionText = (shape: Shape): { name: string; text: string } => {
-  const { dependent, delayed, alike, predicted, linked, owned, admission } = shape
+  const { dependent, delayed, alike, predicted, linked, traced, owned, admission } = shape
   const parts = [
     'submit',
     predicted && 'predicted',
     linked && 'linked',
+    traced && 'traced',
     !owned && 'unowned',
     admission === 'charge' && 'charged',
     admission === 'free' && 'free',

@@ -30,6 +30,8 @@ export type NewJob = RankTerms & {
   /** Told when the job has ended. */
   callback_url: string | null
   triggered_by: TriggeredBy | null
+  /** The span in which it is submitted, as W3C Trace Context writes it. Null: nobody traces it. */
+  traceparent: string | null
   /** Null: the statement goes by the newest estimate that it finds. */
   prediction: JobPrediction | null
 }
@@ -139,6 +141,7 @@ export const submitJobs = (
   const alike = !dependent && kinds.length === 1
   const predicted = jobs.some(({ job }) => job.prediction !== null)
   const linked = jobs.some(({ job }) => job.callback_url !== null || job.triggered_by !== null)
+  const traced = jobs.some(({ job }) => job.traceparent !== null)
   const owned = submissions.some(({ userId }) => userId !== null)
   const values: QueryValue[] = [
     JSON.stringify(kinds),
@@ -161,8 +164,18 @@ export const submitJobs = (
     const promises = jobs.map(({ job }) => job.prediction?.promisedWaitMs ?? 'null')
     values.push(arrayOf(promises), samplesOf(jobs))
   }
+  if (traced) values.push(tracesOf(jobs))
   values.push(...ADMISSION_VALUES[admission](submissions, jobs, payloads))
-  return { ...submissionText({ dependent, delayed, alike, predicted, linked, owned, admission }), values }
+  return {
+    ...submissionText({ dependent, delayed, alike, predicted, linked, traced, owned, admission }),
+    values,
+  }
+}
+
+/** One speaks for all: jobs of one request are of one trace. */
+const tracesOf = (jobs: Kinds['jobs']): string => {
+  const traces = jobs.map(({ job }) => job.traceparent ?? 'null')
+  return arrayOf(traces.every((trace) => trace === traces[0]) ? traces.slice(0, 1) : traces)
 }
 
 /** Whether `submitJobs` may only charge: that is quicker, and answers nothing if it would have to refuse somebody. */
@@ -255,12 +268,12 @@ export const findSubmitted = (
   orgId: string,
   jobIds: readonly string[],
 ): Query<
-  SubmittedJob & { created_by: string | null; triggered_by: TriggeredBy | null; depends_on: string[] }
+  SubmittedJob & Pick<NewJob, 'triggered_by' | 'traceparent' | 'depends_on'> & { created_by: string | null }
 > => ({
   name: 'find-submitted',
   text: `
     select
-      1 as submission, id, created_by, triggered_by,
+      1 as submission, id, created_by, triggered_by, traceparent,
       array(select parent_id from job_dependencies where child_id = id order by parent_id) as depends_on,
       case
         when status = 'blocked' then status

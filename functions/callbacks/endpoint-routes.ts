@@ -65,9 +65,10 @@ export const endpointRoutes = () =>
       const { org_id: orgId, user_id: userId } = principal
       const [row] = await run(getEndpoint(orgId, id))
       if (!row) throw noSuchEndpoint(id)
+      const { traceparent } = c.get('trace')
       const timestamp = new Date().toISOString()
       const body = { type: TEST_EVENT, timestamp, data: { endpoint_id: id, org_id: orgId } } as const
-      const job = newCallback({ url: row.url, body, triggeredBy: null })
+      const job = newCallback({ url: row.url, body, triggeredBy: null, traceparent })
       const submissions = [{ orgId, userId, jobs: [job] }]
       const rows = readSubmitted(submissions, await run(submitJobs(submissions)))
       refuse(rows, { requests: [], ids: [], pathOf: () => [], principal })

@@ -1,3 +1,4 @@
+import { secretsOfHeaders } from '../../db/rules/otel-settings.ts'
 import { createRedactor, passwordsOf } from '../../db/rules/redaction.ts'
 
 let redactor = createRedactor()
@@ -6,9 +7,11 @@ let redactor = createRedactor()
 export const hideSecrets = (bindings: {
   DATABASE_URL: string
   AUTH_KEYS: { keys: { d: string }[] }
+  OTEL_EXPORTER_OTLP_HEADERS?: string | undefined
 }): void => {
-  const { DATABASE_URL, AUTH_KEYS } = bindings
-  redactor = createRedactor([...passwordsOf(DATABASE_URL), ...AUTH_KEYS.keys.map(({ d }) => d)])
+  const { DATABASE_URL, AUTH_KEYS, OTEL_EXPORTER_OTLP_HEADERS: headers } = bindings
+  const keys = AUTH_KEYS.keys.map(({ d }) => d)
+  redactor = createRedactor([...passwordsOf(DATABASE_URL), ...keys, ...secretsOfHeaders(headers)])
 }
 
 /** One line of JSON, without secrets. */

@@ -1,8 +1,10 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import { parseTraceparent } from '../../db/rules/traceparent.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { DatabaseUnavailable, NotEntered } from '../database-errors.ts'
+import type { RequestTrace } from '../tracing/request-trace.ts'
 import { WallsDown } from '../walls.ts'
 import { log } from './log.ts'
 import { ProblemError, problemResponse } from './problem.ts'
@@ -15,7 +17,16 @@ export const onError = (error: Error, c: Context<AppEnv>): Response => {
   const problem = toProblem(error)
   if (LOGGED.some((slug) => slug === problem.slug)) {
     const cause = error.cause instanceof Error ? error.cause.message : undefined
-    log('error', 'a request failed', { request_id: requestId, path: c.req.path, error: error.message, cause })
+    // None, if the configuration cannot be used.
+    const trace = parseTraceparent((c.get('trace') as RequestTrace | undefined)?.traceparent)
+    log('error', 'a request failed', {
+      request_id: requestId,
+      trace_id: trace?.traceId,
+      span_id: trace?.spanId,
+      path: c.req.path,
+      error: error.message,
+      cause,
+    })
   }
   return problemResponse(problem, requestId)
 }

@@ -48,6 +48,7 @@ export const viewJob = (row: JobRow, eta: z.output<typeof job>['eta']): z.output
   eta,
   payload: row.payload,
   depends_on: row.depends_on,
+  traceparent: row.traceparent,
   result: row.result ?? null,
 })
 

@@ -98,6 +98,11 @@ export const job = z
     eta,
     payload: z.record(z.string(), z.unknown()),
     depends_on: z.array(z.uuid()),
+    traceparent: z.string().nullable().openapi({
+      description:
+        'The span in which it was submitted, as W3C Trace Context writes it: its execution goes on from there.',
+      example: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+    }),
     result: z.unknown().openapi({ description: 'What the handler returned.' }),
   })
   .openapi('Job')

@@ -7,7 +7,13 @@ import type { JobRequest } from './new-job.ts'
 /** A request as it is stored. */
 export const toNewJob = (
   request: JobRequest,
-  made: { id: string; parents: string[]; prediction: JobPrediction | null; triggeredBy: TriggeredBy | null },
+  made: {
+    id: string
+    parents: string[]
+    prediction: JobPrediction | null
+    triggeredBy: TriggeredBy | null
+    traceparent: string | null
+  },
 ): NewJob => {
   const { name, type, payload, priority, tags, retry, resources, on_parent_failure } = request
   const timeout_seconds = request.timeout_seconds ?? null
@@ -28,6 +34,7 @@ export const toNewJob = (
     on_parent_failure,
     callback_url: request.callback_url ?? null,
     triggered_by: made.triggeredBy,
+    traceparent: made.traceparent,
     prediction: made.prediction,
   }
 }
@@ -41,7 +48,7 @@ export type SubmittedRow = JobRow & Pick<SubmittedJob, 'promised_wait_ms'>
 export const toRow = (
   job: NewJob,
   submitted: SubmittedJob,
-  made: Pick<JobRow, 'org_id' | 'created_by' | 'triggered_by'>,
+  made: Pick<JobRow, 'org_id' | 'created_by' | 'triggered_by' | 'traceparent'>,
 ): SubmittedRow => ({
   ...job,
   ...submitted,

@@ -13,6 +13,8 @@ import { memberOf, type Principal } from '../auth/principal.ts'
 import type { Hold } from '../http/background.ts'
 import { ProblemError } from '../http/problem.ts'
 import type { Services } from '../services.ts'
+import { inserting, PREDICTING } from '../tracing/parts.ts'
+import type { RequestTrace } from '../tracing/request-trace.ts'
 import { checkGraph, resolveParents } from './dependencies.ts'
 import { type KeyedPart, keyedParts, keyReused, type RequestKey, toIdempotencyKey } from './idempotency.ts'
 import type { JobRequest } from './new-job.ts'
@@ -32,6 +34,7 @@ export type SubmissionContext = {
   triggeredBy?: TriggeredBy
   run: Run
   hold: Hold
+  trace: RequestTrace
 }
 
 /** `created` false: all of it was submitted before, under the same idempotency key. */
@@ -48,17 +51,16 @@ export const submitAll = async (
   requests: readonly JobRequest[],
   context: SubmissionContext,
 ): Promise<Submitted> => {
-  const { pathOf, hold, run } = context
+  const { pathOf, hold, run, trace } = context
   const { org_id: orgId, user_id: userId } = principal
   checkGraph(requests, pathOf)
   await checkPayloads(services.jobTypes, requests, pathOf)
   const parts = await keyedParts(requests, context.requestKey, pathOf)
   const member = memberOf(principal)
-  const predictions = await services.predictions.predict(requests.map(createToPredict(requests)), {
-    run,
-    orgId,
-    hold,
-  })
+  const toPredict = requests.map(createToPredict(requests))
+  const predictions = await trace.span(PREDICTING, () =>
+    services.predictions.predict(toPredict, { run, orgId, hold }),
+  )
   const ids = requests.map(uuidV7)
   const before = new Set<number>()
   for (;;) {
@@ -69,13 +71,16 @@ export const submitAll = async (
         parents: parents[i] ?? [],
         prediction: predictions[i] ?? null,
         triggeredBy: context.triggeredBy ?? null,
+        traceparent: trace.traceparent,
       }),
     )
     const fresh = jobs.filter((_, i) => !before.has(i))
     if (fresh.length === 0) return { rows: await findAll(run, orgId, jobs), created: false }
     const open = parts.filter(({ positions }) => positions.every((i) => !before.has(i)))
     const keys = open.map((part) => toIdempotencyKey(part, ids))
-    const rows = await services.submitter.submit({ orgId, userId, member, jobs: fresh, keys }, hold)
+    const rows = await trace.span(inserting(fresh), () =>
+      services.submitter.submit({ orgId, userId, member, jobs: fresh, keys }, hold),
+    )
     const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, open, rows))
     if (!used) {
       refuse(rows, { requests, ids, pathOf, principal })
@@ -132,8 +137,9 @@ const toRows = (
   return jobs.map((job) => {
     const row = submitted.get(job.id)
     if (!row) throw membershipEnded()
-    const { triggered_by } = job
-    return toRow(job, row, { org_id: principal.org_id, created_by: principal.user_id, triggered_by })
+    const { triggered_by, traceparent } = job
+    const made = { org_id: principal.org_id, created_by: principal.user_id, triggered_by, traceparent }
+    return toRow(job, row, made)
   })
 }
 
@@ -149,6 +155,7 @@ const findAll = async (run: Run, orgId: string, jobs: readonly NewJob[]): Promis
   return jobs.map((job) => {
     const row = byId.get(job.id)
     if (!row) throw new ProblemError('not-found', `The job ${job.id} of this idempotency key is gone.`)
-    return toRow(job, row, { org_id: orgId, created_by: row.created_by, triggered_by: row.triggered_by })
+    const { created_by, triggered_by, traceparent } = row
+    return toRow(job, row, { org_id: orgId, created_by, triggered_by, traceparent })
   })
 }

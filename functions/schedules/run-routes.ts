@@ -24,6 +24,7 @@ export const runRoutes = () =>
       triggeredBy: { kind: 'schedule', schedule_id: id, tick_at: null },
       run,
       hold: holdOf(c),
+      trace: c.get('trace'),
     })
     const [row] = rows
     if (!row) throw new Error('One job was sent and none came back')

@@ -62,6 +62,7 @@ const replay = async (
     origin: originOf(c),
     run: c.get('run'),
     hold: holdOf(c),
+    trace: c.get('trace'),
   }
   if (dry_run ?? (draft.template !== undefined || draft.filter !== undefined)) {
     return c.json(viewTrial(await tryReplay(services, asked, draft)), 200)

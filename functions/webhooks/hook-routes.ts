@@ -29,6 +29,7 @@ const receiveRequest = (
     bytes,
     origin: originOf(c),
     hold: holdOf(c),
+    trace: c.get('trace'),
   })
 
 const answer = (c: Context<AppEnv>, outcome: Receipt) => {

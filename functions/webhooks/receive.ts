@@ -5,6 +5,7 @@ import { DatabaseUnavailable, NotEntered } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { ProblemError } from '../http/problem.ts'
 import type { Services } from '../services.ts'
+import type { RequestTrace } from '../tracing/request-trace.ts'
 import { documentsOf, type Headers, namesOf, readBody } from './event.ts'
 import { keep, keepBeginning } from './journal.ts'
 import { planJob } from './plan.ts'
@@ -21,6 +22,7 @@ export type Incoming = {
   readonly bytes: Uint8Array<ArrayBuffer> | null
   readonly origin: Origin
   readonly hold: Hold
+  readonly trace: RequestTrace
 }
 
 export type Receipt = Outcome & { readonly deliveryId: string; readonly orgId: string }
@@ -53,7 +55,7 @@ const receiveFor = async (
   source: ReceivingSource,
   incoming: Incoming,
 ): Promise<Receipt> => {
-  const { headers, bytes, origin, hold } = incoming
+  const { headers, bytes, origin, hold, trace } = incoming
   if (bytes === null) return reject(services, source, incoming, tooLarge())
   const now = new Date()
   const verdict = await verify(source.scheme, { headers, bytes }, source.secrets, now.getTime())
@@ -84,6 +86,7 @@ const receiveFor = async (
     plan,
     eventKey: names.id === null ? null : eventKeyOf(source.id, names.id),
     hold,
+    trace,
   })
   return { ...outcome, deliveryId, orgId: source.orgId }
 }

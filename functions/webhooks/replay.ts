@@ -15,6 +15,7 @@ import { ProblemError } from '../http/problem.ts'
 import { createToPredict } from '../jobs/to-predict.ts'
 import { viewForecast } from '../prediction/forecast.ts'
 import type { Services } from '../services.ts'
+import type { RequestTrace } from '../tracing/request-trace.ts'
 import { type Body, documentsOf } from './event.ts'
 import { type Plan, planJob, readRules } from './plan.ts'
 import { eventKeyOf, type Receipt } from './receive.ts'
@@ -31,10 +32,11 @@ export type Replay = {
   origin: Origin
   run: Run
   hold: Hold
+  trace: RequestTrace
 }
 
 export const replayDelivery = async (services: Services, replay: Replay): Promise<Receipt> => {
-  const { source, delivery, principal, origin, hold } = replay
+  const { source, delivery, principal, origin, hold, trace } = replay
   const deliveryId = uuidV7()
   const plan = await planReplay(services, replay, {}, deliveryId)
   const { eventKey, isAnother } = keyOf(delivery)
@@ -53,6 +55,7 @@ export const replayDelivery = async (services: Services, replay: Replay): Promis
     plan: isAnother && plan.kind === 'job' ? { ...plan, key: null } : plan,
     eventKey,
     hold,
+    trace,
   })
   return { ...outcome, deliveryId, orgId: source.orgId }
 }

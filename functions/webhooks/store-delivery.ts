@@ -29,6 +29,8 @@ import { isSubmitted, isUsedKey, refusalOf } from '../jobs/refusals.ts'
 import { toNewJob } from '../jobs/stored-job.ts'
 import { createToPredict } from '../jobs/to-predict.ts'
 import type { Services } from '../services.ts'
+import { inserting, PREDICTING } from '../tracing/parts.ts'
+import type { RequestTrace } from '../tracing/request-trace.ts'
 import { type Plan, type Quarantine, quarantine } from './plan.ts'
 
 export type Outcome =
@@ -45,6 +47,7 @@ type Delivery = {
   /** Under which the event is known. Null: it is none that could come twice. */
   eventKey: string | null
   hold: Hold
+  trace: RequestTrace
 }
 
 /** Providers repeat a delivery for up to three days; seven are promised. */
@@ -59,11 +62,13 @@ export const storeDelivery = async (services: Services, delivery: Delivery): Pro
   if (plan.kind !== 'job') return journalOnly(services, delivery, keys, plan)
   const job = await makeJob(services, delivery, plan.request)
   const submission = await toSubmission(delivery.record, job, keys)
-  const [, answers, [journalled]] = await services.database.transaction<[unknown, AnswerRow, Journalled]>([
-    delivery.entry,
-    submitJobs([submission]),
-    journalDelivery(delivery.record, { jobId: job.id, keys, otherwise: null }),
-  ])
+  const [, answers, [journalled]] = await delivery.trace.span(inserting([job]), () =>
+    services.database.transaction<[unknown, AnswerRow, Journalled]>([
+      delivery.entry,
+      submitJobs([submission]),
+      journalDelivery(delivery.record, { jobId: job.id, keys, otherwise: null }),
+    ]),
+  )
   const rows = readSubmitted([submission], answers)
   if (rows.some((row) => isSubmitted(row) && row.status === 'ready' && !row.announced)) {
     services.submitter.announce([job.type], delivery.hold)
@@ -98,11 +103,13 @@ const outcomeOf = ({ status, job_id }: Journalled): Outcome => {
 
 const makeJob = async (
   { database, predictions }: Services,
-  { entry, record, hold }: Delivery,
+  { entry, record, hold, trace }: Delivery,
   request: JobRequest,
 ): Promise<NewJob> => {
   const asking = { run: database.after(entry), orgId: record.orgId, hold }
-  const [prediction] = await predictions.predict([createToPredict([request])(request)], asking)
+  const [prediction] = await trace.span(PREDICTING, () =>
+    predictions.predict([createToPredict([request])(request)], asking),
+  )
   const id = uuidV7()
   const [parents] = resolveParents([request], [id])
   return toNewJob(request, {
@@ -110,6 +117,7 @@ const makeJob = async (
     parents: parents ?? [],
     prediction: prediction ?? null,
     triggeredBy: { kind: 'webhook', source_id: record.sourceId, delivery_id: record.id },
+    traceparent: trace.traceparent,
   })
 }
 

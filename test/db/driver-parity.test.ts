@@ -186,6 +186,7 @@ const OWNER_ONLY = [
   ...['describe-login', 'describe-drop'],
 ]
 
+const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
 const PREDICTION: JobPrediction = {
   p50Log: 1 / 3,
   p90Log: Math.log(10),
@@ -332,8 +333,10 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
     await play(submitLoneJob(TENANT.orgId, TENANT.userId, lone))
     const predicted = { ...lone, id: id(60 + n), prediction: PREDICTION }
     await play(submitLoneJob(TENANT.orgId, TENANT.userId, predicted))
+    const traced = { ...predicted, id: id(50 + n), traceparent: TRACEPARENT }
+    await play(submitLoneJob(TENANT.orgId, TENANT.userId, traced))
     const others = [
-      { ...predicted, id: id(70 + n) },
+      { ...predicted, id: id(70 + n), traceparent: TRACEPARENT },
       { ...lone, id: id(80 + n) },
     ]
     await play(submitJobs([{ ...TENANT, jobs: others }]))
@@ -353,7 +356,7 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
 
 const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   const claim = { limit: 3, starts: false, order: 'age' } as const
-  const { claimed } = await exchange(play, { workerId: 'w', claim })
+  const { claimed } = await exchange(play, { workerId: 'w', traced: true, claim })
   const [first, second, third] = claimed
   assert.ok(first && second && third)
   await play(renewLeases([first.token, '999'], 30))
@@ -409,6 +412,7 @@ const playEveryExchange = async (play: Run): Promise<void> => {
       for (const gated of [false, true]) {
         const claim = { order, reranked, sized, gated, limit: 0 }
         await exchange(play, { claim })
+        await exchange(play, { claim, traced: true })
         for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
           const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
           await exchange(play, { ended, closed: ['997'], leaseJobs: 1, claim })
@@ -821,7 +825,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
   const played = [...expected.keys()]
   const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
-  assert.equal(exchanges.length, 60, 'the exchange in all its forms')
+  assert.equal(exchanges.length, 72, 'the exchange in all its forms')
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
     assert.notEqual(

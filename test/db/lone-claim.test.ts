@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import type { JobTrace } from '../../db/queries/exchange-news.ts'
 import { claimLoneJob, readLoneJob } from '../../db/queries/lone-claim.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import { wakeDueJobs } from '../../db/queries/upkeep.ts'
@@ -17,6 +18,7 @@ import {
   retrying,
   seedJobs,
   seedTenant,
+  snoozed,
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
@@ -65,6 +67,32 @@ test('a lone claim is what an exchange would have claimed', async () => {
   })
   assert.equal(news.recorded, true)
   assert.deepEqual(await eventsOf(row.job_id), ['ready', 'running', 'completed'])
+})
+
+test('a traced job comes with its trace and how often it was executed, in each way to claim', async () => {
+  const traceparent = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`
+  await submit({ traceparent }, { name: 'other', traceparent })
+  const rounded = ({ trace }: { trace: JobTrace | null }) =>
+    trace && { ...trace, predicted_ms: Math.round(trace.predicted_ms) }
+  const tracesOf = (jobs: Awaited<ReturnType<typeof claim>>) => jobs.map(rounded)
+  const expected = { traceparent, executions: 0, predicted_ms: 1000 }
+  const lone = await claimLone()
+  assert.ok(lone)
+  const job = readLoneJob(lone)
+  assert.deepEqual(rounded(job), expected)
+  const claimTraced = async () => (await exchange(pinned.run, { traced: true, claim: { limit: 10 } })).claimed
+  const others = await claimTraced()
+  assert.deepEqual(tracesOf(others), [expected])
+  await end(database.run, retrying(job), ...others.map((other) => snoozed(other)))
+  await database.run(wakeDueJobs(await lead(database.run), 100))
+  const again = await claimTraced()
+  assert.deepEqual(tracesOf(again), [
+    { ...expected, executions: 1 },
+    { ...expected, executions: 1 },
+  ])
+  await end(database.run, ...again.map((held) => snoozed(held)))
+  await database.run(wakeDueJobs(await lead(database.run), 100))
+  assert.equal(readLoneJob((await claimLone()) as typeof lone).trace?.executions, 2)
 })
 
 test('it takes the lowest lane, or the oldest', async () => {

@@ -53,7 +53,9 @@ const everyText = (): { name: string; text: string }[] => {
     ...(['none', 'completed', 'checked'] as const).flatMap((ends) =>
       either.flatMap((sized) =>
         either.flatMap((gated) =>
-          either.map((results) => exchangeText({ order, reranked, sized, gated, results, ends })),
+          either.flatMap((results) =>
+            either.map((traced) => exchangeText({ order, reranked, sized, gated, traced, results, ends })),
+          ),
         ),
       ),
     ),

@@ -83,7 +83,23 @@ const LINKED = SHAPES.map(({ name, jobs, states }) => ({
   states,
 })).filter(({ name }) => !name.includes('dependent'))
 
-for (const { name, jobs, states } of [...SHAPES, ...PREDICTED, ...LINKED]) {
+const TRACES = [1, 2].map((n) => `00-${String(n).repeat(32)}-${String(n).repeat(16)}-01`)
+
+/** And of several traces, and of none: they do not make more kinds. */
+const TRACED = [...SHAPES, ...PREDICTED]
+  .map(({ name, jobs, states }) => ({
+    name: name.replace(/submit-(predicted-)?/, 'submit-$1traced-'),
+    jobs: jobs.map((job, n) => ({
+      ...job,
+      id: newJob().id,
+      depends_on: [],
+      traceparent: TRACES[n % 3] ?? null,
+    })),
+    states,
+  }))
+  .filter(({ name }) => !name.includes('dependent'))
+
+for (const { name, jobs, states } of [...SHAPES, ...PREDICTED, ...LINKED, ...TRACED]) {
   test(`${name} stores each job once, in the order given`, async () => {
     const submissions = [{ ...tenant, jobs }]
     assert.equal(submitJobs(submissions).name, name)
@@ -103,11 +119,13 @@ for (const { name, jobs, states } of [...SHAPES, ...PREDICTED, ...LINKED]) {
     )
     for (const { id, status } of rows.slice(0, 3)) assert.deepEqual(await eventsOf(id), [status])
     assert.deepEqual(await misplacedJobs(database.sql), [])
-    const payloads = await database.sql<{ id: string; n: number }>(
-      `select id, (payload ->> 'n')::int as n from jobs where name <> 'parent'`,
+    const stored = await database.sql<{ id: string; n: number; traceparent: string | null }>(
+      `select id, (payload ->> 'n')::int as n, traceparent from jobs where name <> 'parent'`,
     )
-    const numbers = new Map(payloads.map(({ id, n }) => [id, n]))
-    assert.ok(jobs.every(({ id, payload }) => numbers.get(id) === payload.n))
+    const byId = new Map(stored.map((row) => [row.id, row]))
+    assert.ok(jobs.every(({ id, payload }) => byId.get(id)?.n === payload.n))
+    const own = jobs.filter((job) => job.name !== 'parent')
+    assert.ok(own.every(({ id, traceparent }) => byId.get(id)?.traceparent === traceparent))
     const ready = await database.sql<{ job_id: string }>('select job_id from ready_jobs order by key')
     const expected = rows.filter(({ status }) => status === 'ready').map(({ id }) => id)
     assert.deepEqual(
@@ -123,6 +141,7 @@ const LONE: Partial<NewJob>[] = [
   { run_at: LATER },
   { deadline: '2020-01-01T00:00:00Z' },
   { ...SPECIAL, tags: [...SPECIAL.tags] },
+  { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` },
 ]
 
 for (const overrides of LONE) {
@@ -347,4 +366,25 @@ test('what is free is stored although the organisation is over its quota', async
     submissions[0]?.jobs.map(({ id }) => id),
   )
   await database.sql(`delete from quotas where org_id = $1`, [tenant.orgId])
+})
+
+test('jobs of one request say once which trace they are of, in each of many requests', async () => {
+  const [one = '', two = ''] = TRACES
+  const ofOne = Array.from({ length: 3 }, () => newJob({ traceparent: one }))
+  const query = submitJobs([{ ...tenant, jobs: ofOne }])
+  assert.ok(query.values.includes(`{${one}}`), 'once for all three')
+  await database.run(query)
+  const untraced = newJob()
+  const others = [newJob({ traceparent: two }), newJob({ traceparent: one, prediction: predict() })]
+  const submissions = [...others, untraced].map((job) => ({ ...tenant, jobs: [job] }))
+  await submitAll(database.run, submissions)
+  const alone = newJob({ traceparent: two, prediction: predict() })
+  await database.run(submitLoneJob(tenant.orgId, tenant.userId, alone))
+  const rows = await database.sql<{ id: string; traceparent: string | null }>(
+    'select id, traceparent from jobs',
+  )
+  const traces = new Map(rows.map(({ id, traceparent }) => [id, traceparent]))
+  assert.equal(traces.size, 7)
+  for (const { id, traceparent } of [...ofOne, ...others, untraced, alone])
+    assert.equal(traces.get(id), traceparent)
 })

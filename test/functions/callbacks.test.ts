@@ -196,6 +196,7 @@ test('who was told of a job can be seen', async () => {
       url,
       body: { type: 'job.completed', timestamp: '', data: {} },
       triggeredBy: { kind: 'callback', job_id: jobId, event: 'job.completed' },
+      traceparent: null,
     }),
   )
   const [first] = await seedJobs(database.run, ada, callbacks)

@@ -245,3 +245,28 @@ test('log lines are read oldest first, page by page', async () => {
   )
   assert.equal(second.next_cursor, null)
 })
+
+test('a job keeps where its trace goes on, also where nothing is traced', async () => {
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+  const send = (trace: string, key: string) =>
+    edge.request('POST', '/jobs', {
+      json: minimal,
+      token: ada.token,
+      headers: { traceparent: trace, 'idempotency-key': key },
+    })
+  const answer = await send(traceparent, 'traced')
+  assert.deepEqual([answer.status, answer.body.traceparent], [201, traceparent])
+  assert.equal((await get(`/jobs/${answer.body.id}`)).body.traceparent, traceparent)
+  const other = traceparent.replace('4bf9', '4bf8')
+  const again = await send(other, 'traced')
+  assert.deepEqual([again.status, again.body.traceparent], [200, traceparent], 'that of the first')
+  for (const none of [
+    '',
+    'nonsense',
+    `${traceparent}-x`,
+    traceparent.replace('00f067aa0ba902b7', '0'.repeat(16)),
+  ]) {
+    const { status, body } = await send(none, `none ${none}`)
+    assert.deepEqual([status, body.traceparent], [201, null], none)
+  }
+})

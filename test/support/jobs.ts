@@ -55,6 +55,7 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   on_parent_failure: 'fail',
   callback_url: null,
   triggered_by: null,
+  traceparent: null,
   prediction: null,
   ...rankTerms(overrides.priority ?? 'normal', overrides.timeout_seconds ?? null),
   ...overrides,
@@ -93,6 +94,7 @@ export const exchange = async (
     started?: { job_id: string; token: string; ranMs: number }[]
     closed?: string[]
     leaseJobs?: number
+    traced?: boolean
     claim?: Partial<Claim>
   } = {},
 ): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
@@ -105,6 +107,7 @@ export const exchange = async (
       started: options.started ?? [],
       closed: options.closed ?? [],
       leaseJobs: options.leaseJobs ?? null,
+      traced: options.traced ?? false,
       claim: { ...NOTHING, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
     }),
   )

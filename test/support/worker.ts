@@ -7,6 +7,7 @@ import { parseConfig } from '../../worker-runtime/config.ts'
 import type { AnyJobHandler, JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
 import { FRUGAL_MALLOC, YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
 import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
+import type { JobTracing } from '../../worker-runtime/tracing/job-tracing.ts'
 import { createWorker, type Worker } from '../../worker-runtime/worker.ts'
 import { asLogin, type TestDatabase } from './database.ts'
 import { waitFor } from './wait-for.ts'
@@ -93,10 +94,11 @@ export const prepareWorker = (
   databaseUrl: string,
   handlers: readonly AnyJobHandler[],
   env: Record<string, string> = {},
+  tracing?: JobTracing,
 ): Worker & { readonly log: LogLine[] } => {
   const { log, logger } = keepLog()
   const config = { ...parseConfig(env), DATABASE_URL: asLogin(databaseUrl, 'workers') }
-  return { ...createWorker({ config, handlers, logger }), log }
+  return { ...createWorker({ config, handlers, logger, tracing }), log }
 }
 
 /** A worker that has just begun to listen looks at everything once: tests of what it hears begin after that. */

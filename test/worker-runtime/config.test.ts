@@ -29,12 +29,16 @@ test('capacity, policy and retention can be set', () => {
   assert.deepEqual([config.SMARTQUEUE_POLICY, config.SMARTQUEUE_RETENTION_DAYS], ['fifo', 7])
 })
 
-test('the passwords of all databases are known as secrets', () => {
+test('the passwords of all databases, and what spans are sent with, are known as secrets', () => {
   const config = parseConfig({
     DATABASE_URL: 'postgres://u:first-secret@h/d',
     SMARTQUEUE_CONNECTIONS: '{"a":"postgres://u:second-secret@h/d","b":{"url":"postgres://h/d"}}',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20third-secret, x-key=fourth-secret',
   })
-  assert.deepEqual([...new Set(secretsOf(config))], ['first-secret', 'second-secret'])
+  assert.deepEqual(
+    [...new Set(secretsOf(config))],
+    ['first-secret', 'second-secret', 'Bearer third-secret', 'third-secret', 'fourth-secret'],
+  )
 })
 
 test('executables for shell jobs are named by their paths; without any the type is off', () => {
@@ -68,6 +72,16 @@ const bad: [Record<string, string>, RegExp][] = [
   [{ SMARTQUEUE_SHELL_ALLOW: '/bin/sh,' }, /^SMARTQUEUE_SHELL_ALLOW: an entry between commas is empty$/],
   [{ SMARTQUEUE_POD_SELECTOR: 'everything' }, /^SMARTQUEUE_POD_SELECTOR: must be labels as in /],
   [{ SMARTQUEUE_ADAPTER_TLS_DIR: 'tls' }, /^SMARTQUEUE_ADAPTER_TLS_DIR: must be an absolute path$/],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318' },
+    /^OTEL_EXPORTER_OTLP_ENDPOINT: must be an http\(s\) URL/,
+  ],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://c:4318/v1/traces' }, /^OTEL_EXPORTER_OTLP_ENDPOINT: .*without/],
+  [{ OTEL_EXPORTER_OTLP_HEADERS: 'Bearer x' }, /^OTEL_EXPORTER_OTLP_HEADERS: must be a list like name=value/],
+  [{ OTEL_EXPORTER_OTLP_HEADERS: 'a=b%0d%0ac' }, /^OTEL_EXPORTER_OTLP_HEADERS: /],
+  [{ OTEL_RESOURCE_ATTRIBUTES: 'a=%' }, /^OTEL_RESOURCE_ATTRIBUTES: /],
+  [{ OTEL_TRACES_SAMPLER: 'some' }, /^OTEL_TRACES_SAMPLER: .*"always_on"/],
+  [{ OTEL_TRACES_SAMPLER_ARG: '1.5' }, /^OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1$/],
   [{ SMARTQUEUE_HOEM: '/tmp' }, /^SMARTQUEUE_HOEM: is not a setting/],
 ]
 

@@ -26,6 +26,7 @@ const job: ClaimedJob = {
   org_id: 'o',
   stream_id: '1',
   checkpoint: null,
+  trace: null,
   started: true,
 }
 const policy = { maxAttempts: 3, initialDelaySeconds: 10, backoffMultiplier: 2 }

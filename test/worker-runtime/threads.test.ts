@@ -34,6 +34,7 @@ const claimed: ClaimedJob = {
   org_id: '01890000-0000-7000-8000-000000000002',
   stream_id: '1',
   checkpoint: { page: 2 },
+  trace: null,
   started: true,
 }
 

@@ -18,7 +18,8 @@ before(async () => {
   target = await startTarget()
   jobs = httpJobs(database, await seedTenant(database.run), target)
   waitedForIt = await Promise.all(Array.from({ length: 30 }, (_, n) => jobs.submit(`/ok?${n}`)))
-  worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '4' })
+  const NODE_OPTIONS = `--import ${new URL('../support/report-modules.ts', import.meta.url)}`
+  worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '4', NODE_OPTIONS })
 })
 after(async () => {
   assert.equal(await worker.stop(), 0)
@@ -63,6 +64,17 @@ test('a payload that does not fit is not tried again', async () => {
 test('a result that jsonb refuses is stored with the refused characters replaced', async () => {
   const job = await jobs.untilStatus(await jobs.submit('/nul'), 'completed')
   assert.equal((job.result as { body: string }).body, 'a\ufffdb')
+})
+
+test('without a receiver of spans nothing of OpenTelemetry is loaded', async () => {
+  process.kill(worker.pid, 'SIGUSR2')
+  const line = await waitFor('its modules', () => worker.log.find(({ message }) => message === 'modules'))
+  const urls = line.urls as string[]
+  assert.ok(urls.some((url) => url.endsWith('/worker-runtime/tracing/start-tracing.ts')))
+  assert.deepEqual(
+    urls.filter((url) => url.includes('opentelemetry')),
+    [],
+  )
 })
 
 test('SIGTERM lets running jobs finish and claims no more', async () => {

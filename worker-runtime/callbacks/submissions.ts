@@ -14,7 +14,11 @@ export const toSubmissions = async (run: Run, events: readonly EndedJob[]): Prom
     if (!job) return []
     const body = toBody(ended, job)
     const triggeredBy = { kind: 'callback' as const, job_id: ended.job_id, event: ended.event }
-    return ended.urls.map((url) => ({ orgId: ended.org_id, job: newCallback({ url, body, triggeredBy }) }))
+    const { traceparent } = job
+    return ended.urls.map((url) => ({
+      orgId: ended.org_id,
+      job: newCallback({ url, body, triggeredBy, traceparent }),
+    }))
   })
   return [...Map.groupBy(callbacks, ({ orgId }) => orgId)].map(([orgId, members]) => ({
     orgId,

@@ -44,8 +44,7 @@ export const openHome = (path: string): Home => {
     authKeys: keepSecret(join(root, 'auth-keys.json'), createAuthKeys),
     writeBindings: (bindings) => {
       const file = join(root, 'functions.vars')
-      // Single quotes: wrangler reads the value as it stands, and none of ours contains one.
-      const lines = Object.entries(bindings).map(([name, value]) => `${name}='${value}'\n`)
+      const lines = Object.entries(bindings).map(([name, value]) => `${name}=${quoted(value)}\n`)
       writeFileSync(file, lines.join(''), { mode: 0o600 })
       return file
     },
@@ -61,6 +60,9 @@ export const openHome = (path: string): Home => {
     },
   }
 }
+
+/** Between these wrangler reads a value as it stands. None of ours contains both. */
+const quoted = (value: string): string => (value.includes("'") ? `\`${value}\`` : `'${value}'`)
 
 const createFolder = (root: string): void => {
   try {

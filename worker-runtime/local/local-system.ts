@@ -42,6 +42,14 @@ const ensureLogins = (url: string, home: Home): Promise<Record<Runtime, string>>
 export const EXAMPLE_USER = 'ada'
 const findExample = findUser(EXAMPLE_USER)
 
+/** The functions trace as the workers do, which see them in their environment. */
+const tracingSettings = (config: Config): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(config).flatMap(([name, value]) =>
+      name.startsWith('OTEL_') && typeof value === 'string' ? [[name, value]] : [],
+    ),
+  )
+
 /** Everything that `npm run dev` runs. Whoever starts it must also stop it, also after a failed start. */
 export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
@@ -81,6 +89,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
       NEON_GATEWAY: gateway.address,
       AUTH_KEYS: home.authKeys,
       CORS_ORIGINS: config.SMARTQUEUE_CORS_ORIGINS,
+      ...tracingSettings(config),
     })
     const functions = spawnFunctions({
       port: config.PORT,

@@ -28,6 +28,7 @@ export const toTickJob = (
       depends_on: [],
       on_parent_failure: 'fail',
       triggered_by: { kind: 'schedule', schedule_id: id, tick_at: tickAt.toISOString() },
+      traceparent: null,
       prediction,
     },
   }

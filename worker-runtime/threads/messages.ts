@@ -3,6 +3,7 @@ import type { LogLevel } from '../../db/rules/log-levels.ts'
 import type { NamedConnections } from '../connections/named-connections.ts'
 import type { AllowList } from '../egress/address-guard.ts'
 import type { EndedOutcome, ExecutionAborted } from '../outcome.ts'
+import type { FetchSpan } from '../tracing/job-tracing.ts'
 
 /** What every attempt in a thread may use. Given to the thread at its start. */
 export type ThreadSettings = { readonly allow: AllowList; readonly connections: NamedConnections }
@@ -18,6 +19,8 @@ export type ThreadTask = {
   readonly attempt: number
   readonly fencingToken: string
   readonly lastCheckpoint: unknown
+  /** Of the attempt's span. Undefined: nothing is traced. */
+  readonly traceparent: string | undefined
   /** One number in memory that both sides see: not 0 from the abort on. A thread that computes hears no message. */
   readonly abortFlag: Int32Array
 }
@@ -31,6 +34,7 @@ export type FromThread =
   | { readonly kind: 'log'; readonly level: LogLevel; readonly message: string }
   | { readonly kind: 'progress'; readonly fraction: number; readonly note: string | undefined }
   | { readonly kind: 'checkpoint'; readonly id: number; readonly json: string }
+  | { readonly kind: 'fetched'; readonly fetched: FetchSpan }
   | AttemptEnded
   /** Nothing of an aborted attempt is left: the thread can be ended. */
   | { readonly kind: 'closed' }

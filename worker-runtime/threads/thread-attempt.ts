@@ -2,6 +2,7 @@ import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
 import type { JobContext, JobError } from '../handler-api.ts'
 import { alreadyJudged } from '../judge-result.ts'
 import { type ExecutionAborted, ThrownInThread } from '../outcome.ts'
+import { spanOf } from '../tracing/job-tracing.ts'
 import type { JobThread } from './job-thread.ts'
 import type { AttemptEnded, FromThread, ToThread } from './messages.ts'
 
@@ -32,6 +33,7 @@ export const runInThread = (
   const abortFlag = new Int32Array(new SharedArrayBuffer(4))
   const result = Promise.withResolvers<unknown>()
   const reusable = Promise.withResolvers<boolean>()
+  const span = spanOf(ctx)
   let timer: NodeJS.Timeout | undefined
   const tell = (message: ToThread): void => port.postMessage(message)
 
@@ -45,6 +47,9 @@ export const runInThread = (
         break
       case 'checkpoint':
         store(said.id, said.json)
+        break
+      case 'fetched':
+        span?.fetched(said.fetched)
         break
       case 'returned':
       case 'threw':
@@ -101,7 +106,8 @@ export const runInThread = (
   port.on('message', hear)
   ctx.signal.addEventListener('abort', abort, { once: true })
   const { jobId, orgId, attempt, fencingToken, lastCheckpoint } = ctx
-  const task = { jobId, orgId, attempt, fencingToken, lastCheckpoint, payload }
+  const traceparent = span?.traceparent
+  const task = { jobId, orgId, attempt, fencingToken, lastCheckpoint, payload, traceparent }
   try {
     thread.run({ ...task, module: module.href, abortFlag, port: port2 }, died)
   } catch (error) {

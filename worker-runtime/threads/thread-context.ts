@@ -2,7 +2,7 @@ import { toCheckpointJson } from '../checkpoint-json.ts'
 import type { JobSessions } from '../connections/job-sessions.ts'
 import type { GuardedFetch, JobContext } from '../handler-api.ts'
 import { createAttemptPort } from './attempt-port.ts'
-import type { ThreadSettings, ThreadTask } from './messages.ts'
+import type { FromThread, ThreadSettings, ThreadTask } from './messages.ts'
 import { quietLog, quietProgress } from './quiet-reports.ts'
 
 /** The `ctx` of a handler in a thread. */
@@ -25,7 +25,7 @@ export const createThreadContext = (
     log: quietLog(port.say),
     progress: progress.report,
     checkpoint: async (state) => port.store(toCheckpointJson(state)),
-    fetch: fetchIn(settings),
+    fetch: fetchIn(settings, task, port.say),
     postgres: async (name) => {
       const { createJobSessions } = await import('../connections/job-sessions.ts')
       sessions ??= createJobSessions({ connections: settings.connections, jobId, orgId, signal: port.signal })
@@ -42,10 +42,19 @@ export const createThreadContext = (
 let egress: { fetch: GuardedFetch } | undefined
 
 /** Loaded by those who ask for it: most handlers that compute do not, and a thread should start fast and small. */
-const fetchIn =
-  ({ allow }: ThreadSettings): GuardedFetch =>
-  async (url, init) => {
+const fetchIn = (
+  { allow }: ThreadSettings,
+  { traceparent }: ThreadTask,
+  say: (message: FromThread) => void,
+): GuardedFetch => {
+  const fetch: GuardedFetch = async (url, init) => {
     const { createGuardedFetch } = await import('../egress/guarded-fetch.ts')
     egress ??= createGuardedFetch({ allow })
     return egress.fetch(url, init)
   }
+  if (traceparent === undefined) return fetch
+  return async (url, init) => {
+    const { tracedFetch } = await import('../tracing/traced-fetch.ts')
+    return tracedFetch(fetch, traceparent, (fetched) => say({ kind: 'fetched', fetched }))(url, init)
+  }
+}
