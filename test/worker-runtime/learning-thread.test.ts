@@ -109,6 +109,7 @@ test('a learner that crashes is reported once, and started again after a pause',
     applicationName: 'test learner',
     logger,
     onError: (error) => said.push(error),
+    leadSeconds: 75,
     thread: CRASHING,
     restartMs: 50,
   })
@@ -132,6 +133,7 @@ test('under a new term a new thread begins, and none is left when the worker lea
     applicationName: 'smartqueue x learner',
     logger,
     onError: (error) => assert.fail(error),
+    leadSeconds: 75,
     thread: SPINNING,
   })
   const spinning = () => log.filter(({ message }) => message === 'spins').length
