@@ -64,6 +64,12 @@ test('a worker that leads learns from what it runs, at low priority, and lets go
     return row?.learned === 5
   })
   assert.equal((await database.sql(`select from models where status = 'champion'`)).length, 1)
+  await waitFor('a word of the load forecast', async () => {
+    const [row] = await database.sql<{ reason: string }>(
+      'select unusable_because as reason from load_forecasts',
+    )
+    return row?.reason.startsWith('There are 0 hours of history')
+  })
   assert.equal(getPriority(process.pid), 0, 'that of this thread')
   if (process.platform === 'linux') assert.ok(nicenesses().includes(10), 'that of the learner')
   await worker.stop()

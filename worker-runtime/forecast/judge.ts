@@ -35,18 +35,19 @@ export const judge = (
     const [network, p90] = answers
     const opinions = [network, 0, steady]
     const said = listen(gate, opinions)
+    const forecast = encoder.work(origin, n, said)
     const isCovered = work <= encoder.work(origin, n, Math.max(said, p90 + p90Shift))
     const simple = [LAST_WEEK, YESTERDAY, LAST_HOUR].map((number) => encoder.answer(origin, n, number))
     // As long as there is no last week it is yesterday, and as long as there is no yesterday the last hour.
     const seasonal = simple.find((answer) => !Number.isNaN(answer)) ?? steady
     const lastHour = simple[2] as number
     const errors = {
-      lstm: errorOf(said),
+      lstm: Math.abs(forecast - work),
       last_hour: errorOf(Number.isNaN(lastHour) ? steady : lastHour),
       seasonal: errorOf(seasonal),
       steady: errorOf(steady),
     }
-    addJudged(record, { minute: firstMinute + origin, work, isCovered, errors }, calendar.hour / 2)
+    addJudged(record, { minute: firstMinute + origin, work, forecast, isCovered, errors }, calendar.hour / 2)
     gate = judgeAnswers(gate, opinions.map(errorOf))
     p90Shift += P90_STEP * (isCovered ? P90_QUANTILE - 1 : P90_QUANTILE)
   }

@@ -12,12 +12,20 @@ export type Stretch = {
   at: number
   windows: number
   work: number
+  /** What the forecasts said of it. */
+  forecast: number
   /** Windows that stayed below their p90. */
   covered: number
   errors: Errors
 }
 
-export type JudgedWindow = { minute: number; work: number; isCovered: boolean; errors: Errors }
+export type JudgedWindow = {
+  minute: number
+  work: number
+  forecast: number
+  isCovered: boolean
+  errors: Errors
+}
 
 /** Three days, if a stretch is half an hour. */
 const KEPT_STRETCHES = 144
@@ -29,6 +37,7 @@ export const addJudged = (record: Stretch[], judged: JudgedWindow, stretchMinute
       at,
       windows: 0,
       work: 0,
+      forecast: 0,
       covered: 0,
       errors: { lstm: 0, last_hour: 0, seasonal: 0, steady: 0 },
     })
@@ -37,6 +46,7 @@ export const addJudged = (record: Stretch[], judged: JudgedWindow, stretchMinute
   const stretch = record.at(-1) as Stretch
   stretch.windows++
   stretch.work += judged.work
+  stretch.forecast += judged.forecast
   if (judged.isCovered) stretch.covered++
   for (const name of ['lstm', ...RIVALS] as const) stretch.errors[name] += judged.errors[name]
 }

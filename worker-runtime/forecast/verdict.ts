@@ -12,6 +12,8 @@ export type Evaluation = {
   mean_work_seconds: number
   /** Mean absolute errors, as shares of that. */
   errors: Record<'lstm' | Rival, number>
+  /** What the forecasts add up to, as a share of the work: below 1, as a median does not foresee what comes rarely. */
+  foreseen: number
   /** The share of windows that stayed below their p90: 0.9 if it is right. */
   coverage: number
 }
@@ -46,6 +48,7 @@ export const evaluate = (record: readonly Stretch[]): Evaluation => {
       seasonal: share('seasonal'),
       steady: share('steady'),
     },
+    foreseen: work > 0 ? round(sum(record, ({ forecast }) => forecast) / work) : 0,
     coverage: round(sum(record, ({ covered }) => covered) / Math.max(1, minutes)),
   }
 }

@@ -55,12 +55,21 @@ const forecastOne = async ({ name, values }: Workload, quick: boolean): Promise<
   return { ...told, unusable_because: whyUnusable(record), ...evaluate(record) }
 }
 
-const HEADER = ['workload', 'forecast', 'last hour', 'seasonal', 'steady', 'p90 covers', 'drives scaling']
+const HEADER = [
+  'workload',
+  'forecast',
+  'last hour',
+  'seasonal',
+  'steady',
+  'foreseen',
+  'p90 covers',
+  'drives scaling',
+]
 
 const textOf = (rows: readonly Row[]): string => {
-  const cells = rows.map(({ workload, errors, coverage, unusable_because: reason }) => [
+  const cells = rows.map(({ workload, errors, foreseen, coverage, unusable_because: reason }) => [
     workload,
-    ...[errors?.lstm, errors?.last_hour, errors?.seasonal, errors?.steady, coverage].map(percent),
+    ...[errors?.lstm, errors?.last_hour, errors?.seasonal, errors?.steady, foreseen, coverage].map(percent),
     reason === null ? 'yes' : 'no',
   ])
   const all = [HEADER, ...cells]
