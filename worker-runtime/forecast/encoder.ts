@@ -15,7 +15,7 @@ export type Encoder = {
   /** What an answer means, in milliseconds of work within the span. */
   work(origin: number, n: number, answer: number): number
   /** The answer that would say what a simple forecast says, by its number. NaN if that is not known. */
-  answer(origin: number, n: number, simple: number): number
+  answer(origin: number, n: number, which: number): number
   /** What has come within it. */
   truth(origin: number, n: number): number
 }
@@ -98,9 +98,9 @@ export const createEncoder = (
     target: (origin, n) =>
       clip((simple.truth(origin, spanOf(n)) - baselineAt(origin, n)) / scaleOf(n), TARGET_CLIP),
     work: (origin, n, answer) => spanOf(n) * scale.fromLog(baselineAt(origin, n) + answer * scaleOf(n)),
-    answer: (origin, n, number) => {
+    answer: (origin, n, which) => {
       const base = baselineAt(origin, n)
-      return ((forecasts[number] as number) - base) / scaleOf(n)
+      return ((forecasts[which] as number) - base) / scaleOf(n)
     },
     truth: (origin, n) => spanOf(n) * (simple.mean(origin + 1, origin + spanOf(n)) ?? Number.NaN),
   }

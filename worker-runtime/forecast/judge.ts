@@ -10,6 +10,8 @@ import { answerAll, QUANTILES } from './windows.ts'
 /** A step of the p90 after each window: nine times as far up as down, so in the long run one of ten lies above. */
 const P90_STEP = 0.03
 const P90_QUANTILE = 0.9
+/** It goes no further than so many ordinary errors: after a quiet month it must be back within hours. */
+const P90_REACH = 4
 
 const [LAST_HOUR, YESTERDAY, LAST_WEEK] = ['last_hour', 'yesterday', 'last_week'].map((name) =>
   NAMES.indexOf(name),
@@ -49,7 +51,8 @@ export const judge = (
     }
     addJudged(record, { minute: firstMinute + origin, work, forecast, isCovered, errors }, calendar.hour / 2)
     gate = judgeAnswers(gate, opinions.map(errorOf))
-    p90Shift += P90_STEP * (isCovered ? P90_QUANTILE - 1 : P90_QUANTILE)
+    const shifted = p90Shift + P90_STEP * (isCovered ? P90_QUANTILE - 1 : P90_QUANTILE)
+    p90Shift = Math.min(Math.max(shifted, -P90_REACH), P90_REACH)
   }
   return { gate, p90Shift, record }
 }
@@ -62,6 +65,7 @@ const answersSince = ({ weights, knownTo }: Forecaster, encoder: Encoder, n: num
   for (let origin = Math.max(0, knownTo - firstMinute - 1); origin + horizon.window < length; origin++) {
     origins.push(origin)
   }
+  if (origins.length === 0) return []
   const predictor = createPredictor(weights)
   try {
     const all = answerAll(predictor, encoder, origins)
