@@ -19,7 +19,7 @@ const OPTIONS: ForecastOptions = {
   horizon: horizonOf(75),
   calendar: { hour: 24, day: 96, week: 672 },
   pause: async () => {},
-  steps: { first: 100, round: 4 },
+  steps: { first: 60, round: 3 },
 }
 /** Where it does not matter what is learned. */
 const BRIEF: ForecastOptions = { ...OPTIONS, steps: { first: 4, round: 2 } }
@@ -81,6 +81,8 @@ test('another one goes on from what was stored with the same numbers, and what i
     forecastLoad(resumed as Forecaster, series, BRIEF),
     forecastLoad(forecaster, series, BRIEF),
   )
+  const { record } = await goOn(forecaster, upTo(series, 250), BRIEF)
+  assert.deepEqual(record, forecaster.record, 'nothing has come that it could be judged by')
   assert.equal(unpackForecaster(bytes, horizonOf(600)), undefined, 'of another lead time')
   for (const damaged of [
     bytes.subarray(0, 3),
