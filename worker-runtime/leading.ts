@@ -54,6 +54,7 @@ export const createLeading = (options: {
         applicationName: `smartqueue ${workerId} learner`,
         logger,
         onError: failed('learning'),
+        leadSeconds: options.config.SMARTQUEUE_LEAD_SECONDS,
         thread: options.learningThread,
       }),
     ],

@@ -3,6 +3,8 @@ export type BenchOptions = {
   readonly say: (line: string) => void
   /** Small sizes: whether it runs, not how fast. */
   readonly quick: boolean
+  /** The folder with histories of other systems. */
+  readonly traces: string
 }
 
 /** What a benchmark measured: a table or several for people, and the same as data. */

@@ -6,6 +6,7 @@ import { benchAuth } from './auth.ts'
 import { benchDashboard } from './dashboard.ts'
 import { benchEta } from './eta/bench.ts'
 import { benchEtl } from './etl.ts'
+import { benchForecast } from './forecast/bench.ts'
 import { benchModel } from './model/bench.ts'
 import { benchPickup } from './pickup.ts'
 import { benchQueue } from './queue/bench.ts'
@@ -18,6 +19,7 @@ const BENCHES: Record<string, Bench> = {
   model: benchModel,
   eta: benchEta,
   etl: benchEtl,
+  forecast: benchForecast,
   analytics: benchAnalytics,
   stream: benchStream,
   dashboard: benchDashboard,
@@ -25,6 +27,7 @@ const BENCHES: Record<string, Bench> = {
 }
 
 const RESULTS = 'test/bench/results.json'
+const TRACES = '../shared/traces'
 
 const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --out FILE]
 
@@ -33,6 +36,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
   eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
   etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; a minute
+  forecast  the load forecast beside simple ones, on made-up daily patterns and on traces where there are some; two minutes
   analytics  the routes of /analytics with a million finished jobs, and what keeps them; two minutes
   stream   how long after its commit an event is seen, in a page of a real browser and in Node; a minute and a half
   dashboard  how responsive the list of jobs stays, with 10,000 jobs and 200 events a second; two minutes
@@ -42,6 +46,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   --quick     small sizes, to see that it runs; the numbers say little
   --json      print one object, {"<name>": {…}}, and nothing else
   --out FILE  where that object is written: ${RESULTS} unless said otherwise
+  --traces FOLDER  where forecast finds histories of other systems: ${TRACES} unless said otherwise
   --help      print this
 
 Without a name all of them run. Run them on an otherwise idle machine.`
@@ -53,6 +58,7 @@ const main = async (): Promise<number> => {
       quick: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       out: { type: 'string', default: RESULTS },
+      traces: { type: 'string', default: TRACES },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -60,13 +66,13 @@ const main = async (): Promise<number> => {
     console.log(HELP)
     return 0
   }
-  const { quick, json, out } = values
+  const { quick, json, out, traces } = values
   const say = (line: string): void => {
     if (!json) console.error(line)
   }
   const results: Record<string, object> = {}
   for (const [name, bench] of choose(positionals)) {
-    const { data, text } = await bench({ say, quick })
+    const { data, text } = await bench({ say, quick, traces })
     results[name] = data
     if (!json) console.log(`\n${text}`)
   }

@@ -72,6 +72,13 @@ import {
   storeLearned,
 } from '../../db/queries/learning.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
+import {
+  deleteExpiredLoad,
+  readLoad,
+  recallForecaster,
+  storeForecast,
+  storeForecaster,
+} from '../../db/queries/load.ts'
 import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
@@ -753,6 +760,26 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   await play(deleteExpiredRollups({ term, days: 30, limit: 10 }))
 }
 
+const playLoad = async ({ play, sql }: Stage): Promise<void> => {
+  const [begun] = await play(beginTerm('l'))
+  assert.ok(begun)
+  const { term } = begun
+  await sql(`insert into load_minutes (at, jobs, work_ms)
+    select date_trunc('day', now()) - ago, 3, 1e7 / 3
+    from unnest('{1 day,2 days,40 days}'::interval[]) as ago`)
+  await play(readLoad(null))
+  await play(readLoad(2 ** 31 - 1))
+  const forecast = { term, fromMinute: 29_000_000.0, p50Ms: [0, 1 / 3, 1e12], p90Ms: [1e-7, 2, 3] }
+  await play(storeForecast(forecast))
+  await play(recallForecaster(term))
+  const evaluation = { minutes: 7, errors: { lstm: 1 / 3 } }
+  await play(storeForecaster({ ...forecast, unusableBecause: TEXT, evaluation, forecaster: null }))
+  await play(storeForecaster({ ...forecast, unusableBecause: null, evaluation, forecaster: btoa('\0\xff') }))
+  await play(recallForecaster(term))
+  await play(storeForecast(forecast))
+  await play(deleteExpiredLoad(term, 10))
+}
+
 /** In order: each goes on from what the one before left. A new area is one more function. */
 const SCENARIO = [
   playOperations,
@@ -771,6 +798,7 @@ const SCENARIO = [
   playCallbacks,
   playStream,
   playAnalytics,
+  playLoad,
 ]
 
 /** The answers by statement, with what differs by nature put aside. */
@@ -792,6 +820,7 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
 const BY_THE_MOMENT = [
   ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid', 'newest'],
   ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads'],
+  ...['this_minute', 'seconds_into'],
   // Made by the database.
   ...['secret', 'previous_secret', 'hint'],
 ]

@@ -64,6 +64,12 @@ test('a worker that leads learns from what it runs, at low priority, and lets go
     return row?.learned === 5
   })
   assert.equal((await database.sql(`select from models where status = 'champion'`)).length, 1)
+  await waitFor('a word of the load forecast', async () => {
+    const [row] = await database.sql<{ reason: string }>(
+      'select unusable_because as reason from load_forecasts',
+    )
+    return row?.reason.startsWith('There are 0 hours of history')
+  })
   assert.equal(getPriority(process.pid), 0, 'that of this thread')
   if (process.platform === 'linux') assert.ok(nicenesses().includes(10), 'that of the learner')
   await worker.stop()
@@ -109,6 +115,7 @@ test('a learner that crashes is reported once, and started again after a pause',
     applicationName: 'test learner',
     logger,
     onError: (error) => said.push(error),
+    leadSeconds: 75,
     thread: CRASHING,
     restartMs: 50,
   })
@@ -132,6 +139,7 @@ test('under a new term a new thread begins, and none is left when the worker lea
     applicationName: 'smartqueue x learner',
     logger,
     onError: (error) => assert.fail(error),
+    leadSeconds: 75,
     thread: SPINNING,
   })
   const spinning = () => log.filter(({ message }) => message === 'spins').length

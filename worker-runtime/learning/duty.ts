@@ -1,15 +1,15 @@
 /**
- * Learning, as a duty of the leader. It is done in a thread of its own, with a database connection of its own: a round of
- * training takes seconds, and rows by the thousand are unpacked for it, while this thread must renew leases and send
- * heartbeats. Here nothing is done but to start that thread under the term, to pass on what it has to say, and to end it
- * when this worker leads no more. One that is not ended in time changes nothing: all that it writes carries its term.
+ * Learning, of runtimes and of the load, as a duty of the leader. It is done in a thread of its own, with a database connection
+ * of its own: a round of training takes seconds, and rows by the thousand are unpacked for it, while this thread must renew
+ * leases and send heartbeats. Here nothing is done but to start that thread under the term, to pass on what it has to say, and
+ * to end it when this worker leads no more. One that is not ended in time changes nothing: all that it writes carries its term.
  */
 import { Worker as Thread } from 'node:worker_threads'
 import type { Duty } from '../duties.ts'
 import type { LogFields, Logger } from '../logger.ts'
 
 /** What the thread is told at its start, and what it says. */
-export type ThreadTask = { url: string; applicationName: string; term: string }
+export type ThreadTask = { url: string; applicationName: string; term: string; leadSeconds: number }
 export type ThreadMessage =
   | { kind: 'log'; level: keyof Logger; message: string; fields: LogFields | undefined }
   | { kind: 'failed'; reason: string }
@@ -30,6 +30,8 @@ export type LearningOptions = {
   applicationName: string
   logger: Logger
   onError: (error: Error) => void
+  /** How far ahead the load is forecast. */
+  leadSeconds: number
   thread?: URL | undefined
   restartMs?: number
 }
@@ -37,14 +39,14 @@ export type LearningOptions = {
 type Running = { thread: Thread; term: string; exited: Promise<void> }
 
 export const createLearningDuty = (options: LearningOptions): Duty => {
-  const { url, applicationName, restartMs = RESTART_MS } = options
+  const { url, applicationName, leadSeconds, restartMs = RESTART_MS } = options
   let running: Running | undefined
   let crash: Error | undefined
   let termSeen: string | undefined
   let startAtMs = 0
 
   const start = (term: string): Running => {
-    const task: ThreadTask = { url, applicationName, term }
+    const task: ThreadTask = { url, applicationName, term, leadSeconds }
     const thread = new Thread(options.thread ?? new URL('./thread.ts', import.meta.url), {
       workerData: task,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },

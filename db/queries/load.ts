@@ -1,0 +1,116 @@
+/** Work that comes unannounced, by the minute, and the forecast of it. What fills the minutes is in analytics-rollup.ts. */
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+
+/** Four weeks to compare with, and the one that is compared. */
+export const LOAD_KEPT = `interval '5 weeks'`
+
+export type LoadRow = {
+  /** Since 1970, of the database's clock: the minute that is not over, and how far it is. */
+  this_minute: number
+  seconds_into: number
+  /** Those in which something came, and how much. */
+  minutes: number[]
+  work_ms: number[]
+}
+
+/** Minutes that are over, from `sinceMinute` on; null: all that are kept. Always one row. */
+export const readLoad = (sinceMinute: number | null): Query<LoadRow> => ({
+  name: 'read-load',
+  text: `
+    select
+      floor(extract(epoch from now()) / 60)::int as this_minute,
+      extract(second from now())::double precision as seconds_into,
+      coalesce(array_agg((extract(epoch from at) / 60)::int order by at), '{}') as minutes,
+      coalesce(array_agg(work_ms order by at), '{}') as work_ms
+    from load_minutes
+    where at >= greatest(now() - ${LOAD_KEPT}, to_timestamp(60 * $1::double precision))
+      and at < date_trunc('minute', now())`,
+  values: [sinceMinute],
+})
+
+/** What a forecaster of an earlier term has left, in base64. No row: the term is over. */
+export const recallForecaster = (term: string): Query<{ forecaster: string | null }> => ({
+  name: 'recall-forecaster',
+  text: `
+    select (select encode(weights, 'base64') from load_forecasts) as forecaster
+    where ${IN_TERM}`,
+  values: [term],
+})
+
+export type StoredForecast = {
+  term: string
+  /** The first of the minutes ahead. */
+  fromMinute: number
+  p50Ms: readonly number[]
+  p90Ms: readonly number[]
+}
+
+/** The newest forecast. What it is made with, and what that is worth, stays. No row: the term is over. */
+export const storeForecast = (forecast: StoredForecast): Query<{ made_at: Date }> => ({
+  name: 'store-forecast',
+  text: `
+    update load_forecasts
+    set
+      made_at = now(), from_at = to_timestamp(60 * $2::double precision), p50_ms = $3::double precision[],
+      p90_ms = $4::double precision[]
+    where ${IN_TERM}
+    returning made_at`,
+  values: [forecast.term, forecast.fromMinute, forecast.p50Ms, forecast.p90Ms],
+})
+
+export type StoredForecaster = StoredForecast & {
+  unusableBecause: string | null
+  evaluation: object
+  /** In base64. Null: there is nothing yet to forecast with. */
+  forecaster: string | null
+}
+
+/** And with what it is made with from now on. No row: the term is over. */
+export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: Date }> => ({
+  name: 'store-forecaster',
+  text: `
+    insert into load_forecasts (
+      made_at, from_at, p50_ms, p90_ms, unusable_because, evaluation, weights, trained_at
+    )
+    select
+      now(), to_timestamp(60 * $2::double precision), $3::double precision[], $4::double precision[], $5::text,
+      $6::text::jsonb, decode($7::text, 'base64'), case when $7::text is not null then now() end
+    where ${IN_TERM}
+    on conflict (only_row) do update
+    set
+      made_at = excluded.made_at, from_at = excluded.from_at, p50_ms = excluded.p50_ms, p90_ms = excluded.p90_ms,
+      unusable_because = excluded.unusable_because, evaluation = excluded.evaluation, weights = excluded.weights,
+      trained_at = excluded.trained_at
+    returning made_at`,
+  values: [
+    stored.term,
+    stored.fromMinute,
+    stored.p50Ms,
+    stored.p90Ms,
+    stored.unusableBecause,
+    JSON.stringify(stored.evaluation),
+    stored.forecaster,
+  ],
+})
+
+/** Minutes that are too long ago to be compared with, a bounded number at a time. */
+export const deleteExpiredLoad = (term: string, limit: number): Query<{ deleted: number }> => ({
+  name: 'delete-expired-load',
+  text: `
+    with deleted as (
+      delete from load_minutes
+      where at in (
+        select at
+        from load_minutes
+        where at < now() - ${LOAD_KEPT}
+          and ${IN_TERM}
+        order by at
+        limit $2::int
+      )
+      returning 1
+    )
+    select count(*)::int as deleted
+    from deleted`,
+  values: [term, limit],
+})
