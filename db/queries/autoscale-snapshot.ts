@@ -1,6 +1,7 @@
 /**
  * What `readAutoscale` answers, as the leader keeps it. Of jobs only sums are looked at, and what has no end is looked at in
- * part: with a million ready jobs and a hundred thousand that wait it takes MEASURED.
+ * part. With a million ready jobs it takes 2 ms, and 0.25 s when the sums by lane are made anew, for which `queue_snapshot` takes a
+ * twentieth of the time at most. A hundred thousand jobs that wait for a moment within the lead time add 35 ms to it.
  */
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
@@ -14,7 +15,7 @@ import { startingEstimate } from './submission-terms.ts'
 const ARRIVAL_MINUTES = 2
 
 /** Waiting jobs whose predictions are added up: what all of them will take is reckoned from these. */
-const LOOKED_AT = 10_000
+const LOOKED_AT = 5_000
 
 /** The leader forecasts every minute. After this long something keeps it from doing so. */
 const FORECAST_MINUTES = 3
@@ -100,7 +101,14 @@ export const takeAutoscaleSnapshot = (snapshot: {
           order by wake_at
           limit ${LOOKED_AT}
         ) w
-        join jobs j on j.org_id = w.org_id and j.id = w.job_id
+        -- Limited, or all jobs there are would be read for these.
+        cross join lateral (
+          select org_id, type, predicted_ms
+          from jobs
+          where org_id = w.org_id
+            and id = w.job_id
+          limit 1
+        ) j
       ) r
     ),
     arrivals as materialized (
