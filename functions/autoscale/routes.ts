@@ -18,11 +18,9 @@ const autoscale = z
     R: seconds('Queued, and what comes while that is worked off: arriving a second × drain goal.'),
     F: seconds('What will come within the lead time: forecast, and announced by run_at and by schedules.'),
     T: seconds('Work that one worker gets done within the drain goal: slots × 0.8 × drain goal.'),
-    needed: z
-      .object({ B: z.number(), R: z.number(), F: z.number() })
-      .openapi({
-        description: 'B/T, R/T and F/T: workers that each asks for, for an autoscaler whose target is 1.',
-      }),
+    needed: z.object({ B: z.number(), R: z.number(), F: z.number() }).openapi({
+      description: 'B/T, R/T and F/T: workers that each asks for, for an autoscaler whose target is 1.',
+    }),
     workers: workers('That are alive.'),
     min_workers: z.int(),
     max_workers: z.int(),

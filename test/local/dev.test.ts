@@ -60,7 +60,10 @@ test('from the first start to the next', (t) =>
 
     await t.test('it says what it starts, and what to paste; a stale lock is not in the way', () => {
       const steps = [...first.output().matchAll(/✓ (\w+)/g)].map(([, part]) => part)
-      assert.deepEqual(steps, ['PostgreSQL', 'Migrations', 'Logins', 'Gateway', 'Functions', 'Worker'])
+      assert.deepEqual(steps, [
+        ...['PostgreSQL', 'Migrations', 'Logins', 'Gateway', 'Functions', 'Worker', 'Autoscaler'],
+      ])
+      assert.match(first.output(), /1 to 5 workers, by predicted work/)
       assert.match(first.output(), new RegExp(`^SmartQueue ready: ${first.url}$`, 'm'))
       assert.equal(commandsOf(first).length, 3)
       assert.match(first.output(), new RegExp(`PORT=\\d+ SMARTQUEUE_HOME=${home} npm run demo$`, 'm'))
