@@ -758,12 +758,12 @@ const playAutoscale = async ({ play, sql }: Stage): Promise<void> => {
   const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catchUp: 'one' as const, job }
   const nextAt = '2020-01-01T00:00:00.000Z'
   await play(createSchedule({ ...plan, id: id(98), orgId, userId, paused: false, nextAt }))
-  await play(findNearTicks(term, 75, 10))
   await sql(
     `insert into load_forecasts (from_at, p50_ms, p90_ms) values (now(), '{60000, 60000}', '{1e5, 1e5}')`,
   )
   await sql('delete from queue_snapshots')
   const settings = { slotsPerWorker: 10, drainGoalSeconds: 60, leadSeconds: 75, minWorkers: 1, maxWorkers: 5 }
+  await play(findNearTicks(term, settings, 10))
   await play(takeAutoscaleSnapshot({ term, settings, ticksSeconds: 1 / 3 }))
   await sql(
     'update autoscale_snapshots set running_seconds = 1.5e-7, forecast_p50_seconds = 0.5, forecast_p90_seconds = null',

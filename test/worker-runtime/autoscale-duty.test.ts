@@ -84,22 +84,41 @@ test('what could be claimed, is held and runs is work; what is parked is none', 
   near(signalOf(row).B, 6, 0.1)
 })
 
+test('of a job no more than the drain goal counts: another worker takes none of it off the slot that it has', async () => {
+  await seed(3, { name: 'long' })
+  await database.sql(`update jobs set predicted_ms = 3600000, predicted_p90_ms = 7200000`)
+  await database.sql(`update ready_jobs set predicted_ms = 3600000`)
+  await seed(4, { name: 'short' })
+  await database.sql(`update ready_jobs set lane = lane + 50 where predicted_ms > 1000`)
+  await exchange(database.run, { claim: { limit: 5, starts: true } })
+  await seed(1, { name: 'later', run_at: inSeconds(30) })
+  await database.sql(`update jobs set predicted_ms = 3600000 where name = 'later'`)
+  await database.sql(
+    `insert into load_minutes (at, jobs, work_ms) values (date_trunc('minute', now()), 2, 7200000)`,
+  )
+  const row = await snapshot({ SMARTQUEUE_DRAIN_GOAL_SECONDS: '20' })
+  assert.equal(row.queued_seconds, 40, 'two long ones are ready')
+  near(row.running_seconds, 24, 0.1)
+  assert.equal(row.scheduled_seconds, 20)
+  assert.ok(row.arriving_per_second <= 40 / 60)
+})
+
 test('the same is kept first in, first out', async () => {
   await seed(3)
   assert.equal((await snapshot({ SMARTQUEUE_POLICY: 'fifo' })).queued_seconds, 3)
 })
 
-test('what comes in a second is told by the minute that has begun and the two before it', async () => {
+test('what comes in a second is told by the minute that has begun and the one before it', async () => {
   await database.sql(`
     insert into load_minutes (at, jobs, work_ms)
-    select date_trunc('minute', now()) - n * interval '1 minute', 1, case when n <= 2 then 60000 else 1e9 end
+    select date_trunc('minute', now()) - n * interval '1 minute', 1000, case when n <= 1 then 60000 else 1e6 end
     from generate_series(0, 5) n`)
   const row = await snapshot()
   const [{ seconds } = { seconds: 0 }] = await database.sql<{ seconds: number }>(
     `select extract(epoch from taken_at - date_trunc('minute', taken_at))::float8 as seconds from autoscale_snapshots`,
   )
-  near(row.arriving_per_second, 180 / (120 + seconds))
-  near(signalOf(row).R, (180 / (120 + seconds)) * 60)
+  near(row.arriving_per_second, 120 / (60 + seconds))
+  near(signalOf(row).R, (120 / (60 + seconds)) * 60)
 })
 
 test('jobs of a known time count within the lead time, and not those of a paused queue or without a worker', async () => {
@@ -133,6 +152,7 @@ test('every tick of a schedule within the lead time counts, by what its jobs tak
   const ticks = Math.floor((60 - (next.getTime() - Date.now()) / 1000) / 10) + 1
   // The stream of the new one has not run: it starts from its type, of which nothing is known either.
   near((await snapshot()).scheduled_seconds, 40 + ticks, 0.03)
+  near((await snapshot({ SMARTQUEUE_DRAIN_GOAL_SECONDS: '10' })).scheduled_seconds, 10 + ticks, 0.06)
 })
 
 const forecast = (values: { from: string; p50: number[]; p90: number[]; made?: string; unusable?: string }) =>
@@ -149,6 +169,13 @@ test('of a forecast the minutes within the lead time count, each as far as it li
   near(row.forecast_p50_seconds, 90)
   near(row.forecast_p90_seconds, 165)
   assert.equal(row.no_forecast_because, null)
+})
+
+test('a forecast is reckoned to a drain goal, as all the rest is', async () => {
+  await forecast({ from: '0 s', p50: [60_000, 60_000], p90: [120_000, 120_000] })
+  const row = await snapshot({ SMARTQUEUE_DRAIN_GOAL_SECONDS: '20' })
+  near(row.forecast_p50_seconds, 20)
+  near(row.forecast_p90_seconds, 40)
 })
 
 test('until the first minute of a forecast begins it is as in that', async () => {

@@ -20,7 +20,7 @@ export const createAutoscaleDuty = ({ run, config }: { run: Run; config: Config 
     name: 'autoscale snapshot',
     step: async (term) => {
       const startedAtMs = performance.now()
-      const near = await run(findNearTicks(term, settings.leadSeconds, NEAR_TICKS))
+      const near = await run(findNearTicks(term, settings, NEAR_TICKS))
       const ticksSeconds = scheduled.secondsWithin(settings.leadSeconds, near)
       await run(takeAutoscaleSnapshot({ term, settings, ticksSeconds }))
       const tookMs = performance.now() - startedAtMs
