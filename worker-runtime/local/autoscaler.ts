@@ -7,6 +7,7 @@ import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import type { ScalingSignal } from '../../db/rules/autoscale.ts'
 import { createReplicaScaler, type ReplicaRange } from '../../db/rules/replicas.ts'
+import { describeError } from '../describe-error.ts'
 import { createPoller, type Poller } from '../poller.ts'
 import type { PoolWorker, WorkerPool } from './worker-pool.ts'
 
@@ -31,6 +32,7 @@ export const createAutoscaler = (options: {
 }): Autoscaler => {
   const { run, pool, now = () => performance.now() / 1_000 } = options
   const scaler = createReplicaScaler(options.range)
+  let blind = false
 
   const look = async (): Promise<void> => {
     const [row] = await run(readAutoscale())
@@ -66,10 +68,14 @@ export const createAutoscaler = (options: {
   const poller = createPoller({
     step: async () => {
       await look()
+      blind = false
       return LOOK_MS
     },
-    // Without a database nothing is known, and all stays as it is. Whether it lives is watched by others.
-    onError: () => {},
+    // Whether the database lives is watched by others.
+    onError: (error) => {
+      if (!blind) options.say(`The number of workers stays as it is: ${describeError(error)}`)
+      blind = true
+    },
   })
   return { look, start: poller.start, stop: poller.stop }
 }
