@@ -2,7 +2,7 @@
  * `npm run dev` in the place of Kubernetes: as many workers as the leader's snapshot asks for, by the rules of its
  * HorizontalPodAutoscaler, but looked at more often: here a worker starts in a second.
  */
-import { type AutoscaleRow, readAutoscale, STALE_SECONDS, signalOf } from '../../db/queries/autoscale.ts'
+import { readAutoscale, STALE_SECONDS, signalOf } from '../../db/queries/autoscale.ts'
 import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import type { ScalingSignal } from '../../db/rules/autoscale.ts'
@@ -43,7 +43,8 @@ export const createAutoscaler = (options: {
     if (next === current) return
     if (next > current) await grow(next - current)
     else await shrink(current - next)
-    if (row && signal) options.say(`Scaled ${current} → ${next} workers: ${reasonOf(row, signal)}`)
+    if (signal)
+      options.say(`Scaled ${current} → ${next} ${next === 1 ? 'worker' : 'workers'}: ${reasonOf(signal)}`)
   }
 
   /** Side by side, as pods start. */
@@ -95,7 +96,7 @@ export const dispensable = (
 }
 
 /** By what asks for the most: `812 s of predicted work queued and running (B 1.7, R 1.2, F 0.0 workers)`. */
-export const reasonOf = (row: AutoscaleRow, { B, R, F, needed }: ScalingSignal): string => {
+export const reasonOf = ({ B, R, F, needed }: ScalingSignal): string => {
   const seconds = (work: number): string => `${Math.round(work)} s of predicted work`
   const most = Math.max(needed.B, needed.R, needed.F)
   const [asked, what] =
@@ -103,7 +104,7 @@ export const reasonOf = (row: AutoscaleRow, { B, R, F, needed }: ScalingSignal):
       ? [B, 'queued and running']
       : most === needed.R
         ? [R, 'queued and arriving']
-        : [F, `expected within ${row.lead_seconds} s`]
+        : [F, 'on its way']
   const each = [`B ${needed.B.toFixed(1)}`, `R ${needed.R.toFixed(1)}`, `F ${needed.F.toFixed(1)}`].join(', ')
   return `${seconds(asked)} ${what} (${each} workers)`
 }
