@@ -13,7 +13,7 @@
  * leader's statement sees to both (db/queries/autoscale-snapshot.ts).
  *
  * The forecast is the median. By its 90th percentile workers would cost 6 % more, and hardly anybody would wait less: in the
- * simulation (npm run bench -- autoscale) p95 waits differ by 1.2 s at most, because B and R make up for what it misses.
+ * simulation (npm run bench -- autoscale) p95 waits differ by 1 s at most, because B and R make up for what it misses.
  */
 
 export type ScalingSettings = {

@@ -13,7 +13,8 @@ import {
 } from './simulation.ts'
 import { createWorkloads } from './workloads.ts'
 
-const SEEDS = [7, 107, 207]
+/** None of those by which the arrival window, the forecast's share and the median were chosen (7 and 107). */
+const SEEDS = [1_007, 2_007, 3_007]
 
 /** As many as a pod has slots. The shortest waits of all numbers that cost about as much as B+R+F: the second table has others. */
 export const BY_COUNT = byCount(10)
