@@ -3,6 +3,7 @@ import { requestId } from 'hono/request-id'
 import { analyticsRoutes } from './analytics/routes.ts'
 import { apiDocsRoutes } from './api-docs/routes.ts'
 import { authRoutes } from './auth/routes.ts'
+import { autoscaleRoutes } from './autoscale/routes.ts'
 import { callbackRoutes } from './callbacks/routes.ts'
 import type { AppEnv } from './context.ts'
 import { deadLetterRoutes } from './dead-letters/routes.ts'
@@ -47,6 +48,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', predictionRouter())
   app.route('/', callbackRoutes())
   app.route('/', analyticsRoutes())
+  app.route('/', autoscaleRoutes())
   app.route('/', apiDocsRoutes())
   return app
 }

@@ -1,6 +1,7 @@
 import { enterTogether } from '../db/queries/scope.ts'
 import { type ApiKeys, createApiKeys } from './auth/api-key.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
+import { type Autoscale, createAutoscale } from './autoscale/snapshot.ts'
 import { type Assets, parseBindings, type RawBindings } from './bindings.ts'
 import { createDatabase, type Database } from './database.ts'
 import { hideSecrets, logFailure } from './http/log.ts'
@@ -24,6 +25,7 @@ export type Services = {
   readonly submitter: Submitter
   readonly predictions: JobPredictions
   readonly metrics: Metrics
+  readonly autoscale: Autoscale
   readonly webhookSources: SourceCache
   readonly webhookRejections: RejectionLimit
   readonly streams: { readonly objects: StreamObjects; readonly nudger: Nudger }
@@ -54,6 +56,7 @@ export const servicesFor = (raw: RawBindings): Services => {
     }),
     predictions: createJobPredictions(database.run),
     metrics: createMetrics(database.run),
+    autoscale: createAutoscale(database.run),
     webhookSources: createSourceCache(database),
     webhookRejections: createRejectionLimit(),
     streams: {

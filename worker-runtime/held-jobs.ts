@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { LeaseKey } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { parseTraceparent } from '../db/rules/traceparent.ts'
@@ -45,8 +44,8 @@ export type HeldJobs = {
   takeUnstarted(count: number): ClaimedJob[]
   takeUnstartedWhere(wanted: (job: ClaimedJob) => boolean): ClaimedJob[]
   startWaiting(): void
-  /** Lets jobs finish for `seconds`, then stops them. Answers those to give back. */
-  drain(seconds: number): Promise<ClaimedJob[]>
+  /** Lets jobs finish until `patienceEnds`, then stops them. Answers those to give back. */
+  drain(patienceEnds: Promise<void>): Promise<ClaimedJob[]>
 }
 
 export const createHeldJobs = (options: {
@@ -177,16 +176,14 @@ export const createHeldJobs = (options: {
 
   const takeUnstarted = (count: number): ClaimedJob[] => handOver(waiting.takeLast(count))
 
-  const drain = async (seconds: number): Promise<ClaimedJob[]> => {
+  const drain = async (patienceEnds: Promise<void>): Promise<ClaimedJob[]> => {
     draining = true
     const unstarted = takeUnstarted(waiting.length())
     const settled = new Promise<void>((resolve) => {
       allSettled = resolve
       if (inExecution === 0) resolve()
     })
-    const timer = new AbortController()
-    await Promise.race([settled, delay(seconds * 1000, undefined, { signal: timer.signal }).catch(() => {})])
-    timer.abort()
+    await Promise.race([settled, patienceEnds])
     const shutdown = new ExecutionAborted('shutdown', 'The worker is shutting down.')
     for (const { execution } of held.values()) execution?.abort(shutdown)
     await settled

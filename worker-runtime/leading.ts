@@ -1,4 +1,5 @@
 import { createAnalyticsDuties } from './analytics/duties.ts'
+import { createAutoscaleDuty } from './autoscale/duty.ts'
 import { createCallbackDuties } from './callbacks/duties.ts'
 import type { Config } from './config.ts'
 import { type Database, SHORT_TRANSACTIONS } from './database.ts'
@@ -49,6 +50,7 @@ export const createLeading = (options: {
       }),
       ...createCallbackDuties({ run, transaction, logger, retentionDays }),
       ...createAnalyticsDuties({ run, logger }),
+      createAutoscaleDuty({ run, config: options.config }),
       createLearningDuty({
         url,
         applicationName: `smartqueue ${workerId} learner`,

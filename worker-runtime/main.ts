@@ -3,6 +3,7 @@ import { createRedactor } from '../db/rules/redaction.ts'
 import { runCommand } from './command.ts'
 import { type Config, ConfigError, parseConfig, secretsOf } from './config.ts'
 import { createHandlers } from './handlers/index.ts'
+import type { WorkerOrder, WorkerReady } from './local/worker-process.ts'
 import { createLogger } from './logger.ts'
 import { startTracing } from './tracing/start-tracing.ts'
 import { createWorker } from './worker.ts'
@@ -31,11 +32,14 @@ const main = async (): Promise<number> => {
     hasStopped(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, stop)
-  // Started by the local runner: if that vanishes, so does its worker.
+  // Started by the local runner: if that vanishes, so does its worker. And it says when there are more workers than needed.
   process.on('disconnect', stop)
+  process.on('message', (message: WorkerOrder) => {
+    if (message.kind === 'retire') void worker.retire().then(() => hasStopped(0))
+  })
 
   await worker.start()
-  process.send?.({ kind: 'ready', workerId: worker.id, types: worker.types })
+  process.send?.({ kind: 'ready', workerId: worker.id, types: worker.types } satisfies WorkerReady)
   return stopped
 }
 

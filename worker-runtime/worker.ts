@@ -39,6 +39,8 @@ export type Worker = {
   start(): Promise<void>
   /** Stops claiming, lets running jobs finish for the drain time, gives the rest back. Twice is safe. */
   stop(): Promise<void>
+  /** The same without a limit to the time: it is not needed any more. A stop meanwhile sets the limit after all. */
+  retire(): Promise<void>
 }
 
 /** Enough for log lines, progress, a renewal, a heartbeat and a leader's duties side by side. */
@@ -218,14 +220,17 @@ export const createWorker = (options: {
     logger.info('worker started', { worker_id: id, types, slots, cpu_units: cpuUnits, memory_mb: memoryMb })
   }
 
-  const stop = async (): Promise<void> => {
+  const { promise: patienceEnds, resolve: endPatience } = Promise.withResolvers<void>()
+  let drainTimer: NodeJS.Timeout | undefined
+
+  const leave = async (): Promise<void> => {
     heartbeat.drain()
     sharing.stop()
     await exchanger.claimNoMore()
     if (jobs.running() > 0) logger.info('draining', { running: jobs.running() })
     const unstarted = jobs.takeUnstarted(jobs.unstarted())
     const [unfinished] = await Promise.all([
-      jobs.drain(config.SMARTQUEUE_DRAIN_SECONDS),
+      jobs.drain(patienceEnds),
       sharing.giveBack(unstarted, 'shutdown'),
       leader.stop(),
     ])
@@ -239,19 +244,25 @@ export const createWorker = (options: {
     await heartbeat.stop()
     const databases = [database, durable, relaxed, upkeep]
     await Promise.all([egress, threads, ...databases].map((part) => part.close()))
+    clearTimeout(drainTimer)
     logger.info('worker stopped', { worker_id: id })
   }
 
-  let stopping: Promise<void> | undefined
+  let leaving: Promise<void> | undefined
+  const retire = (): Promise<void> => {
+    leaving ??= leave()
+    return leaving
+  }
 
   return {
     id,
     types: options.handlers.map(({ type }) => type),
     start,
     stop: () => {
-      stopping ??= stop()
-      return stopping
+      drainTimer ??= setTimeout(endPatience, config.SMARTQUEUE_DRAIN_SECONDS * 1000)
+      return retire()
     },
+    retire,
   }
 }
 

@@ -38,14 +38,14 @@ create table autoscale_snapshots (
   only_row boolean primary key default true,
   taken_at timestamptz not null default now(),
   term bigint not null,
-  -- Predicted work: of jobs that could be claimed, and what is left of those that run.
+  -- Predicted work: of jobs that could be claimed, and what is left of those that run. Of each no more than the drain goal.
   queued_seconds double precision not null,
   running_seconds double precision not null,
   -- Work that comes in a second.
   arriving_per_second double precision not null,
   -- Of jobs that are to be run within the lead time, and of ticks of schedules.
   scheduled_seconds double precision not null,
-  -- Expected within the lead time. Null: there is no forecast that may be used, and why.
+  -- Expected within a drain goal, by what is forecast for the lead time. Null: there is no forecast that may be used, and why.
   forecast_p50_seconds double precision,
   forecast_p90_seconds double precision,
   no_forecast_because text,

@@ -8,15 +8,15 @@ import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE, PARKING } from '../rules/lanes.ts'
 
 /** Types that at least one worker handles. */
-const HANDLED = `
+export const HANDLED = `
     handled as materialized (
       select distinct unnest(types) as type
       from workers
       where status <> 'offline'
     )`
 
-/** Sets that are made once, and no look at the pauses for each job: a million of them may have to be asked. */
-const CLOSED = `(
+/** Of a job `r`. Sets that are made once, and no look at the pauses for each job: a million of them may have to be asked. */
+export const CLOSED = `(
         r.type not in (select type from handled)
         or r.org_id in (select org_id from pauses where type is null)
         or (r.org_id, r.type) in (select org_id, type from pauses where type is not null)

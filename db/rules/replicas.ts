@@ -1,6 +1,11 @@
 /**
  * From what is asked for to how many there are: the rules by which Kubernetes' HorizontalPodAutoscaler moves, as the manifests
- * in k8s/ set them. `npm run dev` and the simulation go by them, too.
+ * in k8s/ set them. `npm run dev` and the simulation go by them, too. As in its controller (horizontal.go, autoscaling/v2):
+ *
+ * 1. Each metric proposes ⌈needed⌉, or what is there if that is within the tolerance of it. The greatest proposal counts.
+ * 2. Down it goes only as far as the greatest proposal of the stabilisation window, and up only as far as the least.
+ * 3. A policy allows so many changes in a period, reckoned from how many there were when that began.
+ * 4. What lies outside of the range is brought into it at once, whatever the policies say.
  */
 
 export const SCALING_BEHAVIOUR = {
@@ -32,16 +37,24 @@ export const createReplicaScaler = (
   /** Changes, up above nought. */
   let changes: Moment[] = []
 
-  const changedSince = (at: number, sign: 1 | -1): number =>
-    changes.reduce((sum, one) => sum + (one.at > at && one.replicas * sign > 0 ? one.replicas * sign : 0), 0)
+  const atStartOf = (periodSeconds: number, current: number, now: number): number =>
+    current - changes.reduce((sum, { at, replicas }) => sum + (at > now - periodSeconds ? replicas : 0), 0)
 
   const limit = (wanted: number, current: number, now: number): number => {
     if (wanted > current) {
-      const room = Math.max(0, up.pods - changedSince(now - up.periodSeconds, 1))
-      return Math.min(wanted, current + room)
+      const most = atStartOf(up.periodSeconds, current, now) + up.pods
+      return Math.min(wanted, Math.max(most, current))
     }
-    const room = Math.max(0, down.pods - changedSince(now - down.periodSeconds, -1))
-    return Math.max(wanted, current - room)
+    const least = atStartOf(down.periodSeconds, current, now) - down.pods
+    return Math.max(wanted, Math.min(least, current))
+  }
+
+  const stabilize = (proposed: number, current: number, now: number): number => {
+    const within = (seconds: number): number[] =>
+      recommended.filter(({ at }) => at > now - seconds).map(({ replicas }) => replicas)
+    const ceiling = Math.min(proposed, ...within(up.stabilizationWindowSeconds))
+    const floor = Math.max(proposed, ...within(down.stabilizationWindowSeconds))
+    return Math.min(Math.max(current, ceiling), floor)
   }
 
   return {
@@ -49,14 +62,13 @@ export const createReplicaScaler = (
       const within = Math.min(Math.max(current, min), max)
       if (needed === undefined) return within
       const proposed = Math.max(...needed.map((one) => proposal(one, current, behaviour.tolerance)))
-      const wanted = Math.min(Math.max(proposed, min), max)
-      recommended = [
-        ...recommended.filter(({ at }) => at > now - down.stabilizationWindowSeconds),
-        { at: now, replicas: wanted },
-      ]
-      const held = Math.max(...recommended.map(({ replicas }) => replicas))
-      const stable = wanted < current ? Math.min(held, current) : wanted
-      const next = Math.min(Math.max(limit(stable, current, now), min), max)
+      // What was there when it began to look was asked for by somebody.
+      if (recommended.length === 0) recommended.push({ at: now, replicas: current })
+      const stable = stabilize(proposed, current, now)
+      const wanted = Math.min(Math.max(stable, min), max)
+      const next = Math.min(Math.max(limit(wanted, current, now), min), max)
+      const longest = Math.max(up.stabilizationWindowSeconds, down.stabilizationWindowSeconds)
+      recommended = [...recommended.filter(({ at }) => at > now - longest), { at: now, replicas: proposed }]
       changes = changes.filter(({ at }) => at > now - Math.max(up.periodSeconds, down.periodSeconds))
       if (next !== current) changes.push({ at: now, replicas: next - current })
       return next

@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { runCommand, UsageError } from '../../worker-runtime/command.ts'
 import { benchAnalytics } from './analytics.ts'
 import { benchAuth } from './auth.ts'
+import { benchAutoscale } from './autoscale/bench.ts'
 import { benchDashboard } from './dashboard.ts'
 import { benchEta } from './eta/bench.ts'
 import { benchEtl } from './etl.ts'
@@ -21,6 +22,7 @@ const BENCHES: Record<string, Bench> = {
   etl: benchEtl,
   forecast: benchForecast,
   analytics: benchAnalytics,
+  autoscale: benchAutoscale,
   stream: benchStream,
   dashboard: benchDashboard,
   queue: benchQueue,
@@ -38,6 +40,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; a minute
   forecast  the load forecast beside simple ones, on made-up daily patterns and on traces where there are some; two minutes
   analytics  the routes of /analytics with a million finished jobs, and what keeps them; two minutes
+  autoscale  waits and pod-hours when pods are scaled by predicted work, by count, and not at all: simulated; a quarter of a minute
   stream   how long after its commit an event is seen, in a page of a real browser and in Node; a minute and a half
   dashboard  how responsive the list of jobs stays, with 10,000 jobs and 200 events a second; two minutes
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ

@@ -18,6 +18,8 @@ import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
 import { auditFailedSignIn, listAuditLog } from '../../db/queries/audit.ts'
+import { readAutoscale } from '../../db/queries/autoscale.ts'
+import { findNearTicks, takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import {
   getCallbackCursor,
   moveCallbackCursor,
@@ -760,6 +762,27 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   await play(deleteExpiredRollups({ term, days: 30, limit: 10 }))
 }
 
+const playAutoscale = async ({ play, sql }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  const [begun] = await play(beginTerm('w'))
+  const term = begun?.term ?? ''
+  const job = newScheduledJob({ name: TEXT })
+  const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catchUp: 'one' as const, job }
+  const nextAt = '2020-01-01T00:00:00.000Z'
+  await play(createSchedule({ ...plan, id: id(98), orgId, userId, paused: false, nextAt }))
+  await sql(
+    `insert into load_forecasts (from_at, p50_ms, p90_ms) values (now(), '{60000, 60000}', '{1e5, 1e5}')`,
+  )
+  await sql('delete from queue_snapshots')
+  const settings = { slotsPerWorker: 10, drainGoalSeconds: 60, leadSeconds: 75, minWorkers: 1, maxWorkers: 5 }
+  await play(findNearTicks(term, settings, 10))
+  await play(takeAutoscaleSnapshot({ term, settings, ticksSeconds: 1 / 3 }))
+  await sql(
+    'update autoscale_snapshots set running_seconds = 1.5e-7, forecast_p50_seconds = 0.5, forecast_p90_seconds = null',
+  )
+  await play(readAutoscale())
+}
+
 const playLoad = async ({ play, sql }: Stage): Promise<void> => {
   const [begun] = await play(beginTerm('l'))
   assert.ok(begun)
@@ -798,6 +821,7 @@ const SCENARIO = [
   playCallbacks,
   playStream,
   playAnalytics,
+  playAutoscale,
   playLoad,
 ]
 

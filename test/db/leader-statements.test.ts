@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
+import { takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import { beginTerm, confirmTerm, endSilentLeader, tryToLead } from '../../db/queries/leader.ts'
 import { type Learned, storeLearned } from '../../db/queries/learning.ts'
@@ -137,6 +138,7 @@ test('every duty that is sent under an old term changes nothing', async () => {
       accuracy: undefined,
     }),
     rollBackModel(decision(inTerm)),
+    takeAutoscaleSnapshot({ term: inTerm, settings: SCALING, ticksSeconds: 1 }),
   ]
   const rescore = async (inTerm: string) => {
     const streamIds = (await database.sql<{ id: string }>('select id from streams')).map(({ id }) => id)
@@ -158,6 +160,8 @@ const learned = (term: string): Learned => ({
   ...{ term, from: { xid: '0', id: '0' }, to: { xid: '1', id: '1' }, memory: '', learned: 1, bySource: {} },
   ...{ accuracy: undefined, isPoint: false, streams: [], types: [], orgTypes: [] },
 })
+
+const SCALING = { slotsPerWorker: 1, drainGoalSeconds: 60, leadSeconds: 60, minWorkers: 1, maxWorkers: 5 }
 
 const decision = (term: string) => ({ term, version: 2, against: 1, evaluation: {} })
 
@@ -201,6 +205,7 @@ const seedEverythingDue = async (): Promise<void> => {
 }
 
 const TABLES = [
+  'autoscale_snapshots',
   ...['waiting_jobs', 'ready_jobs', 'leases', 'finished_jobs', 'job_event_groups', 'workers', 'reservations'],
   ...['type_estimates', 'streams', 'jobs', 'learning_state', 'models'],
 ]

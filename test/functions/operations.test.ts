@@ -7,6 +7,7 @@ import { createApp } from '../../functions/app.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { assertProblem } from '../support/problem.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let migrated: TestDatabase
 let empty: TestDatabase
@@ -26,6 +27,48 @@ test('healthz and readyz answer ok with a migrated database', async () => {
     status: 'ok',
     schema_version: SCHEMA_VERSION,
   })
+})
+
+test('autoscale answers by the newest snapshot, and 503 while there is none that anything may be scaled by', async () => {
+  const absent = await edge.request('GET', '/autoscale')
+  assertProblem(absent, 503, 'autoscale-unknown')
+  assert.match(absent.body.detail, /Start a worker/)
+  assert.ok(Number(absent.headers.get('retry-after')) > 0)
+
+  const take = (age: string) =>
+    migrated.sql(
+      `insert into autoscale_snapshots (
+        taken_at, term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, no_forecast_because, workers,
+        slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers
+      )
+      values (now() - $1::interval, 1, 1000, 200, 2, 96, 'there is no forecast yet', 2, 10, 60, 75, 1, 5)
+      on conflict (only_row) do update set taken_at = excluded.taken_at`,
+      [age],
+    )
+  await take('3 s')
+  const { status, body } = await edge.request('GET', '/autoscale')
+  assert.equal(status, 200)
+  const { age_seconds, taken_at, ...rest } = body
+  assert.ok(age_seconds >= 3 && age_seconds < 10, `${age_seconds}`)
+  assert.ok(Date.parse(taken_at) < Date.now())
+  assert.deepEqual(rest, {
+    desired: 3,
+    ...{ B: 1200, R: 1120, F: 96, T: 480, needed: { B: 2.5, R: 1120 / 480, F: 0.2 } },
+    ...{ workers: 2, min_workers: 1, max_workers: 5, drain_goal_seconds: 60 },
+    forecast: {
+      ...{ p50_seconds: null, p90_seconds: null, unused_because: 'there is no forecast yet' },
+      ...{ scheduled_seconds: 96, lead_seconds: 75 },
+    },
+  })
+
+  await take('40 s')
+  // The isolate asks again after a second.
+  const stale = await waitFor('the next look', async () => {
+    const answer = await edge.request('GET', '/autoscale')
+    return answer.status !== 200 && answer
+  })
+  assertProblem(stale, 503, 'autoscale-unknown')
+  assert.match(stale.body.detail, /4\d seconds old: no leader takes any/)
 })
 
 test('readyz says which version is missing', async () => {
@@ -90,6 +133,7 @@ test('the OpenAPI document describes every route with its answers', async () => 
     'get /analytics/throughput',
     'get /auth/keys',
     'get /auth/users',
+    'get /autoscale',
     'get /callbacks/endpoints',
     'get /callbacks/secret',
     'get /dlq',

@@ -56,11 +56,14 @@ test('from the first start to the next', (t) =>
     // As a killed run leaves it. The pid of a live process that is no runner: as after a restart of the machine.
     writeFileSync(join(home, 'dev.lock'), String(process.pid))
     writeFileSync(join(home, 'demo-port'), '20000')
-    const first = await startRunner(home)
+    const first = await startRunner(home, { SMARTQUEUE_MAX_WORKERS: '5' })
 
     await t.test('it says what it starts, and what to paste; a stale lock is not in the way', () => {
       const steps = [...first.output().matchAll(/✓ (\w+)/g)].map(([, part]) => part)
-      assert.deepEqual(steps, ['PostgreSQL', 'Migrations', 'Logins', 'Gateway', 'Functions', 'Worker'])
+      assert.deepEqual(steps, [
+        ...['PostgreSQL', 'Migrations', 'Logins', 'Gateway', 'Functions', 'Worker', 'Autoscaler'],
+      ])
+      assert.match(first.output(), /1 to 5 workers, by predicted work/)
       assert.match(first.output(), new RegExp(`^SmartQueue ready: ${first.url}$`, 'm'))
       assert.equal(commandsOf(first).length, 3)
       assert.match(first.output(), new RegExp(`PORT=\\d+ SMARTQUEUE_HOME=${home} npm run demo$`, 'm'))

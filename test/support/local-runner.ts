@@ -29,6 +29,8 @@ export const spawnRunner = async (home: string, env: Record<string, string> = {}
       SMARTQUEUE_HTTP_ALLOW: '127.0.0.1',
       SMARTQUEUE_HOME: home,
       PORT: port,
+      // How many there are must not depend on how busy the machine is, unless that is what is tested.
+      SMARTQUEUE_MAX_WORKERS: '1',
       ...env,
     },
   })

@@ -82,6 +82,25 @@ test('what outlasts the drain time is stopped and given back, and the try does n
   assert.deepEqual(await database.sql('select * from held_jobs'), [])
 })
 
+test('a retiring worker claims no more and finishes what runs, without a limit to the time', async () => {
+  const { worker, running, held } = await startHolding({ SMARTQUEUE_DRAIN_SECONDS: '0' })
+  const retired = worker.retire()
+  await waitFor('it to be given back', async () => (await unstarted()).length === 0, 2_000)
+  await waitFor('the registry to say so', async () => (await registered(worker))?.status === 'draining')
+  assert.deepEqual(await jobs.statuses([String(running), String(held)]), ['running', 'ready'])
+  gate.resolve()
+  await retired
+  assert.deepEqual(await jobs.statuses([String(running), String(held)]), ['completed', 'ready'])
+})
+
+test('a stop while a worker retires sets the drain time after all', async () => {
+  const { worker, running } = await startHolding({ SMARTQUEUE_DRAIN_SECONDS: '0' })
+  const retired = worker.retire()
+  await waitFor('it to be given back', async () => (await unstarted()).length === 0, 2_000)
+  await Promise.all([retired, worker.stop()])
+  assert.deepEqual(await jobs.eventsOf(running), ['ready', 'running', 'ready: shutdown'])
+})
+
 test('a worker that is stopped while a claim is on its way gives back what it brings', async () => {
   for (let n = 0; n < 5; n++) {
     await clearJobs(database.sql)

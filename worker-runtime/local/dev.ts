@@ -15,6 +15,7 @@ Runs all of SmartQueue on this machine: PostgreSQL, the functions on workerd, an
   PORT             where the API listens           (8787)
   DATABASE_URL     use this Postgres instead of an embedded one
   SMARTQUEUE_HOME  where data and keys are kept    (.smartqueue)
+  SMARTQUEUE_MIN_WORKERS, SMARTQUEUE_MAX_WORKERS   how many workers there may be (1, 5)
 
 README.md has the whole table. Ctrl-C stops everything and keeps the data.`
 
@@ -42,7 +43,7 @@ const runUntilStopped = async (config: Config, home: Home): Promise<number> => {
   const asked = untilAskedToStop()
   const startedAt = performance.now()
   print('SmartQueue starts…')
-  const start = system.start(showStep(startedAt)).then(
+  const start = system.start({ onStep: showStep(startedAt), say: print }).then(
     (started) => announce(config, started),
     (error: Error) => new PartFailed(describeError(error)),
   )

@@ -1,7 +1,9 @@
 import { findUser } from '../../db/queries/accounts.ts'
 import type { Config } from '../config.ts'
+import { createDatabase } from '../database.ts'
 import { ensureLogin, type Runtime, withLogin } from '../database-login.ts'
 import { migrateDatabase, withClient } from '../migrate.ts'
+import { createAutoscaler } from './autoscaler.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { reachPostgres } from './external-postgres.ts'
 import { spawnFunctions } from './functions-server.ts'
@@ -11,16 +13,22 @@ import { freePort } from './ports.ts'
 import { findMembers } from './process-group.ts'
 import { startReaper } from './reaper-link.ts'
 import { httpAnswers, postgresAnswers, stillRuns, type VitalSign, watchVitalSigns } from './vital-signs.ts'
-import { spawnWorker, type WorkerProcess } from './worker-process.ts'
+import { createWorkerPool, type PoolWorker, type WorkerPool } from './worker-pool.ts'
 
 /** A part of the system could not start, or has died. */
 export class PartFailed extends Error {}
 
 export type Step = { part: string; detail: string }
 
+export type Teller = {
+  onStep: (step: Step) => void
+  /** What happens later. */
+  say: (line: string) => void
+}
+
 export type LocalSystem = {
   /** Starts the parts one after the other; tells each once it runs. */
-  start(onStep: (step: Step) => void): Promise<{ exampleExists: boolean }>
+  start(teller: Teller): Promise<{ exampleExists: boolean }>
   /** Resolves, with the reason, when a part dies that was not asked to. */
   readonly failed: Promise<PartFailed>
   /** Stops what runs, in reverse order. Twice is safe. */
@@ -55,7 +63,6 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
   /** How to stop what runs, in the order it was started. */
   const stops: (() => Promise<unknown>)[] = []
-  const workers: WorkerProcess[] = []
   const signs: VitalSign[] = []
   const reaper = startReaper(() => fail(new PartFailed('The reaper of orphaned processes died.')))
   const baseUrl = `http://127.0.0.1:${config.PORT}`
@@ -119,19 +126,30 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     return { SMARTQUEUE_HTTP_ALLOW: `127.0.0.1:${port}` }
   }
 
-  const startWorker = async (databaseUrl: string, settings: NodeJS.ProcessEnv): Promise<string> => {
-    const env = { ...process.env, ...settings, DATABASE_URL: databaseUrl }
-    const worker = spawnWorker({ env, drainSeconds: config.SMARTQUEUE_DRAIN_SECONDS })
-    workers.push(worker)
-    // Told by its closed channel that the runner is gone, it is stopping already: the signal ends it at once.
-    reaper.guard({ pid: worker.pid, signal: 'SIGTERM', graceMs: 2_000 })
-    worker.exited.then(died('A worker'))
-    const ready = await Promise.race([worker.ready, worker.exited])
-    if (typeof ready === 'string') throw new PartFailed(`The worker ${ready}.`)
-    return `${ready.workerId} runs ${ready.types.join(', ')} jobs`
+  const createPool = (databaseUrl: string, settings: NodeJS.ProcessEnv): WorkerPool =>
+    createWorkerPool({
+      env: { ...process.env, ...settings, DATABASE_URL: databaseUrl },
+      drainSeconds: config.SMARTQUEUE_DRAIN_SECONDS,
+      reaper,
+      onDeath: died('A worker'),
+    })
+
+  const startAutoscaler = (databaseUrl: string, pool: WorkerPool, say: (line: string) => void): string => {
+    const { SMARTQUEUE_MIN_WORKERS: min, SMARTQUEUE_MAX_WORKERS: max } = config
+    if (min === max) return `${min} ${min === 1 ? 'worker' : 'workers'}, always`
+    const onError = (): void => {}
+    const applicationName = 'smartqueue autoscaler'
+    const database = createDatabase({ url: databaseUrl, applicationName, maxConnections: 1, onError })
+    const onFailure = (error: Error): void => fail(new PartFailed(error.message))
+    const autoscaler = createAutoscaler({ run: database.run, pool, range: { min, max }, say, onFailure })
+    stops.push(database.close)
+    // With the workers: a look may be waiting for one that has not started yet.
+    stops.push(() => Promise.all([autoscaler.stop(), pool.stop()]))
+    autoscaler.start()
+    return `${min} to ${max} workers, by predicted work: ${baseUrl}/autoscale`
   }
 
-  const startAll = async (onStep: (step: Step) => void): Promise<{ exampleExists: boolean }> => {
+  const startAll = async ({ onStep, say }: Teller): Promise<{ exampleExists: boolean }> => {
     const told = (step: Step): void => {
       if (stopping) throw new PartFailed('Stopped while starting.')
       onStep(step)
@@ -147,12 +165,12 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     told({ part: 'Gateway', detail: `Neon's protocol at ${gateway.address}` })
     await startFunctions(gateway)
     told({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
-    // Together: one after the other, each would claim what the one before gave back.
-    stops.push(() => Promise.all(workers.map((worker) => worker.stop())))
-    const settings = await allowDemo()
-    while (workers.length < config.SMARTQUEUE_MIN_WORKERS) {
-      told({ part: 'Worker', detail: await startWorker(logins.workers, settings) })
+    const pool = createPool(logins.workers, await allowDemo())
+    stops.push(pool.stop)
+    while (pool.workers().length < config.SMARTQUEUE_MIN_WORKERS) {
+      told({ part: 'Worker', detail: describeWorker(await pool.add()) })
     }
+    told({ part: 'Autoscaler', detail: startAutoscaler(logins.workers, pool, say) })
     vitalSigns.start()
     const accounts = await withClient(url, (client) =>
       client.query(findExample.text, [...findExample.values]),
@@ -179,8 +197,8 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
 
   return {
     failed,
-    start: (onStep) => {
-      const started = startAll(onStep)
+    start: (teller) => {
+      const started = startAll(teller)
       starting = started
       return started
     },
@@ -190,3 +208,6 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     },
   }
 }
+
+const describeWorker = ({ workerId, types, metricsPort }: PoolWorker): string =>
+  `${workerId} runs ${types.join(', ')} jobs, metrics at http://127.0.0.1:${metricsPort}/metrics`

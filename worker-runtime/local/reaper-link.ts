@@ -7,6 +7,8 @@ type GuardedGroup = ReaperMessage['groups'][number]
 export type Reaper = {
   /** The group is ended if this process vanishes. The last one started is the first to end. */
   guard(group: GuardedGroup): void
+  /** The group has ended by itself: its number may become somebody else's. */
+  forget(pid: number): void
   /** Everything has stopped: nothing is left to end. */
   release(): void
 }
@@ -17,7 +19,7 @@ export const startReaper = (onDeath: () => void): Reaper => {
     detached: true,
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
-  const groups: GuardedGroup[] = []
+  let groups: GuardedGroup[] = []
   let released = false
   const died = (): void => {
     if (!released) onDeath()
@@ -25,10 +27,17 @@ export const startReaper = (onDeath: () => void): Reaper => {
   child.once('exit', died)
   // A message to a reaper that has just died.
   child.once('error', died)
+  const tell = (): void => {
+    if (child.connected) child.send({ groups } satisfies ReaperMessage)
+  }
   return {
     guard: (group) => {
       groups.unshift(group)
-      if (child.connected) child.send({ groups } satisfies ReaperMessage)
+      tell()
+    },
+    forget: (pid) => {
+      groups = groups.filter((group) => group.pid !== pid)
+      tell()
     },
     release: () => {
       released = true

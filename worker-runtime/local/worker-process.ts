@@ -5,7 +5,14 @@ import { type ProcessGroup, trackGroup } from './process-group.ts'
 
 export type WorkerReady = { kind: 'ready'; workerId: string; types: string[] }
 
-export type WorkerProcess = ProcessGroup & { readonly ready: Promise<WorkerReady> }
+/** What a worker is told by whoever has started it. */
+export type WorkerOrder = { kind: 'retire' }
+
+export type WorkerProcess = ProcessGroup & {
+  readonly ready: Promise<WorkerReady>
+  /** Has it finish what it runs, however long that takes, and then exit with code 0. */
+  retire(): void
+}
 
 /**
  * Room for what jobs in flight leave behind: with the default of 16 MiB the collector copies them again and again, and
@@ -36,5 +43,8 @@ export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: num
   // A handler that ignores the end of the drain time gets a few seconds more before it is left behind.
   const group = trackGroup(child, { signal: 'SIGTERM', graceMs: (options.drainSeconds + 10) * 1000 })
   const ready = once(child, 'message').then(([message]) => message as WorkerReady)
-  return { ...group, ready }
+  const retire = (): void => {
+    if (child.connected) child.send({ kind: 'retire' } satisfies WorkerOrder)
+  }
+  return { ...group, ready, retire }
 }

@@ -1,0 +1,214 @@
+/**
+ * What `readAutoscale` answers, as the leader keeps it. Of each job no more than the drain goal counts: it takes one slot, and
+ * however many workers there were, none of them would take any of it off that one. So four jobs of an hour ask for four slots.
+ *
+ * Of jobs only sums are looked at, and what has no end is looked at in
+ * part. With a million ready jobs it takes 2 ms, and 0.25 s when the sums by lane are made anew, for which `queue_snapshot` takes a
+ * twentieth of the time at most. A hundred thousand jobs that wait for a moment within the lead time add 35 ms to it.
+ */
+import { IN_TERM } from '../in-term.ts'
+import type { Query } from '../query.ts'
+import type { ScalingSettings } from '../rules/autoscale.ts'
+import { DEFAULT_ESTIMATE } from '../rules/estimate.ts'
+import { CLOSED, HANDLED } from './gates.ts'
+import { SILENT_SECONDS } from './queue-facts.ts'
+import { startingEstimate } from './submission-terms.ts'
+
+/**
+ * Full minutes that tell what comes in a second, besides the one that has begun. With one more, jobs of a burst that nobody
+ * foresaw wait for 26 to 31 s (p95) instead of 22, for 1 % of the pod-hours (npm run bench -- autoscale).
+ */
+const ARRIVAL_MINUTES = 1
+
+/** Waiting jobs whose predictions are added up: what all of them will take is reckoned from these. */
+const LOOKED_AT = 5_000
+
+/** The leader forecasts every minute. After this long something keeps it from doing so. */
+const FORECAST_MINUTES = 3
+
+/** Ticks of the same time, of all organisations. */
+export type NearTick = {
+  cron: string
+  timezone: string
+  next_at: Date
+  /** Predicted, of the jobs of one tick each. */
+  work_ms: number
+  /** By the clock of the database. */
+  now: Date
+}
+
+/** Schedules with ticks within the lead time that nobody has paused, the first to come first. */
+export const findNearTicks = (
+  term: string,
+  { leadSeconds, drainGoalSeconds }: ScalingSettings,
+  limit: number,
+): Query<NearTick> => ({
+  name: 'find-near-ticks',
+  text: `
+    with ${HANDLED.trim()}
+    select
+      r.cron, r.timezone, r.next_at, now(),
+      sum(
+        least(exp(coalesce(s.mean_log, t.mean_log, ${DEFAULT_ESTIMATE.meanLog})), $4::double precision * 1000)
+      )::double precision as work_ms
+    from (
+      select org_id, cron, timezone, next_at, job ->> 'type' as type, job ->> 'name' as name
+      from schedules
+      where next_at <= now() + $2::double precision * interval '1 second'
+        and ${IN_TERM}
+    ) r
+    left join streams s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
+    left join lateral (${startingEstimate('r.org_id', 'r.type', 's.mean_log is null')}
+    ) t on true
+    where not ${CLOSED}
+    group by r.cron, r.timezone, r.next_at
+    order by r.next_at, r.cron, r.timezone
+    limit $3::int`,
+  values: [term, leadSeconds, limit, drainGoalSeconds],
+})
+
+/**
+ * Of `f`, a row of load_forecasts: what comes within a drain goal as fast as it will come within the lead time, as T is what one
+ * worker does within a drain goal. All of a lead time of 75 s against a goal of 60 would ask for a quarter more workers than come
+ * to be needed, and cost 6 % more pod-hours for the same waits. The minute that has begun is taken to be like the first forecast.
+ */
+const FORECAST = `
+      select
+        sum(m.p50_ms * during.share) / 1000 * ($4::double precision / $5::double precision) as p50,
+        sum(m.p90_ms * during.share) / 1000 * ($4::double precision / $5::double precision) as p90
+      from unnest(f.p50_ms, f.p90_ms) with ordinality as m (p50_ms, p90_ms, n)
+      cross join lateral (
+        select
+          extract(
+            epoch from
+            least(f.from_at + m.n * interval '1 minute', now() + $5::double precision * interval '1 second')
+            - greatest(case when m.n > 1 then f.from_at + (m.n - 1) * interval '1 minute' end, now())
+          )::double precision / 60 as share
+      ) during
+      where during.share > 0`
+
+/** `ticksSeconds`: predicted work of ticks within the lead time. No row: the term is over. */
+export const takeAutoscaleSnapshot = (snapshot: {
+  term: string
+  settings: ScalingSettings
+  ticksSeconds: number
+}): Query<{ queued_seconds: number }> => ({
+  name: 'take-autoscale-snapshot',
+  text: `
+    with ${HANDLED.trim()},
+    goal as materialized (
+      select $4::double precision * 1000 as ms
+    ),
+    queue as materialized (
+      select
+        least(q.held_ms, q.held_jobs * goal.ms) + (
+          select coalesce(sum(least(ms, jobs * goal.ms)), 0)
+          from unnest(q.lane_jobs, q.lane_ms) as lane (jobs, ms)
+        ) as queued_ms,
+        (select coalesce(sum(least(ms, goal.ms)), 0) from unnest(q.running_ms) ms) as running_ms
+      from queue_snapshot(true) q
+      cross join goal
+      where q.only_row
+    ),
+    waking as materialized (
+      select count(*) as jobs
+      from waiting_jobs
+      where wake_at < now() + $5::double precision * interval '1 second'
+    ),
+    first_waking as materialized (
+      select count(*) as jobs, sum(least(r.predicted_ms, goal.ms)) filter (where not ${CLOSED}) as ms
+      from goal
+      cross join (
+        select j.org_id, j.type, j.predicted_ms
+        from (
+          select org_id, job_id
+          from waiting_jobs
+          where wake_at < now() + $5::double precision * interval '1 second'
+          order by wake_at
+          limit ${LOOKED_AT}
+        ) w
+        -- Limited, or all jobs there are would be read for these.
+        cross join lateral (
+          select org_id, type, predicted_ms
+          from jobs
+          where org_id = w.org_id
+            and id = w.job_id
+          limit 1
+        ) j
+      ) r
+    ),
+    arrivals as materialized (
+      select
+        coalesce(sum(least(work_ms, jobs * goal.ms)), 0)
+          / (extract(epoch from now() - date_trunc('minute', now()))::double precision + ${ARRIVAL_MINUTES * 60}) as ms_per_second
+      from load_minutes
+      cross join goal
+      where at >= date_trunc('minute', now()) - ${ARRIVAL_MINUTES} * interval '1 minute'
+    ),
+    forecast as materialized (
+      select
+        ahead.p50, ahead.p90,
+        case
+          when f.only_row is null then 'there is no forecast yet'
+          when f.unusable_because is not null then f.unusable_because
+          when f.made_at < now() - ${FORECAST_MINUTES} * interval '1 minute' then concat(
+            'the newest forecast is ', round(extract(epoch from now() - f.made_at) / 60), ' minutes old'
+          )
+          when ahead.p50 is null then 'the forecast does not reach into the lead time'
+        end as unused_because
+      from (values (true)) as always (is_there)
+      left join load_forecasts f on true
+      left join lateral (${FORECAST}
+      ) ahead on true
+    )
+    insert into autoscale_snapshots as s (
+      term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
+      forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers,
+      max_workers
+    )
+    select
+      $1::bigint, q.queued_ms / 1000, q.running_ms / 1000, a.ms_per_second / 1000,
+      $2::double precision + coalesce(w.ms, 0) / 1000 * all_waking.jobs / greatest(w.jobs, 1),
+      case when f.unused_because is null then f.p50 end,
+      case when f.unused_because is null then f.p90 end,
+      f.unused_because, live.workers, $3::int, $4::double precision, $5::double precision, $6::int, $7::int
+    from queue q
+    cross join waking all_waking
+    cross join first_waking w
+    cross join arrivals a
+    cross join forecast f
+    cross join (
+      select count(*)::int as workers
+      from workers
+      where status = 'online'
+        and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
+    ) live
+    where ${IN_TERM}
+    on conflict (only_row) do update
+    set
+      taken_at = now(),
+      term = excluded.term,
+      queued_seconds = excluded.queued_seconds,
+      running_seconds = excluded.running_seconds,
+      arriving_per_second = excluded.arriving_per_second,
+      scheduled_seconds = excluded.scheduled_seconds,
+      forecast_p50_seconds = excluded.forecast_p50_seconds,
+      forecast_p90_seconds = excluded.forecast_p90_seconds,
+      no_forecast_because = excluded.no_forecast_because,
+      workers = excluded.workers,
+      slots_per_worker = excluded.slots_per_worker,
+      drain_goal_seconds = excluded.drain_goal_seconds,
+      lead_seconds = excluded.lead_seconds,
+      min_workers = excluded.min_workers,
+      max_workers = excluded.max_workers
+    returning queued_seconds`,
+  values: [
+    snapshot.term,
+    snapshot.ticksSeconds,
+    snapshot.settings.slotsPerWorker,
+    snapshot.settings.drainGoalSeconds,
+    snapshot.settings.leadSeconds,
+    snapshot.settings.minWorkers,
+    snapshot.settings.maxWorkers,
+  ],
+})
