@@ -27,6 +27,8 @@ export type Exchanger = {
   announceSoon(): void
   /** Resolves when no claim is on its way any more. Outcomes are still stored. */
   claimNoMore(): Promise<void>
+  /** When a step began or ended last, while there should be steps. */
+  turnedAtMs(): number | undefined
   /** Resolves when all outcomes are stored. */
   stop(): Promise<void>
 }
@@ -60,16 +62,19 @@ export const createExchanger = (options: {
   decide: (group: readonly HeldJob[]) => Promise<EndedAttempt[]>
   /** Stores what must be stored while the leases are held. */
   beforeEnds: () => Promise<void>
-  onExchanged: (exchange: Exchanged) => void
+  /** And how long the statement took. */
+  onExchanged: (exchange: Exchanged, tookMs: number) => void
   onError: (error: Error) => void
 }): Exchanger => {
   const { workerId, runDurable, runRelaxed, jobs, planner, outcomes } = options
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
+  let turnedAtMs: number | undefined
   let allRecorded = (): void => {}
 
   const step = async (): Promise<number> => {
+    turnedAtMs = performance.now()
     const group = outcomes.take()
     // Outcomes that found no place in the group go before more jobs do.
     let claim = planner.plan({ stopping: stopping || !outcomes.isEmpty(), recording: group.length > 0 })
@@ -107,7 +112,8 @@ export const createExchanger = (options: {
     jobs.accept(claimed, sentAtMs)
     const { predicted_ms, more: several } = row
     const oldest_ms = several ? 0 : predicted_ms
-    options.onExchanged({ claim, claimed, news: { ...NO_NEWS, predicted_ms, several, oldest_ms } })
+    const news = { ...NO_NEWS, predicted_ms, several, oldest_ms }
+    options.onExchanged({ claim, claimed, news }, performance.now() - sentAtMs)
     return row.more && !stopping ? 0 : IDLE_POLL_MS
   }
 
@@ -140,11 +146,12 @@ export const createExchanger = (options: {
 
   const apply = (answer: Exchange & { rows: ExchangeRow[]; sentAtMs: number }): number => {
     const { group, ended, claim } = answer
+    const tookMs = performance.now() - answer.sentAtMs
     const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
     outcomes.settle(group, ended, news)
     jobs.accept(claimed, answer.sentAtMs)
-    options.onExchanged({ claim, claimed, news })
+    options.onExchanged({ claim, claimed, news }, tookMs)
     tellIfRecorded()
     return !outcomes.isEmpty() || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
   }
@@ -201,7 +208,9 @@ export const createExchanger = (options: {
         await Promise.race([recorded, giveUp(LEASE_SECONDS * 1000)])
       }
       await poller.stop()
+      turnedAtMs = undefined
     },
+    turnedAtMs: () => turnedAtMs,
   }
 }
 

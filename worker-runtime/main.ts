@@ -1,10 +1,12 @@
 import { parseArgs } from 'node:util'
+import { CALLBACK_TYPE } from '../db/rules/callbacks.ts'
 import { createRedactor } from '../db/rules/redaction.ts'
 import { runCommand } from './command.ts'
 import { type Config, ConfigError, parseConfig, secretsOf } from './config.ts'
+import type { AnyJobHandler } from './handler-api.ts'
 import { createHandlers } from './handlers/index.ts'
 import { createLogger } from './logger.ts'
-import { createWorker } from './worker.ts'
+import { createWorker, type Worker } from './worker.ts'
 
 /** A worker pod. SIGTERM and SIGINT drain it; a second signal ends it at once. */
 const main = async (): Promise<number> => {
@@ -17,7 +19,9 @@ const main = async (): Promise<number> => {
   const redactor = createRedactor(secretsOf(config))
   const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL, redactor })
   const handlers = createHandlers({ shellAllow: config.SMARTQUEUE_SHELL_ALLOW })
-  const worker = createWorker({ config, handlers, logger })
+  const metrics = await openMetrics(config, handlers)
+  const worker = createWorker({ config, handlers, logger, metrics: metrics?.counts })
+  const status = metrics?.serve(worker, (error) => logger.error('status server failed', { error }))
 
   const { promise: stopped, resolve: hasStopped } = Promise.withResolvers<number>()
   let signalled = false
@@ -25,15 +29,32 @@ const main = async (): Promise<number> => {
     if (signalled) process.exit(1)
     signalled = true
     await worker.stop()
+    await status?.stop()
     hasStopped(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, stop)
   // Started by the local runner: if that vanishes, so does its worker.
   process.on('disconnect', stop)
 
+  // Before the worker: so that a probe can tell that it starts.
+  await status?.start()
   await worker.start()
   process.send?.({ kind: 'ready', workerId: worker.id, types: worker.types })
   return stopped
+}
+
+/** Loaded only where it is asked for. */
+const openMetrics = async (config: Config, handlers: readonly AnyJobHandler[]) => {
+  const { SMARTQUEUE_METRICS_PORT: port } = config
+  if (port === undefined) return undefined
+  const { createWorkerMetrics } = await import('./http/worker-metrics.ts')
+  const { createWorkerStatus } = await import('./http/worker-status.ts')
+  const counts = createWorkerMetrics([...handlers.map(({ type }) => type), CALLBACK_TYPE])
+  return {
+    counts,
+    serve: (worker: Worker, onError: (error: Error) => void) =>
+      createWorkerStatus({ port, metrics: counts, condition: worker.condition, onError }),
+  }
 }
 
 const requireDatabase = (config: Config): Config & { DATABASE_URL: string } => {
