@@ -6,8 +6,9 @@ import { createDatabase, type Database } from './database.ts'
 import { hideSecrets, logFailure } from './http/log.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
+import { createEdgeTotals, type EdgeTotals } from './metrics/edge-totals.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
-import { createMetrics, type Metrics } from './prediction/metrics.ts'
 import { createNudger, type Nudger } from './stream/nudger.ts'
 import { type StreamObjects, streamOf } from './stream/object-link.ts'
 import { guardWalls } from './walls.ts'
@@ -23,6 +24,9 @@ export type Services = {
   readonly submitter: Submitter
   readonly predictions: JobPredictions
   readonly metrics: Metrics
+  readonly edgeTotals: EdgeTotals
+  /** Who operates the system has it. Undefined: nobody needs one. */
+  readonly operationsToken: string | undefined
   readonly webhookSources: SourceCache
   readonly webhookRejections: RejectionLimit
   readonly streams: { readonly objects: StreamObjects; readonly nudger: Nudger }
@@ -50,7 +54,9 @@ export const servicesFor = (raw: RawBindings): Services => {
       onError: logFailure,
     }),
     predictions: createJobPredictions(database.run),
-    metrics: createMetrics(database.run),
+    metrics: createMetrics(database),
+    edgeTotals: createEdgeTotals(database.run),
+    operationsToken: bindings.OPERATIONS_TOKEN,
     webhookSources: createSourceCache(database),
     webhookRejections: createRejectionLimit(),
     streams: {

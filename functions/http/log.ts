@@ -6,9 +6,12 @@ let redactor = createRedactor()
 export const hideSecrets = (bindings: {
   DATABASE_URL: string
   AUTH_KEYS: { keys: { d: string }[] }
+  OPERATIONS_TOKEN?: string | undefined
 }): void => {
-  const { DATABASE_URL, AUTH_KEYS } = bindings
-  redactor = createRedactor([...passwordsOf(DATABASE_URL), ...AUTH_KEYS.keys.map(({ d }) => d)])
+  const { DATABASE_URL, AUTH_KEYS, OPERATIONS_TOKEN = [] } = bindings
+  redactor = createRedactor(
+    [passwordsOf(DATABASE_URL), AUTH_KEYS.keys.map(({ d }) => d), OPERATIONS_TOKEN].flat(),
+  )
 }
 
 /** One line of JSON, without secrets. */

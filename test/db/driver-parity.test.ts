@@ -75,7 +75,8 @@ import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
-import { countSlowJobs, getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
+import { addEdgeTotals, readMetrics } from '../../db/queries/metrics.ts'
+import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
@@ -640,7 +641,8 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await play(countFaults('timeout', 2 ** 40))
   await play(getModelCard())
   await play(getEtaAccuracy(orgId, { share: 0.5, ms: 1e-7 }))
-  await play(countSlowJobs())
+  await play(addEdgeTotals([{ name: 'duplicates', label: '', total: 2 ** 40 }]))
+  await play(readMetrics())
   for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
 }
 
@@ -786,7 +788,7 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  */
 const BY_THE_MOMENT = [
   ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid', 'newest'],
-  ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads'],
+  ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads', 'silent_seconds'],
   // Made by the database.
   ...['secret', 'previous_secret', 'hint'],
 ]
