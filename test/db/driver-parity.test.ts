@@ -18,6 +18,7 @@ import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
 import { auditFailedSignIn, listAuditLog } from '../../db/queries/audit.ts'
+import { readAutoscale } from '../../db/queries/autoscale.ts'
 import {
   getCallbackCursor,
   moveCallbackCursor,
@@ -620,6 +621,10 @@ const playWebhooks = async ({ play }: Stage): Promise<void> => {
   await play(deleteSource(orgId, id(94)))
 }
 
+const AUTOSCALE_SNAPSHOT = `insert into autoscale_snapshots (term, queued_seconds, running_seconds, arriving_per_second,
+    scheduled_seconds, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers)
+  values (3, 100, 1e-7, 0.5, 0, 2, 10, 60, 75, 1, 5)`
+
 const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
   await sql(`update workers set last_seen = now(), status = 'online'`)
@@ -643,6 +648,8 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await play(getEtaAccuracy(orgId, { share: 0.5, ms: 1e-7 }))
   await play(addEdgeTotals([{ name: 'duplicates', label: '', total: 2 ** 40 }]))
   await play(readMetrics())
+  await sql(AUTOSCALE_SNAPSHOT)
+  await play(readAutoscale())
   for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
 }
 
