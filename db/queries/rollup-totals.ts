@@ -10,20 +10,38 @@ export const countOf = (state: string): string => `case
           else cardinality(array_positions(states, '${state}'))
         end`
 
+/** Of a page with more submissions than so many some are looked up, at equal distances, each for those before it. */
+const LOOKED_UP = 500
+
 /**
- * Work that nobody has announced: not to be run later, not of schedules, and not callbacks, which follow from other jobs. A
- * part of the jobs of a large row is looked up, as of those that ended.
+ * Work that nobody has announced: not to be run later, not of schedules, and not callbacks, which follow from other jobs. While
+ * few jobs come it is exact; while so many come that pages are full, each has its share of a minute.
  */
 export const addLoad = (isSubmission: string): string => `
-    arrived as materialized (
-      select
-        g.org_id, date_trunc('minute', g.at) as at, e.job_id,
-        case when e.n % g.step = 0 then g.step else e.n % g.step end as weight
-      from page g
-      cross join lateral unnest(g.job_ids, g.states) with ordinality as e (job_id, state, n)
+    submissions as materialized (
+      select org_id, date_trunc('minute', at) as at, job_ids, states, jobs, sum(jobs) over (order by xid, id) - jobs as before
+      from page
       where ${isSubmission}
-        and coalesce(e.state, g.states[1]) <> 'pending'
-        and (e.n % g.step = 0 or e.n = g.jobs)
+    ),
+    -- Odd: jobs of two kinds may come by turns.
+    distance as materialized (
+      select sum(jobs) as jobs, 2 * (sum(jobs)::bigint / ${2 * LOOKED_UP}) + 1 as step
+      from submissions
+    ),
+    arrived as materialized (
+      select s.org_id, s.at, s.job_ids[e.n] as job_id, e.weight
+      from distance d
+      cross join submissions s
+      -- By subscripts: to unnest them all takes several times as long.
+      cross join lateral (
+        select n::integer as n, d.step as weight
+        from generate_series(d.step - s.before % d.step, s.jobs, d.step) as n
+        union all
+        select s.jobs, d.jobs % d.step
+        where s.before + s.jobs = d.jobs
+          and d.jobs % d.step > 0
+      ) e
+      where s.states[least(e.n, cardinality(s.states))] <> 'pending'
     ),
     loaded as (
       insert into load_minutes as m (at, jobs, work_ms)
