@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import type { TestContext } from 'node:test'
 
 export type MetricsText = {
   /** Names of the metrics, with their types. */
@@ -37,12 +36,13 @@ export const documentedMetrics = (section: string): string[] => {
 export const servedMetrics = (text: string): string[] =>
   [...readMetrics(text).types].map(([name, type]) => `${name} ${type}`).sort()
 
-/** What `promtool check metrics` objects to; the test is skipped where there is none. */
-export const lintMetrics = (t: TestContext, text: string): string => {
-  const checked = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' })
-  if (checked.error) {
-    t.skip('promtool is not installed')
-    return ''
-  }
-  return checked.status === 0 ? '' : checked.stderr + checked.stdout
+const promtool = (args: string[], input = '') => spawnSync('promtool', args, { input, encoding: 'utf8' })
+
+/** Options of a test that asks promtool. */
+export const WITH_PROMTOOL = { skip: promtool(['--version']).error ? 'promtool is not installed' : false }
+
+/** What `promtool check metrics` objects to. */
+export const lintMetrics = (text: string): string => {
+  const { status, stdout, stderr } = promtool(['check', 'metrics'], text)
+  return status === 0 ? '' : `${stdout}${stderr}` || `promtool ended with ${status}`
 }
