@@ -69,7 +69,8 @@ export const readMetrics = (): Query<MetricsRow> => ({
         select
           q.held_ms + coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
           + coalesce((select sum(ms) from unnest(q.running_ms) ms), 0)
-        from queue_snapshot() q
+        -- At leisure: Prometheus can wait.
+        from queue_snapshot(true) q
       ) as backlog_ms,
       (
         select coalesce(jsonb_object_agg(status, workers), '{}')

@@ -101,7 +101,10 @@ test('metrics tell what is known, all that is documented and nothing else, and o
     values (1, 1000, 20, 0.5, 0, 1, 10, 60, 75, 1, 5)`)
   await run(sampleDepths(term, 15))
   await rollUpAll(run, sql, term)
-  const text = await until('the counts', (values) => values.get('smartqueue_jobs_submitted_total') === 4)
+  const text = await until('the counts', (values) => {
+    const backlog = values.get('smartqueue_predicted_backlog_seconds') ?? 0
+    return values.get('smartqueue_jobs_submitted_total') === 4 && backlog > 0
+  })
   assert.deepEqual(servedMetrics(text), documentedMetrics('The whole system'))
   const lines = text.trimEnd().split('\n')
   for (const line of [
@@ -138,7 +141,7 @@ test('metrics tell what is known, all that is documented and nothing else, and o
     assert.ok(lines.includes(line), `${line}\n${text}`)
   }
   const { values } = readMetrics(text)
-  assert.ok((values.get('smartqueue_predicted_backlog_seconds') ?? 0) > 0)
+  assert.ok((values.get('smartqueue_backlog_drain_seconds') ?? 0) > 0)
   assert.ok((values.get('smartqueue_leader_silent_seconds') ?? -1) >= 0)
   for (const secret of [ada.orgId, ada.userId, slow, 'slow one', 'made up']) assert.ok(!text.includes(secret))
 })
