@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, test } from 'node:test'
+import pg from 'pg'
 import { JOBS_CANCELLED } from '../../db/channels.ts'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { notify, ping } from '../../db/queries/notifications.ts'
+import { createDatabaseWatch, SILENT_MS } from '../../worker-runtime/database-watch.ts'
 import { createStatusServer, probe } from '../../worker-runtime/http/status-server.ts'
-import { createWorkerMetrics } from '../../worker-runtime/http/worker-metrics.ts'
+import { createWorkerMetrics, type WorkerCondition } from '../../worker-runtime/http/worker-metrics.ts'
 import { createWorkerStatus } from '../../worker-runtime/http/worker-status.ts'
 import { type BreakableProxy, startBreakableProxy } from '../support/breakable-proxy.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -165,6 +167,49 @@ test('jobs that are cancelled, lost or handed back count as that', async (t) => 
   assert.equal(await watchJobs(database.sql).statusOf(unfinished), 'ready')
   const { values } = readMetrics(await metrics.registry.metrics())
   assert.equal(values.get('smartqueue_worker_lease_losses_total'), 1)
+})
+
+test('a worker whose claims stand still does not live, whatever the database does', async (t) => {
+  const well = {
+    ...{ started: true, draining: false, databaseUp: false, stuck: false },
+    ...{ inFlight: 0, slots: 1, term: undefined },
+  }
+  let condition: WorkerCondition = well
+  const status = createWorkerStatus({
+    port: 0,
+    metrics: createWorkerMetrics([]),
+    condition: () => condition,
+    onError: assert.fail,
+  })
+  await status.start()
+  t.after(status.stop)
+  assert.equal((await ask(status.port(), '/healthz')).status, 200)
+  condition = { ...well, databaseUp: true, stuck: true }
+  assert.equal((await ask(status.port(), '/healthz')).status, 503)
+})
+
+test('the database is up while it answers, also with a refusal', async () => {
+  let nowMs = 0
+  let error: Error | undefined
+  const watch = createDatabaseWatch(() => nowMs)
+  const run = watch.watch(async () => {
+    if (error) throw error
+    return []
+  })
+  const ask = (failure?: Error) => {
+    error = failure
+    return run(ping()).catch(() => {})
+  }
+  const databaseError = (code: string) => Object.assign(new pg.DatabaseError('no', 1, 'error'), { code })
+  assert.equal(watch.isUp(), false, 'nobody has asked')
+  await ask()
+  assert.equal(watch.isUp(), true)
+  nowMs += SILENT_MS
+  await ask(new Error('connect ECONNREFUSED'))
+  await ask(databaseError('57P03'))
+  assert.equal(watch.isUp(), false)
+  await ask(databaseError('23505'))
+  assert.equal(watch.isUp(), true)
 })
 
 test('a status server answers what it was given, to GET and HEAD', async (t) => {
