@@ -2835,6 +2835,14 @@ with (fillfactor = 50);
 comment on table job_totals is 'What became of jobs since the beginning. Kept by the leader, with the rollups.';
 insert into job_totals default values;
 
+create function add_counts(a bigint[], b bigint[]) returns bigint[]
+language sql immutable parallel safe
+return array(
+  select coalesce(one, 0) + coalesce(other, 0)
+  from unnest(a, b) with ordinality as n (one, other, bucket)
+  order by bucket
+);
+
 create table edge_totals (
   name text not null,
   label text not null default '',
@@ -2848,13 +2856,23 @@ create table queue_gauges (
   -- One row, or none before the first.
   only_row boolean primary key default true,
   taken_at timestamptz not null default now(),
-  -- [{class, status, jobs}]
+  -- [{class, status, jobs}], where there are any.
   depths jsonb not null,
+  -- Of those that could be claimed. Null: there was none.
   oldest_ready_at timestamptz,
   constraint queue_gauges_only_row check (only_row)
 )
 with (fillfactor = 50);
 comment on table queue_gauges is 'How deep the queue is, by class and status. Kept by the leader.';
+
+create function lease_gauges() returns table (in_flight bigint, expired bigint)
+language sql stable security definer
+set search_path = pg_catalog, public
+-- Jobs that run, and those whose lease has run out and that nobody has taken over yet, of all organisations.
+begin atomic
+  select count(started_at), count(*) filter (where expires_at <= now())
+  from held_jobs;
+end;
 
 grant select on job_totals, edge_totals, queue_gauges to smartqueue_functions;
 grant insert, update on edge_totals to smartqueue_functions;

@@ -11,6 +11,7 @@ import { healthRoutes } from './health/routes.ts'
 import { crossOrigin, securityHeaders } from './http/browser-policy.ts'
 import { notFound, onError } from './http/on-error.ts'
 import { jobRoutes } from './jobs/routes.ts'
+import { metricsRoutes } from './metrics/routes.ts'
 import { organisationRoutes } from './orgs/routes.ts'
 import { predictionRouter } from './prediction/routes.ts'
 import { queueRoutes } from './queue/routes.ts'
@@ -46,6 +47,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', queueRoutes())
   app.route('/', scheduleRoutes())
   app.route('/', predictionRouter())
+  app.route('/', metricsRoutes())
   app.route('/', callbackRoutes())
   app.route('/', analyticsRoutes())
   app.route('/', autoscaleRoutes())

@@ -49,6 +49,11 @@ const bindingsSchema = z.object({
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE)
     .transform((text) => parseOrigins(text) ?? []),
+  /** The bearer token for metrics and the scaling signal. Unset: anybody may read them. */
+  OPERATIONS_TOKEN: z
+    .string()
+    .regex(/^\S{16,}$/, 'must have 16 characters or more, and no spaces')
+    .optional(),
   /** The stream of each organisation. */
   JOB_STREAM: z.custom<StreamObjects>(
     (value) => typeof value === 'object' && value !== null,

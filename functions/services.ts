@@ -7,8 +7,9 @@ import { createDatabase, type Database } from './database.ts'
 import { hideSecrets, logFailure } from './http/log.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
+import { createEdgeTotals, type EdgeTotals } from './metrics/edge-totals.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
-import { createMetrics, type Metrics } from './prediction/metrics.ts'
 import { createNudger, type Nudger } from './stream/nudger.ts'
 import { type StreamObjects, streamOf } from './stream/object-link.ts'
 import { createTracing, type Tracing } from './tracing/tracing.ts'
@@ -26,6 +27,9 @@ export type Services = {
   readonly predictions: JobPredictions
   readonly metrics: Metrics
   readonly autoscale: Autoscale
+  readonly edgeTotals: EdgeTotals
+  /** Who operates the system has it. Undefined: nobody needs one. */
+  readonly operationsToken: string | undefined
   readonly webhookSources: SourceCache
   readonly webhookRejections: RejectionLimit
   readonly streams: { readonly objects: StreamObjects; readonly nudger: Nudger }
@@ -55,8 +59,10 @@ export const servicesFor = (raw: RawBindings): Services => {
       onError: logFailure,
     }),
     predictions: createJobPredictions(database.run),
-    metrics: createMetrics(database.run),
+    metrics: createMetrics(database),
     autoscale: createAutoscale(database.run),
+    edgeTotals: createEdgeTotals(database.run),
+    operationsToken: bindings.OPERATIONS_TOKEN,
     webhookSources: createSourceCache(database),
     webhookRejections: createRejectionLimit(),
     streams: {

@@ -28,6 +28,8 @@ export type Exchanger = {
   announceSoon(): void
   /** Resolves when no claim is on its way any more. Outcomes are still stored. */
   claimNoMore(): Promise<void>
+  /** When a step began or ended last, while there should be steps. */
+  turnedAtMs(): number | undefined
   /** Resolves when all outcomes are stored. */
   stop(): Promise<void>
 }
@@ -61,7 +63,8 @@ export const createExchanger = (options: {
   decide: (group: readonly HeldJob[]) => Promise<EndedAttempt[]>
   /** Stores what must be stored while the leases are held. */
   beforeEnds: () => Promise<void>
-  onExchanged: (exchange: Exchanged) => void
+  /** And how long the statement took. */
+  onExchanged: (exchange: Exchanged, tookMs: number) => void
   tracing?: JobTracing | undefined
   onError: (error: Error) => void
 }): Exchanger => {
@@ -70,9 +73,11 @@ export const createExchanger = (options: {
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
   let stopping = false
+  let turnedAtMs: number | undefined
   let allRecorded = (): void => {}
 
   const step = async (): Promise<number> => {
+    turnedAtMs = performance.now()
     const group = outcomes.take()
     // Outcomes that found no place in the group go before more jobs do.
     let claim = planner.plan({ stopping: stopping || !outcomes.isEmpty(), recording: group.length > 0 })
@@ -110,7 +115,8 @@ export const createExchanger = (options: {
     accept(claimed, sentAtMs)
     const { predicted_ms, more: several } = row
     const oldest_ms = several ? 0 : predicted_ms
-    options.onExchanged({ claim, claimed, news: { ...NO_NEWS, predicted_ms, several, oldest_ms } })
+    const news = { ...NO_NEWS, predicted_ms, several, oldest_ms }
+    options.onExchanged({ claim, claimed, news }, performance.now() - sentAtMs)
     return row.more && !stopping ? 0 : IDLE_POLL_MS
   }
 
@@ -149,11 +155,12 @@ export const createExchanger = (options: {
 
   const apply = (answer: Exchange & { rows: ExchangeRow[]; sentAtMs: number }): number => {
     const { group, ended, claim } = answer
+    const tookMs = performance.now() - answer.sentAtMs
     const { news, claimed } = readExchange(answer.rows)
     for (const entry of answer.started) entry.announced = true
     outcomes.settle(group, ended, news)
     accept(claimed, answer.sentAtMs)
-    options.onExchanged({ claim, claimed, news })
+    options.onExchanged({ claim, claimed, news }, tookMs)
     tellIfRecorded()
     return !outcomes.isEmpty() || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
   }
@@ -210,7 +217,9 @@ export const createExchanger = (options: {
         await Promise.race([recorded, giveUp(LEASE_SECONDS * 1000)])
       }
       await poller.stop()
+      turnedAtMs = undefined
     },
+    turnedAtMs: () => turnedAtMs,
   }
 }
 

@@ -59,6 +59,8 @@ export const createHeldJobs = (options: {
   onFreed: () => void
   /** A job that was claimed ahead has been started. */
   onStarted: () => void
+  /** A job has left without an outcome to store. */
+  onLeft: (job: ClaimedJob, how: 'lost' | 'cancelled' | 'given_back') => void
 }): HeldJobs => {
   const { capacity, logger } = options
   const held = new Map<string, HeldJob>()
@@ -129,10 +131,12 @@ export const createHeldJobs = (options: {
         if (outcome.cancelled) logger.info('job cancelled', describe(job))
         else logger.warn('lease lost, outcome dropped', describe(job))
         abandon(entry)
+        options.onLeft(job, outcome.cancelled ? 'cancelled' : 'lost')
         options.onFreed()
         break
       case 'released':
         unfinished.push(job)
+        options.onLeft(job, 'given_back')
         break
       case 'done':
       case 'snoozed':
@@ -167,10 +171,14 @@ export const createHeldJobs = (options: {
     }
     waiting.remove(entry)
     abandon(entry)
+    options.onLeft(entry.job, why === 'cancelled' ? 'cancelled' : 'lost')
   }
 
   const handOver = (entries: HeldJob[]): ClaimedJob[] => {
-    for (const entry of entries) abandon(entry)
+    for (const entry of entries) {
+      abandon(entry)
+      options.onLeft(entry.job, 'given_back')
+    }
     return entries.map(({ job }) => job)
   }
 

@@ -2,7 +2,12 @@ import type { Duty } from './duties.ts'
 import type { Leadership } from './leadership.ts'
 import { createPoller, type Poller } from './poller.ts'
 
-export type Leader = { start(): void; stop(): Promise<void> }
+export type Leader = {
+  start(): void
+  /** The term, while this worker leads. */
+  term(): string | undefined
+  stop(): Promise<void>
+}
 
 /** How soon a worker that begins to lead takes up its duties. */
 const STANDBY_MS = 200
@@ -27,6 +32,7 @@ export const createLeader = (options: {
       options.leadership.start()
       for (const poller of pollers) poller.start()
     },
+    term: options.leadership.term,
     stop: async () => {
       await Promise.all(pollers.map((poller) => poller.stop()))
       await Promise.all(options.duties.map((duty) => duty.rest?.()))

@@ -65,6 +65,7 @@ export const createLeading = (options: {
   let stopping: Promise<void> | undefined
   return {
     start: leader.start,
+    term: leader.term,
     stop: () => {
       stopping ??= leader.stop().then(transactions.close)
       return stopping

@@ -1,12 +1,14 @@
 import { parseArgs } from 'node:util'
+import { CALLBACK_TYPE } from '../db/rules/callbacks.ts'
 import { createRedactor } from '../db/rules/redaction.ts'
 import { runCommand } from './command.ts'
 import { type Config, ConfigError, parseConfig, secretsOf } from './config.ts'
+import type { AnyJobHandler } from './handler-api.ts'
 import { createHandlers } from './handlers/index.ts'
 import type { WorkerOrder, WorkerReady } from './local/worker-process.ts'
 import { createLogger } from './logger.ts'
 import { startTracing } from './tracing/start-tracing.ts'
-import { createWorker } from './worker.ts'
+import { createWorker, type Worker } from './worker.ts'
 
 /** A worker pod. SIGTERM and SIGINT drain it; a second signal ends it at once. */
 const main = async (): Promise<number> => {
@@ -20,27 +22,48 @@ const main = async (): Promise<number> => {
   const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL, redactor })
   const handlers = createHandlers({ shellAllow: config.SMARTQUEUE_SHELL_ALLOW })
   const tracing = await startTracing(config, logger)
-  const worker = createWorker({ config, handlers, logger, tracing })
+  const metrics = await openMetrics(config, handlers)
+  const worker = createWorker({ config, handlers, logger, tracing, metrics: metrics?.counts })
+  const status = metrics?.serve(worker, (error) => logger.error('status server failed', { error }))
 
   const { promise: stopped, resolve: hasStopped } = Promise.withResolvers<number>()
   let signalled = false
   const stop = async (): Promise<void> => {
     if (signalled) process.exit(1)
     signalled = true
-    await worker.stop()
+    await worker.stop().then(close)
+  }
+  const close = async (): Promise<void> => {
     await tracing?.stop()
+    await status?.stop()
     hasStopped(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, stop)
   // Started by the local runner: if that vanishes, so does its worker. And it says when there are more workers than needed.
   process.on('disconnect', stop)
   process.on('message', (message: WorkerOrder) => {
-    if (message.kind === 'retire') void worker.retire().then(() => hasStopped(0))
+    if (message.kind === 'retire') void worker.retire().then(close)
   })
 
+  // Before the worker: so that a probe can tell that it starts.
+  await status?.start()
   await worker.start()
   process.send?.({ kind: 'ready', workerId: worker.id, types: worker.types } satisfies WorkerReady)
   return stopped
+}
+
+/** Loaded only where it is asked for. */
+const openMetrics = async (config: Config, handlers: readonly AnyJobHandler[]) => {
+  const { SMARTQUEUE_METRICS_PORT: port } = config
+  if (port === undefined) return undefined
+  const { createWorkerMetrics } = await import('./http/worker-metrics.ts')
+  const { createWorkerStatus } = await import('./http/worker-status.ts')
+  const counts = createWorkerMetrics([...handlers.map(({ type }) => type), CALLBACK_TYPE])
+  return {
+    counts,
+    serve: (worker: Worker, onError: (error: Error) => void) =>
+      createWorkerStatus({ port, metrics: counts, condition: worker.condition, onError }),
+  }
 }
 
 const requireDatabase = (config: Config): Config & { DATABASE_URL: string } => {

@@ -36,6 +36,8 @@ export const createOutcomeQueue = (options: {
   jobs: HeldJobs
   logger: Logger
   onRecorded: (job: ClaimedJob, ended: EndedAttempt | undefined) => void
+  /** The outcome came too late, or cannot be stored at all. */
+  onLost: (job: ClaimedJob) => void
   onError: (error: Error) => void
 }): OutcomeQueue => {
   const { jobs, logger } = options
@@ -53,8 +55,10 @@ export const createOutcomeQueue = (options: {
     const lost = new Set(news.lost ?? [])
     for (const [n, held] of group.entries()) {
       jobs.letGo(held)
-      if (lost.has(held.job.job_id)) logger.warn('lease lost, outcome dropped', describe(held.job))
-      else options.onRecorded(held.job, ended[n])
+      if (lost.has(held.job.job_id)) {
+        logger.warn('lease lost, outcome dropped', describe(held.job))
+        options.onLost(held.job)
+      } else options.onRecorded(held.job, ended[n])
     }
   }
 
@@ -83,6 +87,7 @@ export const createOutcomeQueue = (options: {
     if (startedAtMs + ranMs >= performance.now() - LEASE_SECONDS * 1000) return true
     logger.error('the outcome could not be stored in time', describe(held.job))
     jobs.abandon(held)
+    options.onLost(held.job)
     return false
   }
 
@@ -95,6 +100,7 @@ export const createOutcomeQueue = (options: {
     } else {
       logger.error('the outcome cannot be stored', describe(held.job))
       jobs.abandon(held)
+      options.onLost(held.job)
       return []
     }
     return [held]

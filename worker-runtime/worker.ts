@@ -10,6 +10,7 @@ import { createClaimPlanner } from './claim-planner.ts'
 import { type Config, secretsOf } from './config.ts'
 import { createJobSessions } from './connections/job-sessions.ts'
 import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from './database.ts'
+import { createDatabaseWatch } from './database-watch.ts'
 import { decideEnds } from './decide-ends.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
 import { createExchanger } from './exchanger.ts'
@@ -17,6 +18,7 @@ import { createFailureReports } from './failure-reports.ts'
 import type { AnyJobHandler } from './handler-api.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
+import type { WorkerCondition, WorkerMetrics } from './http/worker-metrics.ts'
 import { createLeading } from './leading.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
 import { createListener } from './listener.ts'
@@ -37,6 +39,7 @@ export type Worker = {
   /** That can be submitted. */
   readonly types: string[]
   start(): Promise<void>
+  condition(): WorkerCondition
   /** Stops claiming, lets running jobs finish for the drain time, gives the rest back. Twice is safe. */
   stop(): Promise<void>
   /** The same without a limit to the time: it is not needed any more. A stop meanwhile sets the limit after all. */
@@ -46,6 +49,9 @@ export type Worker = {
 /** Enough for log lines, progress, a renewal, a heartbeat and a leader's duties side by side. */
 const MAX_CONNECTIONS = 4
 
+/** Steps come every few seconds, also without the database, and all that one waits for gives up much sooner. */
+const STUCK_MS = 120_000
+
 /** Puts the parts of a worker together. Each of them knows only what it is handed here. */
 export const createWorker = (options: {
   config: Config & { DATABASE_URL: string }
@@ -53,16 +59,20 @@ export const createWorker = (options: {
   logger: Logger
   /** Whoever has started it stops it, after the worker. */
   tracing?: JobTracing | undefined
+  /** Where what happens is counted. */
+  metrics?: WorkerMetrics | undefined
   /** Another thread to learn in. */
   learningThread?: URL
 }): Worker => {
-  const { config, logger, tracing } = options
+  const { config, logger, tracing, metrics } = options
   const id = `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 4)}`
   const url = config.DATABASE_URL
   const { SMARTQUEUE_HTTP_ALLOW: allow, SMARTQUEUE_CONNECTIONS: connections = {} } = config
   const threads = createThreadPool({ allow, connections })
   const failed = createFailureReports({ logger, now: () => performance.now() })
+  const watch = createDatabaseWatch(() => performance.now())
   let processed = 0
+  let started = false
 
   const connect = (maxConnections: number, settings: Record<string, string> = {}) =>
     createDatabase({
@@ -75,7 +85,8 @@ export const createWorker = (options: {
   const database = connect(MAX_CONNECTIONS)
   const durable = connect(1, PINNED_PLAN)
   const relaxed = connect(1, { ...PINNED_PLAN, ...RELAXED_COMMIT })
-  const upkeep = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
+  const unwatched = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
+  const upkeep = { ...unwatched, run: watch.watch(unwatched.run) }
   const { run } = database
 
   const internal = createCallbackJob(run)
@@ -110,10 +121,12 @@ export const createWorker = (options: {
     logger,
     onEnded: (held) => {
       planner.attemptEnded(held.ranMs, held.job.token)
+      metrics?.attemptEnded(held.job.type, held.ranMs)
       exchanger.record(held)
     },
     onFreed: () => exchanger.wake(),
     onStarted: () => exchanger.announceSoon(),
+    onLeft: ({ type }, how) => metrics?.jobLeft(type, how),
   })
   const planner = createClaimPlanner({
     types,
@@ -127,8 +140,10 @@ export const createWorker = (options: {
     logger,
     onRecorded: (job, ended) => {
       processed++
+      if (metrics && ended) metrics.jobLeft(job.type, OUTCOMES[ended.state])
       logRecorded(logger, job, ended)
     },
+    onLost: ({ type }) => metrics?.jobLeft(type, 'lost'),
     onError: failed('exchange'),
   })
   const exchanger = createExchanger({
@@ -141,9 +156,10 @@ export const createWorker = (options: {
     beforeEnds: async () => {
       await Promise.all([logs.flush(), progress.flush()])
     },
-    onExchanged: (exchanged) => {
+    onExchanged: (exchanged, tookMs) => {
       planner.observe(exchanged)
       sharing.observe(exchanged)
+      if (exchanged.claim.limit > 0) metrics?.claimed(exchanged.claimed.length, tookMs)
     },
     tracing,
     decide: decideEnds({ run: relaxed.run, random: Math.random }),
@@ -216,6 +232,7 @@ export const createWorker = (options: {
     await exchanger.prepare()
     await heartbeat.start()
     for (const part of [exchanger, listener, leaseKeeper, slowWatch, leader]) part.start()
+    started = true
     const { cpuUnits, memoryMb } = capacity
     logger.info('worker started', { worker_id: id, types, slots, cpu_units: cpuUnits, memory_mb: memoryMb })
   }
@@ -258,6 +275,15 @@ export const createWorker = (options: {
     id,
     types: options.handlers.map(({ type }) => type),
     start,
+    condition: () => ({
+      started,
+      draining: leaving !== undefined,
+      databaseUp: watch.isUp(),
+      stuck: performance.now() - (exchanger.turnedAtMs() ?? Infinity) > STUCK_MS,
+      inFlight: jobs.running(),
+      slots,
+      term: leader.term(),
+    }),
     stop: () => {
       drainTimer ??= setTimeout(endPatience, config.SMARTQUEUE_DRAIN_SECONDS * 1000)
       return retire()
@@ -265,6 +291,14 @@ export const createWorker = (options: {
     retire,
   }
 }
+
+/** What the state that an attempt puts its job in says of the attempt. */
+const OUTCOMES = {
+  completed: 'completed',
+  pending: 'snoozed',
+  failed: 'failed',
+  retrying: 'retried',
+} as const
 
 const logRecorded = (logger: Logger, job: ClaimedJob, ended: EndedAttempt | undefined): void => {
   switch (ended?.state) {

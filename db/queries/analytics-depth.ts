@@ -1,13 +1,16 @@
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
+import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { SILENT_SECONDS } from './queue-facts.ts'
+import { drawOf, KEEP_GAUGES, stepOf } from './queue-gauges.ts'
 
-const SUMS = 'pending, blocked, ready, running, retrying, predicted_seconds'
+const STATUSES = ['pending', 'blocked', 'ready', 'running', 'retrying']
+const SUMS = `${STATUSES.join(', ')}, predicted_seconds`
 
 /**
  * Looks at the queues of all organisations at once, and adds what it sees to their minute and hour. A queue that has become
  * empty is seen as that until the hour is over; one that was empty when the minute or hour began has been so as often as it
- * would have been looked at. It also keeps when the slots of the live workers change.
+ * would have been looked at. It also keeps when the slots of the live workers change, and what metrics tell of the queue.
  *
  * 200,000 ready jobs are counted in 40 ms; whoever calls it must not do so all the time.
  */
@@ -16,30 +19,34 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
   text: `
     with part as materialized (
       select
-        org_id, count(*) filter (where state = 'pending') as pending, 0::bigint as blocked, 0::bigint as ready,
-        0::bigint as running, count(*) filter (where state = 'retrying') as retrying, 0::double precision as predicted_ms
+        org_id, state::text as status, count(*) as jobs, 0::double precision as predicted_ms,
+        null::timestamptz as oldest_ready_at,
+        ${drawOf('job_id', `case state when 'pending' then ${stepOf('pending')} else ${stepOf('retrying')} end`)} as drawn
       from waiting_jobs
-      group by org_id
+      group by org_id, state
       union all
-      select org_id, 0, count(*), 0, 0, 0, 0
+      select org_id, 'blocked', count(*), 0, null, ${drawOf('job_id', stepOf('blocked'))}
       from blocked_jobs
       group by org_id
       union all
-      select org_id, 0, 0, count(*), 0, 0, sum(predicted_ms)
+      select
+        org_id, 'ready', count(*), sum(predicted_ms), min(ready_at) filter (where lane < ${FIRST_PARKED_LANE}),
+        ${drawOf('job_id', stepOf('ready'))}
       from ready_jobs
       group by org_id
       union all
       select
-        h.org_id, 0, 0, count(*) filter (where h.started_at is null), count(h.started_at), 0,
-        sum(remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms))
+        h.org_id, case when h.started_at is null then 'ready' else 'running' end, count(*),
+        sum(remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms)), null,
+        ${drawOf('h.job_id', `case when h.started_at is null then ${stepOf('ready')} else 1 end`)}
       from held_jobs h
       join jobs j on j.org_id = h.org_id and j.id = h.job_id
-      group by h.org_id
+      group by 1, 2
     ),
     seen as materialized (
       select
-        org_id, sum(pending)::bigint as pending, sum(blocked)::bigint as blocked, sum(ready)::bigint as ready,
-        sum(running)::bigint as running, sum(retrying)::bigint as retrying, sum(predicted_ms) / 1000 as predicted_seconds
+        org_id, ${STATUSES.map((status) => `coalesce(sum(jobs) filter (where status = '${status}'), 0)::bigint as ${status}`).join(', ')},
+        sum(predicted_ms) / 1000 as predicted_seconds
       from part
       where ${IN_TERM}
       group by org_id
@@ -107,7 +114,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         and ${IN_TERM}
       on conflict (at) do update
       set slots = excluded.slots
-    )
+    ),${KEEP_GAUGES}
     select count(*)::int as orgs
     from seen`,
   values: [term, everySeconds],

@@ -137,6 +137,8 @@ export type AccuracyValues = {
   coverage: number
   /** Mean absolute error in percent of the runtime. */
   mape: number
+  /** Absolute mean of ln(runtime / p50) over the newest of them: how far they are off to one side. Earlier releases kept none. */
+  drift?: number
   executions: number
 }
 

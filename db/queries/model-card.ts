@@ -122,10 +122,3 @@ export const getEtaAccuracy = (
     from kept`,
   values: [orgId, lateness.share, lateness.ms],
 })
-
-export const countSlowJobs = (): Query<{ slow_jobs: number }> => ({
-  name: 'count-slow-jobs',
-  text: `
-    select count_slow_jobs()::integer as slow_jobs`,
-  values: [],
-})

@@ -7,11 +7,14 @@ let redactor = createRedactor()
 export const hideSecrets = (bindings: {
   DATABASE_URL: string
   AUTH_KEYS: { keys: { d: string }[] }
+  OPERATIONS_TOKEN?: string | undefined
   OTEL_EXPORTER_OTLP_HEADERS?: string | undefined
 }): void => {
-  const { DATABASE_URL, AUTH_KEYS, OTEL_EXPORTER_OTLP_HEADERS: headers } = bindings
+  const { DATABASE_URL, AUTH_KEYS, OPERATIONS_TOKEN = [], OTEL_EXPORTER_OTLP_HEADERS: headers } = bindings
   const keys = AUTH_KEYS.keys.map(({ d }) => d)
-  redactor = createRedactor([...passwordsOf(DATABASE_URL), ...keys, ...secretsOfHeaders(headers)])
+  redactor = createRedactor(
+    [passwordsOf(DATABASE_URL), keys, OPERATIONS_TOKEN, secretsOfHeaders(headers)].flat(),
+  )
 }
 
 /** One line of JSON, without secrets. */

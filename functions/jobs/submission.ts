@@ -75,7 +75,10 @@ export const submitAll = async (
       }),
     )
     const fresh = jobs.filter((_, i) => !before.has(i))
-    if (fresh.length === 0) return { rows: await findAll(run, orgId, jobs), created: false }
+    if (fresh.length === 0) {
+      services.edgeTotals.duplicates(before.size, hold)
+      return { rows: await findAll(run, orgId, jobs), created: false }
+    }
     const open = parts.filter(({ positions }) => positions.every((i) => !before.has(i)))
     const keys = open.map((part) => toIdempotencyKey(part, ids))
     const rows = await trace.span(inserting(fresh), () =>
@@ -84,6 +87,7 @@ export const submitAll = async (
     const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, open, rows))
     if (!used) {
       refuse(rows, { requests, ids, pathOf, principal })
+      services.edgeTotals.duplicates(before.size, hold)
       const found = before.size > 0 ? await findAll(run, orgId, jobs) : toRows(fresh, rows, principal)
       return { rows: found, created: true }
     }

@@ -117,10 +117,7 @@ const rounded = (value: number | null): number | null => (value === null ? null 
 /** Over the recent executions; else of the newest point that has one. */
 const COVERAGE = z.object({ coverage: z.number(), executions: z.int() })
 
-export const calibrationOf = ({
-  accuracy,
-  points,
-}: ModelCardRow): { p90_coverage: number | null; over: number } => {
+const calibrationOf = ({ accuracy, points }: ModelCardRow): { p90_coverage: number | null; over: number } => {
   const recent = COVERAGE.safeParse(accuracy).data
   const newest = recent ?? points.find(({ coverage }) => coverage !== null)
   return { p90_coverage: newest?.coverage ?? null, over: newest?.executions ?? 0 }
@@ -129,7 +126,7 @@ export const calibrationOf = ({
 const ERRORS = z.object({ errors: z.record(z.string(), z.number()) })
 
 /** By predictor, over the recent executions; else of the newest point. */
-export const errorsOf = ({ accuracy, points }: ModelCardRow): Record<string, number> => {
+const errorsOf = ({ accuracy, points }: ModelCardRow): Record<string, number> => {
   const recent = ERRORS.safeParse(accuracy)
   const newest = ERRORS.safeParse(points[0])
   return recent.data?.errors ?? newest.data?.errors ?? {}

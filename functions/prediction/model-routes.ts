@@ -1,26 +1,21 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { createRoute } from '@hono/zod-openapi'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { LATE_P90_MS, WAIT_P90 } from '../../db/rules/eta.ts'
 import { access } from '../auth/permit.ts'
-import { jsonContent, problemResponses, problems } from '../http/openapi.ts'
+import { jsonContent, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { modelCard, viewModelCard } from './model-card.ts'
 
 export const modelRoutes = () =>
-  createRouter()
-    .openapi(modelRoute, async (c) => {
-      const run = c.get('run')
-      const [[card], [eta]] = await Promise.all([
-        run(getModelCard()),
-        run(getEtaAccuracy(c.get('principal').org_id, { share: WAIT_P90, ms: LATE_P90_MS })),
-      ])
-      if (!card || !eta) throw new Error('Nothing is known of the model')
-      return c.json(viewModelCard(card, eta), 200)
-    })
-    .openapi(metricsRoute, async (c) => {
-      const text = await c.get('services').metrics.read()
-      return c.text(text, 200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
-    })
+  createRouter().openapi(modelRoute, async (c) => {
+    const run = c.get('run')
+    const [[card], [eta]] = await Promise.all([
+      run(getModelCard()),
+      run(getEtaAccuracy(c.get('principal').org_id, { share: WAIT_P90, ms: LATE_P90_MS })),
+    ])
+    if (!card || !eta) throw new Error('Nothing is known of the model')
+    return c.json(viewModelCard(card, eta), 200)
+  })
 
 const modelRoute = createRoute({
   method: 'get',
@@ -34,20 +29,5 @@ const modelRoute = createRoute({
   responses: {
     200: jsonContent(modelCard, 'The model card'),
     ...problems('unauthenticated', 'forbidden'),
-  },
-})
-
-const metricsRoute = createRoute({
-  method: 'get',
-  path: '/metrics',
-  tags: ['operations'],
-  summary: 'Metrics for Prometheus',
-  description: 'Of the whole system; nothing in them tells of an organisation.',
-  responses: {
-    200: {
-      description: 'Metrics in the text format',
-      content: { 'text/plain': { schema: z.string() } },
-    },
-    ...problemResponses('database-unavailable'),
   },
 })

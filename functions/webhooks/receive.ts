@@ -88,6 +88,7 @@ const receiveFor = async (
     hold,
     trace,
   })
+  services.edgeTotals.delivery(outcome.status, hold)
   return { ...outcome, deliveryId, orgId: source.orgId }
 }
 
@@ -97,12 +98,15 @@ const tooLarge = (): ProblemError => new ProblemError('body-too-large', `A body 
 
 /** The journal says why, unless it has been told of too many. It is also who notices that the source has changed. */
 const reject = async (
-  { database, webhookRejections }: Services,
+  { database, webhookRejections, edgeTotals }: Services,
   source: ReceivingSource,
-  { headers, bytes, origin }: Incoming,
+  { headers, bytes, origin, hold }: Incoming,
   problem: ProblemError,
 ): Promise<never> => {
-  if (webhookRejections.isReached(source.id)) throw problem
+  if (webhookRejections.isReached(source.id)) {
+    edgeTotals.delivery('rejected', hold)
+    throw problem
+  }
   const body = bytes === null ? null : readBody(bytes)
   const names = await namesOf(source.scheme, headers, { ok: false, text: '', reason: '' })
   const record: DeliveryRecord = {
@@ -120,5 +124,6 @@ const reject = async (
     journalRejection(record, problem.message),
   ])
   if (journalled.length === 0) webhookRejections.reach(source.id)
+  edgeTotals.delivery('rejected', hold)
   throw problem
 }

@@ -9,8 +9,9 @@ import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { deleteExpiredRollups } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
-import { wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queries/upkeep.ts'
 import { quantileOf } from '../../db/rules/log-histogram.ts'
+import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { rollUpAll } from '../support/analytics.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { jobInState } from '../support/job-in-state.ts'
@@ -19,6 +20,7 @@ import {
   clearJobs,
   completed,
   end,
+  expireLeases,
   failed,
   lead,
   newJob,
@@ -94,6 +96,96 @@ test('every submission counts once, whatever way its jobs take, and every end', 
   assert.deepEqual(await countsOf(ada), expected)
   assert.deepEqual(await countsOf(ada, 60), expected)
   assert.deepEqual(await countsOf(bob), NONE)
+  assert.deepEqual(await totals(), {
+    submitted: 11,
+    completed: 9,
+    // The one that was to be tried again, and failed for good then; and was retried by hand.
+    ...{ failed_attempts: 2, dead: 1, retried: 2 },
+    ...{ cancelled: 1, lost_leases: 0, ran: 9, waited: 9 },
+  })
+  assert.equal((await load()).jobs, 9, 'without those to be run later')
+})
+
+/** The sums of all organisations. */
+const totals = async () => {
+  const [row] = await database.sql<Record<string, number>>(
+    `select
+      submitted::int, completed::int, failed_attempts::int, dead::int, retried::int, cancelled::int, lost_leases::int,
+      (select coalesce(sum(n), 0)::int from unnest(runtimes) n) as ran,
+      (select coalesce(sum(n), 0)::int from unnest(waits) n) as waited
+    from job_totals`,
+  )
+  return row
+}
+
+const load = async () => {
+  const [row] = await database.sql<{ jobs: number; work_ms: number }>(
+    'select coalesce(sum(jobs), 0)::int as jobs, coalesce(sum(work_ms), 0) as work_ms from load_minutes',
+  )
+  assert.ok(row)
+  return row
+}
+
+test('a job whose worker vanished counts as lost and not as failed, and its dependents have no attempt', async () => {
+  const { run, sql } = database
+  const [first = ''] = await seedJobs(run, ada, [newJob({ max_attempts: 2 })])
+  await seedJobs(run, ada, [newJob({ depends_on: [first] })])
+  for (const lost of [1, 2]) {
+    assert.equal((await claim(run, 'worker-1', 1)).length, 1)
+    await expireLeases(sql)
+    await run(reclaimExpiredLeases(term, 10))
+    await rollUpEverything()
+    assert.equal((await totals())?.lost_leases, lost)
+  }
+  const sums = await totals()
+  assert.deepEqual([sums?.failed_attempts, sums?.retried, sums?.dead], [0, 0, 2])
+})
+
+test('load is what nobody has announced, and of many that come together a part speaks for all', async () => {
+  const { run } = database
+  const predicted = (ms: number) => ({ ...predictionWith(sampleWith()), p50Log: Math.log(ms) })
+  const schedule = { kind: 'schedule' as const, schedule_id: uuidV7(), tick_at: null }
+  await seedJobs(run, ada, [
+    newJob({ prediction: predicted(300) }),
+    newJob({ run_at: LATER }),
+    newJob({ triggered_by: schedule }),
+    newJob({ type: 'callback' }),
+  ])
+  const hook = { kind: 'webhook' as const, source_id: uuidV7(), delivery_id: uuidV7() }
+  await seedJobs(run, bob, [newJob({ prediction: predicted(700), triggered_by: hook })])
+  await rollUpEverything()
+  const few = await load()
+  assert.equal(few.jobs, 2)
+  assert.ok(Math.abs(few.work_ms - 1_000) < 1e-6, `${few.work_ms}`)
+
+  for (let n = 0; n < 4; n++) {
+    await seedJobs(
+      run,
+      ada,
+      Array.from({ length: 777 }, (_, k) => newJob({ prediction: predicted(k % 2 ? 100 : 300) })),
+    )
+  }
+  await rollUpEverything()
+  const many = await load()
+  assert.equal(many.jobs, 2 + 4 * 777)
+  assert.ok(Math.abs((many.work_ms - 1_000) / (4 * 777) - 200) < 10, `${many.work_ms}`)
+})
+
+test('sums go on under the next leader, and no page counts twice', async () => {
+  const { run } = database
+  await seedJobs(run, ada, [newJob(), newJob()])
+  await rollUpEverything()
+  const former = term
+  term = await lead(run)
+  for (const job of await claim(run, 'worker-1', 10)) await end(run, completed(job, null, 100))
+  await run(rollUp(former, { groups: 10, jobs: 10 }))
+  assert.equal((await totals())?.completed, 0, 'nothing by who leads no more')
+  await rollUpEverything({ groups: 1, jobs: 1 })
+  await rollUpEverything()
+  const [row] = await database.sql(
+    `select submitted::int, completed::int, runtime_ms, (select sum(n)::int from unnest(runtimes) n) as ran from job_totals`,
+  )
+  assert.deepEqual(row, { submitted: 2, completed: 2, runtime_ms: 200, ran: 2 })
 })
 
 test('pages of any size add up to the same', async () => {
@@ -295,6 +387,49 @@ test('depths are averages of what was seen, and an empty queue is seen as one', 
   assert.equal(others[0]?.items.length, 60)
   assert.deepEqual(others[0]?.depth.ready, 1)
   assert.deepEqual(await database.sql('select org_id from depth_samples'), [{ org_id: bob.orgId }])
+})
+
+test('depths of the whole queue are told by class and status', async () => {
+  const { run, sql } = database
+  for (const state of ['pending', 'blocked', 'ready', 'running', 'retrying'] as const) {
+    await jobInState(run, ada, state)
+  }
+  await seedJobs(run, bob, [newJob({ priority: 'critical' }), newJob({ priority: 'low' })])
+  await sql(`update ready_jobs set ready_at = now() - interval '1 hour' where org_id = $1`, [bob.orgId])
+  await run(sampleDepths(term, 15))
+  const gauges = async () => {
+    const [row] = await sql<{ depths: { class: string; status: string; jobs: number }[]; age: number }>(
+      'select depths, extract(epoch from taken_at - oldest_ready_at)::int as age from queue_gauges',
+    )
+    assert.ok(row)
+    const depths = row.depths.map((one) => `${one.status} ${one.class} ${one.jobs}`).sort()
+    return { depths, age: row.age }
+  }
+  const { depths, age } = await gauges()
+  // The parent of the blocked one is pending, too.
+  assert.deepEqual(depths, [
+    ...['blocked normal 1', 'pending normal 2', 'ready critical 1', 'ready low 1', 'ready normal 1'],
+    ...['retrying normal 1', 'running normal 1'],
+  ])
+  assert.equal(age, 3_600)
+  await sql('update ready_jobs set lane = lane + 10000')
+  await run(sampleDepths(term, 15))
+  assert.equal((await gauges()).age, null, 'what is paused could not be claimed')
+
+  // Of a deep queue: the look before says how deep it is.
+  const many = Array.from({ length: 12_000 }, (_, n) => newJob({ priority: n % 4 ? 'normal' : 'high' }))
+  for (let n = 0; n < many.length; n += 4_000) await seedJobs(run, bob, many.slice(n, n + 4_000))
+  await run(sampleDepths(term, 15))
+  const exact = (await gauges()).depths
+  assert.ok(exact.includes('ready high 3000') && exact.includes('ready normal 9001'), exact.join())
+  await run(sampleDepths(term, 15))
+  const [drawn] = await sql<{ high: number; ready: number }>(
+    `select
+      sum((d ->> 'jobs')::int) filter (where d ->> 'class' = 'high')::int as high, sum((d ->> 'jobs')::int)::int as ready
+    from queue_gauges, jsonb_array_elements(depths) d where d ->> 'status' = 'ready'`,
+  )
+  assert.ok(Math.abs((drawn?.ready ?? 0) - 12_003) <= 2, `${drawn?.ready}`)
+  assert.ok(Math.abs((drawn?.high ?? 0) - 3_000) < 300, `${drawn?.high}`)
 })
 
 const allIds = async (tenant: Tenant): Promise<string[]> =>

@@ -84,7 +84,8 @@ import {
 import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
-import { countSlowJobs, getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
+import { addEdgeTotals, readMetrics } from '../../db/queries/metrics.ts'
+import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
@@ -633,6 +634,10 @@ const playWebhooks = async ({ play }: Stage): Promise<void> => {
   await play(deleteSource(orgId, id(94)))
 }
 
+const AUTOSCALE_SNAPSHOT = `insert into autoscale_snapshots (term, queued_seconds, running_seconds, arriving_per_second,
+    scheduled_seconds, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers)
+  values (3, 100, 1e-7, 0.5, 0, 2, 10, 60, 75, 1, 5)`
+
 const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
   await sql(`update workers set last_seen = now(), status = 'online'`)
@@ -654,7 +659,10 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await play(countFaults('timeout', 2 ** 40))
   await play(getModelCard())
   await play(getEtaAccuracy(orgId, { share: 0.5, ms: 1e-7 }))
-  await play(countSlowJobs())
+  await play(addEdgeTotals([{ name: 'duplicates', label: '', total: 2 ** 40 }]))
+  await play(readMetrics())
+  await sql(AUTOSCALE_SNAPSHOT)
+  await play(readAutoscale())
   for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
 }
 
@@ -843,7 +851,7 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  */
 const BY_THE_MOMENT = [
   ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid', 'newest'],
-  ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads'],
+  ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads', 'silent_seconds'],
   ...['this_minute', 'seconds_into'],
   // Made by the database.
   ...['secret', 'previous_secret', 'hint'],

@@ -5,7 +5,6 @@ import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { claim, completed, end, newJob, seedJobs } from '../support/jobs.ts'
-import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let edge: Edge
@@ -107,34 +106,4 @@ test('the card says how well starts were kept, of jobs of the own organisation',
   assert.ok(eta.median_abs_error_s > 50 && eta.median_abs_error_s <= 60, 'it started at once')
   assert.deepEqual([eta.mean_abs_error_s, eta.within_p90], [eta.median_abs_error_s, 1])
   assert.equal((await card(bob)).eta.jobs, 0)
-})
-
-test('metrics are well-formed, and tell of no organisation', async () => {
-  await database.sql(`insert into prediction_faults (reason, faults) values ('a "quoted" \\ one', 7)`)
-  const id = newJob().id
-  await seedJobs(database.run, ada, [newJob({ id, name: 'slow one' })])
-  await claim(database.run, 'w', 1)
-  await database.sql(`update jobs set predicted_p99_ms = 1 where id = $1`, [id])
-  await database.sql(`update leases set started_ats = array[now() - interval '1 minute']`)
-  const text = await waitFor('the metrics to be looked up again', async () => {
-    const answer = await edge.request('GET', '/metrics')
-    assert.equal(answer.status, 200, answer.text)
-    assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
-    return answer.text.includes('smartqueue_slow_jobs 1\n') && answer.text
-  })
-  const lines = text.trimEnd().split('\n')
-  const METRIC = /^smartqueue_[a-z0-9_]+(\{[a-z]+="([^"\\]|\\.)*"\})? -?\d+(\.\d+)?$/
-  for (const line of lines) assert.match(line, line.startsWith('#') ? /^# (HELP|TYPE) smartqueue_/ : METRIC)
-  for (const line of [
-    'smartqueue_predictions_total{source="lstm"} 400',
-    'smartqueue_prediction_faults_total{reason="a \\"quoted\\" \\\\ one"} 7',
-    'smartqueue_model_version 2',
-    'smartqueue_prediction_p90_coverage 0.9',
-    'smartqueue_prediction_mean_abs_log_error{predictor="lstm"} 0.21',
-    'smartqueue_executions_learned_total 2500',
-    '# TYPE smartqueue_executions_learned_total counter',
-  ]) {
-    assert.ok(lines.includes(line), line)
-  }
-  for (const secret of [ada.orgId, ada.userId, id, 'slow one']) assert.ok(!text.includes(secret))
 })

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import { parseConfig } from '../../worker-runtime/config.ts'
 import type { AnyJobHandler, JobContext, JobHandler } from '../../worker-runtime/handler-api.ts'
+import type { WorkerMetrics } from '../../worker-runtime/http/worker-metrics.ts'
 import { FRUGAL_MALLOC, YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
 import { createLogger, type Logger } from '../../worker-runtime/logger.ts'
 import type { JobTracing } from '../../worker-runtime/tracing/job-tracing.ts'
@@ -94,11 +95,11 @@ export const prepareWorker = (
   databaseUrl: string,
   handlers: readonly AnyJobHandler[],
   env: Record<string, string> = {},
-  tracing?: JobTracing,
+  observers: { tracing?: JobTracing | undefined; metrics?: WorkerMetrics | undefined } = {},
 ): Worker & { readonly log: LogLine[] } => {
   const { log, logger } = keepLog()
   const config = { ...parseConfig(env), DATABASE_URL: asLogin(databaseUrl, 'workers') }
-  return { ...createWorker({ config, handlers, logger, tracing }), log }
+  return { ...createWorker({ config, handlers, logger, ...observers }), log }
 }
 
 /** A worker that has just begun to listen looks at everything once: tests of what it hears begin after that. */

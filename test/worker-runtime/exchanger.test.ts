@@ -92,6 +92,7 @@ const setUp = (
     onEnded: (entry) => exchanger.record(entry),
     onFreed: () => exchanger.wake(),
     onStarted: () => exchanger.announceSoon(),
+    onLeft: () => {},
   })
   const planner = createClaimPlanner({
     types: ['test'],
@@ -106,7 +107,13 @@ const setUp = (
     runRelaxed: through('relaxed'),
     jobs: held,
     planner,
-    outcomes: createOutcomeQueue({ jobs: held, logger, onRecorded: () => {}, onError: () => {} }),
+    outcomes: createOutcomeQueue({
+      jobs: held,
+      logger,
+      onRecorded: () => {},
+      onLost: () => {},
+      onError: () => {},
+    }),
     beforeEnds: options.beforeEnds ?? logs.flush,
     onExchanged: planner.observe,
     decide: decideEnds({ run: through('relaxed'), random: () => 0 }),

@@ -328,3 +328,14 @@ test('accuracy is that of the newest executions, of the shipped prediction and o
   )
   assert.ok(Math.abs(mape - (100 * (0.3935 + 1)) / 2) < 0.1, `${mape}`)
 })
+
+test('drift is how far the newest predictions are off to one side', () => {
+  const window = createAccuracyWindow(300)
+  const log = Math.log(1000)
+  for (let n = 0; n < 500; n++) window.add(sampleWith({ p50Log: log }), log + (n % 2 ? 0.5 : -0.5))
+  assert.equal(window.read()?.drift, 0, 'off as often to one side as to the other')
+  for (let n = 0; n < 100; n++) window.add(sampleWith({ p50Log: log }), log - 1)
+  assert.equal(window.read()?.drift, 0.5, 'half of the newest 200 ran a good deal shorter')
+  for (let n = 0; n < 100; n++) window.add(sampleWith({ p50Log: log }), log - 1)
+  assert.equal(window.read()?.drift, 1)
+})

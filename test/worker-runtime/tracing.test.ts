@@ -54,7 +54,7 @@ before(async () => {
   }
   tracing = await startTracing(parseConfig(settings), keepLog().logger)
   const env = { SMARTQUEUE_HTTP_ALLOW: '127.0.0.1' }
-  worker = prepareWorker(database.url, [fetching, failing, snoozing, threaded], env, tracing)
+  worker = prepareWorker(database.url, [fetching, failing, snoozing, threaded], env, { tracing })
   await worker.start()
   edge = await startEdge({ databaseUrl: database.url, bindings: settings })
   ada = await registerUser(edge)

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
+import { freePort } from '../../worker-runtime/local/ports.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { httpJobs } from '../support/http-jobs.ts'
 import { seedTenant } from '../support/jobs.ts'
+import {
+  documentedMetrics,
+  lintMetrics,
+  readMetrics,
+  servedMetrics,
+  WITH_PROMTOOL,
+} from '../support/metrics.ts'
 import { startTarget, type Target } from '../support/target.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { startWorker, type TestWorker } from '../support/worker.ts'
@@ -11,6 +19,7 @@ let database: TestDatabase
 let target: Target
 let jobs: ReturnType<typeof httpJobs>
 let worker: TestWorker
+let port: number
 let waitedForIt: string[]
 
 before(async () => {
@@ -19,7 +28,12 @@ before(async () => {
   jobs = httpJobs(database, await seedTenant(database.run), target)
   waitedForIt = await Promise.all(Array.from({ length: 30 }, (_, n) => jobs.submit(`/ok?${n}`)))
   const NODE_OPTIONS = `--import ${new URL('../support/report-modules.ts', import.meta.url)}`
-  worker = await startWorker(database.url, { SMARTQUEUE_WORKER_SLOTS: '4', NODE_OPTIONS })
+  port = await freePort()
+  worker = await startWorker(database.url, {
+    NODE_OPTIONS,
+    SMARTQUEUE_WORKER_SLOTS: '4',
+    SMARTQUEUE_METRICS_PORT: String(port),
+  })
 })
 after(async () => {
   assert.equal(await worker.stop(), 0)
@@ -76,6 +90,30 @@ test('without a receiver of spans nothing of OpenTelemetry is loaded', async () 
     [],
   )
 })
+
+test('a worker serves all metrics that are documented for it, and no others', async () => {
+  const text = await scrape()
+  assert.deepEqual(servedMetrics(text), documentedMetrics('Worker pods').filter(isServedHere))
+  const { values } = readMetrics(text)
+  assert.equal(values.get('smartqueue_worker_slots'), 4)
+  assert.ok((values.get('smartqueue_worker_jobs_total{type="http",outcome="completed"}') ?? 0) >= 31)
+  assert.equal(values.get('smartqueue_worker_jobs_total{type="callback",outcome="completed"}'), 0)
+  assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200)
+})
+
+test('promtool check metrics passes on those of a worker', WITH_PROMTOOL, async () => {
+  assert.equal(lintMetrics(await scrape()), '')
+})
+
+const scrape = async (): Promise<string> => {
+  const answer = await fetch(`http://127.0.0.1:${port}/metrics`)
+  assert.equal(answer.status, 200)
+  return answer.text()
+}
+
+/** Some of a process are told only on Linux. */
+const isServedHere = (metric: string): boolean =>
+  process.platform === 'linux' || !/^process_(virtual|heap|open|max)_/.test(metric)
 
 test('SIGTERM lets running jobs finish and claims no more', async () => {
   await worker.stop()

@@ -37,7 +37,8 @@ export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: num
   const child = fork(MAIN, {
     detached: true,
     execArgv: [...process.execArgv, YOUNG_GENERATION],
-    env: { ...FRUGAL_MALLOC, ...options.env },
+    // On one machine all of them would want the same port.
+    env: { ...FRUGAL_MALLOC, ...options.env, SMARTQUEUE_METRICS_PORT: '' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   // A handler that ignores the end of the drain time gets a few seconds more before it is left behind.

@@ -1,0 +1,127 @@
+import type { Query } from '../query.ts'
+import { SILENT_SECONDS } from './queue-facts.ts'
+
+export type JobTotals = {
+  submitted: number
+  completed: number
+  failed_attempts: number
+  dead: number
+  retried: number
+  cancelled: number
+  lost_leases: number
+  runtimes: number[]
+  runtime_ms: number
+  waits: number[]
+  wait_ms: number
+}
+
+export type EdgeTotal = { name: string; label: string; total: number }
+
+export type QueueGauges = {
+  depths: { class: string; status: string; jobs: number }[]
+  oldest_ready_seconds: number
+}
+
+/** What is known of the whole system. Null where nobody has led yet. */
+export type MetricsRow = {
+  totals: JobTotals | null
+  edge: EdgeTotal[]
+  queue: QueueGauges | null
+  in_flight: number
+  expired_leases: number
+  slow_jobs: number
+  backlog_ms: number
+  workers: Record<string, number>
+  slots: number
+  leader: { term: number; silent_seconds: number } | null
+  learning: {
+    learned: number
+    by_source: Record<string, unknown>
+    accuracy: Record<string, unknown>
+    /** Of the newest hour, if there is nothing newer. */
+    point: Record<string, unknown> | null
+    version: number
+    faults: Record<string, number>
+  }
+  forecast: { usable: boolean; evaluation: unknown } | null
+}
+
+/**
+ * All that metrics tell but the scaling signal, from sums that others keep. Nothing of it belongs to an organisation, and
+ * what stands behind the wall comes from functions that answer counts.
+ */
+export const readMetrics = (): Query<MetricsRow> => ({
+  name: 'read-metrics',
+  text: `
+    select
+      (select to_jsonb(t) from job_totals t) as totals,
+      (select coalesce(jsonb_agg(to_jsonb(e)), '[]') from edge_totals e) as edge,
+      (
+        select jsonb_build_object(
+          'depths', depths,
+          'oldest_ready_seconds', greatest(0, coalesce(extract(epoch from taken_at - oldest_ready_at), 0))
+        )
+        from queue_gauges
+      ) as queue,
+      l.in_flight::double precision as in_flight, l.expired::double precision as expired_leases,
+      count_slow_jobs()::double precision as slow_jobs,
+      (
+        select
+          q.held_ms + coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
+          + coalesce((select sum(ms) from unnest(q.running_ms) ms), 0)
+        -- At leisure: Prometheus can wait.
+        from queue_snapshot(true) q
+      ) as backlog_ms,
+      (
+        select coalesce(jsonb_object_agg(status, workers), '{}')
+        from (
+          select case when ${IS_SILENT} then 'offline' else status end as status, count(*) as workers
+          from workers
+          group by 1
+        ) by_status
+      ) as workers,
+      (
+        select coalesce(sum(slots), 0)::integer
+        from workers
+        where status = 'online'
+          and not ${IS_SILENT}
+      ) as slots,
+      (
+        select jsonb_build_object('term', term, 'silent_seconds', extract(epoch from clock_timestamp() - last_seen))
+        from scheduler_leader
+      ) as leader,
+      (
+        select jsonb_build_object(
+          'learned', learned, 'by_source', by_source, 'accuracy', accuracy,
+          'point', (select to_jsonb(p) from accuracy_points p order by at desc limit 1),
+          'version', coalesce((select max(version) from models where status = 'champion'), 0),
+          'faults', (select coalesce(jsonb_object_agg(reason, faults), '{}') from prediction_faults)
+        )
+        from learning_state
+      ) as learning,
+      (
+        select jsonb_build_object('usable', unusable_because is null, 'evaluation', evaluation)
+        from load_forecasts
+      ) as forecast
+    from lease_gauges() l`,
+  values: [],
+})
+
+const IS_SILENT = `last_seen < now() - ${SILENT_SECONDS} * interval '1 second'`
+
+/** Adds what an isolate of the functions has counted. In the order of the keys: others add to the same rows. */
+export const addEdgeTotals = (totals: readonly EdgeTotal[]): Query<never> => ({
+  name: 'add-edge-totals',
+  text: `
+    insert into edge_totals as t (name, label, total)
+    select name, label, total
+    from unnest($1::text[], $2::text[], $3::bigint[]) as n (name, label, total)
+    order by name, label
+    on conflict (name, label) do update
+    set total = t.total + excluded.total`,
+  values: [
+    totals.map(({ name }) => name),
+    totals.map(({ label }) => label),
+    totals.map(({ total }) => total),
+  ],
+})
