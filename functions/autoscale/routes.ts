@@ -1,7 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { viewAutoscale } from '../../db/queries/autoscale.ts'
-import { jsonContent, problemResponses, timestamp } from '../http/openapi.ts'
+import { jsonContent, problemResponses, problems, timestamp } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
+import { forOperators } from '../metrics/access.ts'
 
 export const autoscaleRoutes = () =>
   createRouter().openapi(autoscaleRoute, async (c) =>
@@ -49,9 +50,12 @@ const autoscaleRoute = createRoute({
   summary: 'How many workers there should be',
   description:
     'By a snapshot that the leader takes every five seconds. Without one of the last half minute the answer is 503: keep the ' +
-    'number of workers as it is. Of the whole system; nothing in it tells of an organisation.',
+    'number of workers as it is. Of the whole system; nothing in it tells of an organisation. Where `OPERATIONS_TOKEN` is ' +
+    'bound, that is the bearer token.',
+  middleware: forOperators(),
   responses: {
     200: jsonContent(autoscale, 'What to scale by'),
+    ...problems('unauthenticated'),
     ...problemResponses('autoscale-unknown', 'database-unavailable'),
   },
 })

@@ -101,7 +101,5 @@ test('manifests start programs that are there', () => {
     .flatMap(containersOf)
     .flatMap(({ args = [] }) => args.filter((arg) => arg.endsWith('.ts')))
   assert.ok(started.length >= 4)
-  // Those of the cluster come with their own folders.
-  for (const file of started)
-    assert.ok(existsSync(join(ROOT, file)) || /worker-runtime\/(controller|adapter)\//.test(file), file)
+  for (const file of started) assert.ok(existsSync(join(ROOT, file)), file)
 })

@@ -63,7 +63,7 @@ type Paths = Record<string, Record<string, unknown>>
 const { paths } = describeApi(createApp()) as { paths: Paths }
 /** The controller in the cluster serves it, too. */
 const isKnown = (method: string, path: string): boolean =>
-  path === '/autoscale' || paths[path.replace(/<\w+>/, '{id}')]?.[method] !== undefined
+  paths[path.replace(/<\w+>/, '{id}')]?.[method] !== undefined
 
 /** What a command does with its request. */
 const methodOf = (command: string): string =>

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { SETTINGS } from '../../worker-runtime/config.ts'
 import { FRUGAL_MALLOC } from '../../worker-runtime/local/worker-process.ts'
@@ -19,10 +21,13 @@ const CLUSTER_SCOPED = ['Namespace', 'ClusterRole', 'ClusterRoleBinding', 'APISe
 const ELSEWHERE = ['kube-system RoleBinding smartqueue-metrics-adapter-authentication']
 
 /** What the processes of each answer on the port of probes. */
+const routesIn = (file: string): string[] =>
+  [...readFileSync(join(ROOT, 'worker-runtime', file), 'utf8').matchAll(/^ *'(\/\w+)': /gm)].flatMap(([, route]) => route ?? [])
+
 const ROUTES: Record<string, string[]> = {
-  'smartqueue-worker': ['/startupz', '/readyz', '/healthz', '/metrics'],
-  'smartqueue-controller': ['/readyz', '/healthz', '/metrics', '/autoscale'],
-  'smartqueue-metrics-adapter': ['/readyz', '/healthz', '/metrics'],
+  'smartqueue-worker': routesIn('http/worker-status.ts'),
+  'smartqueue-controller': routesIn('controller/controller.ts'),
+  'smartqueue-metrics-adapter': routesIn('adapter/adapter.ts'),
 }
 
 /** Secrets that no kustomization makes; docs/operations.md says who does. */

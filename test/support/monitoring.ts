@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 import { type Selected, selectionsOf } from './promql.ts'
@@ -65,8 +65,7 @@ const checkLabels = ({ type, labels }: Metric, { metric, matchers, groupedBy }: 
 }
 
 const servedMetrics = (): Map<string, Metric> => {
-  const documented = existsSync(pathOf('docs/metrics.md')) ? 'docs/metrics.md' : 'test/k8s/metrics.md'
-  const rows = readText(documented).matchAll(/^\| `(\w+)` \| (counter|gauge|histogram) \|([^|]*)\|/gm)
+  const rows = readText('docs/metrics.md').matchAll(/^\| `(\w+)` \| (counter|gauge|histogram) \|([^|]*)\|/gm)
   return new Map(
     [...rows].map(([, name = '', type = '', labels = '']) => [name, { type, labels: labelsIn(labels) }]),
   )

@@ -1,6 +1,6 @@
 import { Counter, type Registry } from 'prom-client'
 import type { LookAtAutoscale } from '../cluster/autoscale-look.ts'
-import { addGauge, createProcessRegistry } from '../cluster/process-metrics.ts'
+import { addGauge, createProcessRegistry } from '../http/process-metrics.ts'
 
 export type AdapterMetrics = { readonly registry: Registry; answered(status: number): void }
 

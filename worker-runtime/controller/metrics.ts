@@ -1,6 +1,6 @@
 import { Counter, type Registry } from 'prom-client'
 import type { LookAtAutoscale } from '../cluster/autoscale-look.ts'
-import { addGauge, createProcessRegistry } from '../cluster/process-metrics.ts'
+import { addGauge, createProcessRegistry } from '../http/process-metrics.ts'
 import type { CostResult } from './deletion-costs.ts'
 
 export type ControllerMetrics = { readonly registry: Registry; costWritten(result: CostResult): void }

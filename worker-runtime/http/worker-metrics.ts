@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { createProcessRegistry } from './process-metrics.ts'
 
 /** How a job left this worker's hands. */
 export const DEPARTURES = [
@@ -43,22 +44,13 @@ const RUN_SECONDS = [
 const CLAIM_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10]
 const BATCH_SIZES = [0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
 
-/** Gauges whose names say that they are counters: `promtool check metrics` objects. There are others that tell the same. */
-const MISNAMED = [
-  'nodejs_active_handles_total',
-  'nodejs_active_requests_total',
-  'nodejs_active_resources_total',
-]
-
 /**
  * Metrics of one worker. `type` has as many values as there are handlers. What happens to each job is counted in plain
  * numbers, and put into metrics when somebody looks: a counter with labels takes longer than all else about its count.
  */
 export const createWorkerMetrics = (types: readonly string[]): WorkerMetrics => {
-  const registry = new Registry()
+  const registry = createProcessRegistry()
   const registers = [registry]
-  collectDefaultMetrics({ register: registry })
-  for (const name of MISNAMED) registry.removeSingleMetric(name)
 
   const left = new Map(types.map((type) => [type, noDepartures()]))
   const execution = new Histogram({
