@@ -12,7 +12,7 @@ const SUMS = `${STATUSES.join(', ')}, predicted_seconds`
  * empty is seen as that until the hour is over; one that was empty when the minute or hour began has been so as often as it
  * would have been looked at. It also keeps when the slots of the live workers change, and what metrics tell of the queue.
  *
- * 200,000 ready jobs are counted in 40 ms; whoever calls it must not do so all the time.
+ * A million ready jobs are counted in half a second; whoever calls it must not do so all the time.
  */
 export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: number }> => ({
   name: 'sample-depths',
