@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { SETTINGS } from '../../worker-runtime/config.ts'
 import { FRUGAL_MALLOC } from '../../worker-runtime/local/worker-process.ts'
@@ -22,7 +21,11 @@ const ELSEWHERE = ['kube-system RoleBinding smartqueue-metrics-adapter-authentic
 
 /** What the processes of each answer on the port of probes. */
 const routesIn = (file: string): string[] =>
-  [...readFileSync(join(ROOT, 'worker-runtime', file), 'utf8').matchAll(/^ *'(\/\w+)': /gm)].flatMap(([, route]) => route ?? [])
+  [
+    ...readFileSync(new URL(`../../worker-runtime/${file}`, import.meta.url), 'utf8').matchAll(
+      /^ *'(\/\w+)': /gm,
+    ),
+  ].flatMap(([, route]) => route ?? [])
 
 const ROUTES: Record<string, string[]> = {
   'smartqueue-worker': routesIn('http/worker-status.ts'),

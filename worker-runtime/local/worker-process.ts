@@ -38,7 +38,7 @@ export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: num
     detached: true,
     execArgv: [...process.execArgv, YOUNG_GENERATION],
     // On one machine all of them would want the same port.
-    env: { ...FRUGAL_MALLOC, ...options.env, SMARTQUEUE_METRICS_PORT: '' },
+    env: { ...FRUGAL_MALLOC, ...options.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
   // A handler that ignores the end of the drain time gets a few seconds more before it is left behind.
