@@ -40,7 +40,7 @@ const settings = {
   /** 5, or as many as there are at least. */
   SMARTQUEUE_MAX_WORKERS: wholeNumber(1, 1000).optional(),
   /** How soon what is queued should be worked off: workers are scaled by it. */
-  SMARTQUEUE_DRAIN_GOAL_SECONDS: wholeNumber(1, 86_400).default(60),
+  SMARTQUEUE_DRAIN_GOAL_SECONDS: wholeNumber(1, 86_400).default(20),
   /** How long a worker takes to start: work of so many seconds ahead is scaled for. */
   SMARTQUEUE_LEAD_SECONDS: wholeNumber(1, 3600).default(75),
   /** Where a worker answers probes and Prometheus. Unset: nowhere. */

@@ -2,8 +2,8 @@ import type { BenchOptions, BenchReport } from '../report.ts'
 import {
   BY_P90,
   byCount,
-  IMPATIENT,
   type Outcome,
+  PATIENT,
   type Policy,
   PREDICTED_WORK,
   REACTIVE,
@@ -18,7 +18,7 @@ const SEEDS = [1_007, 2_007, 3_007]
 
 /** As many as a pod has slots. The shortest waits of all numbers that cost about as much as B+R+F: the second table has others. */
 export const BY_COUNT = byCount(10)
-const POLICIES = [PREDICTED_WORK, WITHOUT_FORECAST, REACTIVE, BY_P90, IMPATIENT, BY_COUNT, STATIC]
+const POLICIES = [PREDICTED_WORK, WITHOUT_FORECAST, REACTIVE, BY_P90, PATIENT, BY_COUNT, STATIC]
 const OTHER_COUNTS = [5, 8, 15, 20, 30].map(byCount)
 
 /**

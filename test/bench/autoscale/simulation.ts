@@ -12,14 +12,14 @@ import type { Workload } from './workloads.ts'
 
 export const SETTINGS: ScalingSettings = {
   slotsPerWorker: 10,
-  drainGoalSeconds: 60,
+  drainGoalSeconds: 20,
   leadSeconds: 75,
   minWorkers: 1,
   maxWorkers: 5,
 }
 
 const SNAPSHOT_SECONDS = 5
-const POD_START_SECONDS = 45
+export const POD_START_SECONDS = 45
 /** Full minutes besides the one that has begun, as in the leader's statement. */
 const ARRIVAL_MINUTES = 1
 /** The stand-in for the LSTM is right on average, and off by a fifth (ln) from one minute to the next. */
@@ -166,10 +166,10 @@ const askedBy = ({ settings, load }: Seen, other: Partial<ExpectedLoad> = {}): n
 }
 
 export const PREDICTED_WORK: Policy = { name: 'B+R+F', needed: (seen) => askedBy(seen) }
-export const IMPATIENT: Policy = {
+export const PATIENT: Policy = {
   ...PREDICTED_WORK,
-  name: 'B+R+F, drain goal 20 s',
-  settings: { drainGoalSeconds: 20 },
+  name: 'B+R+F, drain goal 60 s',
+  settings: { drainGoalSeconds: 60 },
 }
 export const BY_P90: Policy = {
   name: 'B+R+F by p90',
