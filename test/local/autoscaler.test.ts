@@ -110,10 +110,11 @@ test('workers come with the work, and go without it: idle ones first, and none i
   assert.deepEqual(deaths, [])
 })
 
-test('a worker that dies without being asked to is told', async () => {
-  const [pid] = guarded
-  assert.ok(pid)
+test('a worker that dies without being asked to is told, also one that is told to go at that moment', async () => {
+  const [[pid], [worker]] = [[...guarded], pool.workers()]
+  assert.ok(pid && worker)
   process.kill(pid, 'SIGKILL')
+  pool.retire(worker)
   await waitFor('the news', () => deaths.length === 1)
   assert.match(deaths[0] ?? '', /SIGKILL/)
 })

@@ -37,7 +37,6 @@ export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: num
   const child = fork(MAIN, {
     detached: true,
     execArgv: [...process.execArgv, YOUNG_GENERATION],
-    // On one machine all of them would want the same port.
     env: { ...FRUGAL_MALLOC, ...options.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
@@ -45,7 +44,8 @@ export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: num
   const group = trackGroup(child, { signal: 'SIGTERM', graceMs: (options.drainSeconds + 10) * 1000 })
   const ready = once(child, 'message').then(([message]) => message as WorkerReady)
   const retire = (): void => {
-    if (child.connected) child.send({ kind: 'retire' } satisfies WorkerOrder)
+    // One that dies at this moment does not hear it, and its end is told anyway: an error that nobody takes would end this process.
+    if (child.connected) child.send({ kind: 'retire' } satisfies WorkerOrder, () => {})
   }
   return { ...group, ready, retire }
 }
