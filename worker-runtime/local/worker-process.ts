@@ -34,7 +34,8 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 
 /** A worker in a process of its own, as in a pod. It also stops by itself when this process vanishes. */
 export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: number }): WorkerProcess => {
-  const child = fork(MAIN, {
+  // Nobody beyond this machine has anything to ask it.
+  const child = fork(MAIN, ['--ip', '127.0.0.1'], {
     detached: true,
     execArgv: [...process.execArgv, YOUNG_GENERATION],
     env: { ...FRUGAL_MALLOC, ...options.env },
