@@ -4,7 +4,7 @@ import type { Query } from '../query.ts'
 import { FIRST_UNCOUNTED_AT } from './analytics-rollup.ts'
 
 /** Four weeks to compare with, and the one that is compared. */
-export const LOAD_KEPT = `interval '5 weeks'`
+const LOAD_KEPT = `interval '5 weeks'`
 
 export type LoadRow = {
   /** Since 1970, of the database's clock: the first minute that is not over, or not yet added up. */
