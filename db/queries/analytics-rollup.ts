@@ -277,6 +277,8 @@ export const FIRST_UNCOUNTED_AT = `(
           select at
           from job_event_groups
           where (xid, id) > (c.xid, c.id)
+            -- The index has only those, and the line before does not say it.
+            and xid is not null
             and (id > c.foreign_id) is true
           order by xid, id
           limit 1
