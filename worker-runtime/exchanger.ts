@@ -28,7 +28,7 @@ export type Exchanger = {
   announceSoon(): void
   /** Resolves when no claim is on its way any more. Outcomes are still stored. */
   claimNoMore(): Promise<void>
-  /** When a step began or ended last, while there should be steps. */
+  /** When a step began last, while there should be steps. */
   turnedAtMs(): number | undefined
   /** Resolves when all outcomes are stored. */
   stop(): Promise<void>

@@ -12,7 +12,9 @@ import { createWorker, type Worker } from './worker.ts'
 
 /** A worker pod. SIGTERM and SIGINT drain it; a second signal ends it at once. */
 const main = async (): Promise<number> => {
-  const { values } = parseArgs({ options: { help: { type: 'boolean', short: 'h' } } })
+  const { values } = parseArgs({
+    options: { ip: { type: 'string' }, help: { type: 'boolean', short: 'h' } },
+  })
   if (values.help) {
     console.log(HELP)
     return 0
@@ -22,7 +24,7 @@ const main = async (): Promise<number> => {
   const logger = createLogger({ level: config.SMARTQUEUE_LOG_LEVEL, redactor })
   const handlers = createHandlers({ shellAllow: config.SMARTQUEUE_SHELL_ALLOW })
   const tracing = await startTracing(config, logger)
-  const metrics = await openMetrics(config, handlers)
+  const metrics = await openMetrics(config, handlers, values.ip)
   const worker = createWorker({ config, handlers, logger, tracing, metrics: metrics?.counts })
   const status = metrics?.serve(worker, (error) => logger.error('status server failed', { error }))
 
@@ -53,7 +55,7 @@ const main = async (): Promise<number> => {
 }
 
 /** Loaded only where it is asked for. */
-const openMetrics = async (config: Config, handlers: readonly AnyJobHandler[]) => {
+const openMetrics = async (config: Config, handlers: readonly AnyJobHandler[], ip: string | undefined) => {
   const { SMARTQUEUE_METRICS_PORT: port } = config
   if (port === undefined) return undefined
   const { createWorkerMetrics } = await import('./http/worker-metrics.ts')
@@ -62,7 +64,7 @@ const openMetrics = async (config: Config, handlers: readonly AnyJobHandler[]) =
   return {
     counts,
     serve: (worker: Worker, onError: (error: Error) => void) =>
-      createWorkerStatus({ port, metrics: counts, condition: worker.condition, onError }),
+      createWorkerStatus({ port, ip, metrics: counts, condition: worker.condition, onError }),
   }
 }
 
@@ -72,8 +74,10 @@ const requireDatabase = (config: Config): Config & { DATABASE_URL: string } => {
   return { ...config, DATABASE_URL }
 }
 
-const HELP = `Usage: npm run worker
+const HELP = `Usage: npm run worker [-- --ip ADDRESS]
 
-Claims jobs from DATABASE_URL and runs them until it gets SIGTERM. The settings are in README.md.`
+Claims jobs from DATABASE_URL and runs them until it gets SIGTERM. The settings are in README.md.
+
+  --ip ADDRESS     where to answer on SMARTQUEUE_METRICS_PORT   (all addresses)`
 
 runCommand('The worker could not start', main)

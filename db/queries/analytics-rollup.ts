@@ -269,6 +269,23 @@ export const lookForEvents = (): Query<{ some: boolean }> => ({
   values: [],
 })
 
+/** When the first of the events that are not added yet happened; also of those that wait for a transaction before them. Null: all are. */
+export const FIRST_UNCOUNTED_AT = `(
+        select g.at
+        from analytics_cursors c
+        cross join lateral (
+          select at
+          from job_event_groups
+          where (xid, id) > (c.xid, c.id)
+            -- The index has only those, and the line before does not say it.
+            and xid is not null
+            and (id > c.foreign_id) is true
+          order by xid, id
+          limit 1
+        ) g
+        where c.reader = 'rollups'
+      )`
+
 /**
  * Begins anew at the present, if the cursor is beyond all transactions that there have been: the database is the dump of
  * another server's. The rows that came with it are passed over for good, as one day transactions of this one will have their

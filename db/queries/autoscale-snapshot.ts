@@ -154,7 +154,8 @@ export const takeAutoscaleSnapshot = (snapshot: {
           when f.made_at < now() - ${FORECAST_MINUTES} * interval '1 minute' then concat(
             'the newest forecast is ', round(extract(epoch from now() - f.made_at) / 60), ' minutes old'
           )
-          when ahead.p50 is null then 'the forecast does not reach into the lead time'
+          when f.from_at + cardinality(f.p50_ms) * interval '1 minute' < now() + $5::double precision * interval '1 second'
+          then 'the forecast does not reach to the end of the lead time'
         end as unused_because
       from (values (true)) as always (is_there)
       left join load_forecasts f on true

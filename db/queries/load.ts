@@ -1,33 +1,39 @@
 /** Work that comes unannounced, by the minute, and the forecast of it. What fills the minutes is in analytics-rollup.ts. */
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
+import { FIRST_UNCOUNTED_AT } from './analytics-rollup.ts'
 
 /** Four weeks to compare with, and the one that is compared. */
-export const LOAD_KEPT = `interval '5 weeks'`
+const LOAD_KEPT = `interval '5 weeks'`
 
 export type LoadRow = {
-  /** Since 1970, of the database's clock: the minute that is not over, and how far it is. */
-  this_minute: number
+  /** Since 1970, of the database's clock: the first minute that is not over, or not yet added up. */
+  end_minute: number
+  /** How far the minute is that is not over. */
   seconds_into: number
   /** Those in which something came, and how much. */
   minutes: number[]
   work_ms: number[]
 }
 
-/** Minutes that are over, from `sinceMinute` on; null: all that are kept. Always one row. */
+/**
+ * Minutes that are over, from `sinceMinute` on; null: all that are kept. Always one row. Minutes that the rollups have not come to
+ * yet, as after a time without a leader, look as if nothing had come in them, and are left out.
+ */
 export const readLoad = (sinceMinute: number | null): Query<LoadRow> => ({
   name: 'read-load',
   text: `
     select
-      floor(extract(epoch from now()) / 60)::int as this_minute,
-      extract(second from now())::double precision as seconds_into,
+      ${END_MINUTE} as end_minute, extract(second from now())::double precision as seconds_into,
       coalesce(array_agg((extract(epoch from at) / 60)::int order by at), '{}') as minutes,
       coalesce(array_agg(work_ms order by at), '{}') as work_ms
     from load_minutes
     where at >= greatest(now() - ${LOAD_KEPT}, to_timestamp(60 * $1::double precision))
-      and at < date_trunc('minute', now())`,
+      and at < to_timestamp(60 * (${END_MINUTE})::double precision)`,
   values: [sinceMinute],
 })
+
+const END_MINUTE = `(select floor(extract(epoch from least(now(), ${FIRST_UNCOUNTED_AT})) / 60)::int)`
 
 /** What a forecaster of an earlier term has left, in base64. No row: the term is over. */
 export const recallForecaster = (term: string): Query<{ forecaster: string | null }> => ({

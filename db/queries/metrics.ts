@@ -67,7 +67,8 @@ export const readMetrics = (): Query<MetricsRow> => ({
       count_slow_jobs()::double precision as slow_jobs,
       (
         select
-          q.held_ms + coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
+          -- Null while somebody takes the very first.
+          coalesce(q.held_ms, 0) + coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
           + coalesce((select sum(ms) from unnest(q.running_ms) ms), 0)
         -- At leisure: Prometheus can wait.
         from queue_snapshot(true) q

@@ -8,28 +8,35 @@ export type Metrics = { read(): Promise<string> }
 
 /** Anybody may ask, and the database is asked only this often. */
 const FRESH_MS = 5_000
+/**
+ * What is older is told nobody, also not while the database is asked: another isolate may have told newer counts, and counters
+ * that go back look as if all of it had been counted anew.
+ */
+const LONGEST_MS = 10_000
 
 export const createMetrics = (
   { transaction }: Pick<Database, 'transaction'>,
   now: () => number = Date.now,
 ): Metrics => {
-  let text = ''
-  let readAt = Number.NEGATIVE_INFINITY
+  let known: { text: string; readAt: number } | undefined
+  let askedAt = Number.NEGATIVE_INFINITY
   return {
     read: async () => {
-      if (now() - readAt < FRESH_MS && text !== '') return text
+      const readAt = now()
+      if (known && readAt - askedAt < FRESH_MS && readAt - known.readAt < LONGEST_MS) return known.text
       // Before asking: who comes meanwhile gets the text before. After a failure there is none.
-      readAt = now()
-      const before = text
+      askedAt = readAt
+      const before = known
       const [[row], [autoscale]] = await transaction<[MetricsRow, AutoscaleRow]>([
         readMetrics(),
         readAutoscale(),
       ]).catch((error: unknown) => {
-        if (text === before) text = ''
+        if (known === before) known = undefined
         throw error
       })
       if (!row) throw new Error('Metrics are one row')
-      text = renderMetrics(systemMetrics(row, autoscale))
+      const text = renderMetrics(systemMetrics(row, autoscale))
+      known = { text, readAt }
       return text
     },
   }

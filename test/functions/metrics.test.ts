@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
+import type { MetricsRow } from '../../db/queries/metrics.ts'
 import { reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { histogramOf, renderMetrics } from '../../db/rules/prometheus-text.ts'
 import { createEdgeTotals } from '../../functions/metrics/edge-totals.ts'
+import { createMetrics } from '../../functions/metrics/metrics.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { rollUpAll } from '../support/analytics.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -241,4 +243,45 @@ test('a histogram counts what is below each bound, and labels are escaped', () =
     { name: 'none', help: 'Left out.', type: 'gauge', samples: [] },
   ])
   assert.equal(text, '# HELP m Of a test.\n# TYPE m gauge\nm{said="a \\"quoted\\" \\\\ one\\n"} +Inf\n')
+})
+
+const NOTHING: MetricsRow = {
+  ...{ totals: null, edge: [], queue: null, leader: null, forecast: null },
+  ...{ in_flight: 0, expired_leases: 0, slow_jobs: 0, backlog_ms: 0, workers: {}, slots: 0 },
+  learning: { learned: 0, by_source: {}, accuracy: {}, point: null, version: 0, faults: {} },
+}
+
+test('who asks while the database is asked gets the text before, unless counters of another isolate may be newer', async () => {
+  let nowMs = 0
+  const answers: ((error?: Error) => void)[] = []
+  const transaction = () =>
+    new Promise<never>((resolve, reject) => {
+      const rows = [[{ ...NOTHING, in_flight: answers.length }], []]
+      answers.push((error) => (error ? reject(error) : resolve(rows as never)))
+    })
+  const metrics = createMetrics({ transaction }, () => nowMs)
+  const inFlight = async (text: Promise<string>) =>
+    readMetrics(await text).values.get('smartqueue_jobs_in_flight')
+  const first = metrics.read()
+  answers[0]?.()
+  assert.equal(await inFlight(first), 0)
+  nowMs = 4_999
+  assert.equal(await inFlight(metrics.read()), 0)
+  nowMs = 5_000
+  const second = metrics.read()
+  assert.equal(await inFlight(metrics.read()), 0, 'meanwhile')
+  answers[1]?.()
+  assert.equal(await inFlight(second), 1)
+
+  nowMs = 60_000
+  const [third, fourth] = [metrics.read(), metrics.read()]
+  for (const answer of answers.slice(2)) answer()
+  assert.deepEqual([await inFlight(third), await inFlight(fourth)], [2, 3], 'both ask')
+  nowMs = 70_000
+  const failing = metrics.read()
+  answers[4]?.(new Error('away'))
+  await assert.rejects(failing, /away/)
+  const after = metrics.read()
+  answers[5]?.()
+  assert.equal(await inFlight(after), 5)
 })

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
+import type { AutoscaleRow } from '../../db/queries/autoscale.ts'
 import { SCHEMA_VERSION } from '../../db/queries/schema-version.ts'
+import type { Run } from '../../db/query.ts'
 import { describeApi } from '../../functions/api-docs/document.ts'
 import { createApp } from '../../functions/app.ts'
+import { createAutoscale } from '../../functions/autoscale/snapshot.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -69,6 +72,25 @@ test('autoscale answers by the newest snapshot, and 503 while there is none that
   })
   assertProblem(stale, 503, 'autoscale-unknown')
   assert.match(stale.body.detail, /4\d seconds old: no leader takes any/)
+})
+
+test('a snapshot ages also while nobody can read the next', async () => {
+  let nowMs = 0
+  let isAway = false
+  const row = { age_seconds: 3 } as AutoscaleRow
+  const run: Run = async <Row>() => {
+    if (isAway) throw new Error('away')
+    return [row as Row]
+  }
+  const autoscale = createAutoscale(run, () => nowMs)
+  assert.equal((await autoscale.read()).age_seconds, 3)
+  isAway = true
+  nowMs = 20_000
+  await assert.rejects(autoscale.read(), /away/)
+  assert.equal((await autoscale.read()).age_seconds, 23)
+  nowMs = 28_000
+  await assert.rejects(autoscale.read(), /away/)
+  await assert.rejects(autoscale.read(), /31 seconds old/)
 })
 
 test('readyz says which version is missing', async () => {

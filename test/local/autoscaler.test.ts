@@ -60,7 +60,9 @@ test('workers come with the work, and go without it: idle ones first, and none i
   })
   const ids = await Promise.all(['/wait/1', '/wait/2'].map((path) => jobs.submit(path)))
 
-  const { workerId: leader } = await pool.add()
+  const { workerId: leader, metricsPort } = await pool.add()
+  assert.equal((await fetch(`http://127.0.0.1:${metricsPort}/startupz`)).status, 200)
+  await assert.rejects(fetch(`http://[::1]:${metricsPort}/startupz`), 'there and nowhere else')
   await waitFor('a snapshot', async () => (await database.sql('select from autoscale_snapshots')).length > 0)
   await autoscaler.look()
   assert.equal(pool.workers().length, 3)
@@ -110,10 +112,11 @@ test('workers come with the work, and go without it: idle ones first, and none i
   assert.deepEqual(deaths, [])
 })
 
-test('a worker that dies without being asked to is told', async () => {
-  const [pid] = guarded
-  assert.ok(pid)
+test('a worker that dies without being asked to is told, also one that is told to go at that moment', async () => {
+  const [[pid], [worker]] = [[...guarded], pool.workers()]
+  assert.ok(pid && worker)
   process.kill(pid, 'SIGKILL')
+  pool.retire(worker)
   await waitFor('the news', () => deaths.length === 1)
   assert.match(deaths[0] ?? '', /SIGKILL/)
 })

@@ -189,7 +189,7 @@ test('without a forecast that may be used there is none, and the snapshot says w
     [undefined, /there is no forecast yet/],
     [{ ...minutes, from: '0 s', unusable: 'two days of history are needed' }, /^two days of history/],
     [{ ...minutes, from: '-4 min', made: '-4 min' }, /the newest forecast is 4 minutes old/],
-    [{ ...minutes, from: '-2 min' }, /does not reach into the lead time/],
+    [{ ...minutes, from: '-30 s' }, /does not reach to the end of the lead time/],
   ]
   for (const [values, reason] of cases) {
     await database.sql('truncate load_forecasts')

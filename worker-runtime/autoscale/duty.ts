@@ -29,7 +29,7 @@ export const createAutoscaleDuty = ({ run, config }: { run: Run; config: Config 
   }
 }
 
-export const scalingSettings = (config: Config): ScalingSettings => ({
+const scalingSettings = (config: Config): ScalingSettings => ({
   slotsPerWorker: config.SMARTQUEUE_WORKER_SLOTS,
   drainGoalSeconds: config.SMARTQUEUE_DRAIN_GOAL_SECONDS,
   leadSeconds: config.SMARTQUEUE_LEAD_SECONDS,

@@ -35,7 +35,7 @@ export type TermForecasterOptions = {
 }
 
 const SECOND = 1_000
-/** After a minute is over, until what came in it has been added up. */
+/** After a minute is over, until what came in it has been added up as a rule. */
 const ROLLUP_SECONDS = 5
 /** Minutes that are read again, as something may have been added to them late. */
 const LATE_MINUTES = 30
@@ -78,7 +78,7 @@ export const createTermForecaster = (options: TermForecasterOptions): TermForeca
     const [now] = await run(readLoad(isPart ? end - LATE_MINUTES : null))
     if (!now) throw new Error('The load is one row')
     const rows = now.minutes.map((minute, n) => ({ minute, workMs: now.work_ms[n] ?? 0 }))
-    const known = isPart && series ? append(series, rows, now.this_minute) : toSeries(rows, now.this_minute)
+    const known = isPart && series ? append(series, rows, now.end_minute) : toSeries(rows, now.end_minute)
     series = known
     return { now, known }
   }
@@ -115,7 +115,8 @@ export const createTermForecaster = (options: TermForecasterOptions): TermForeca
   const step = async (): Promise<number> => {
     if (!isLoaded && !(await load())) return 60 * SECOND
     const { now, known } = await read()
-    const fromMinute = now.this_minute
+    // Of minutes that are not added up yet it is a forecast, too.
+    const fromMinute = known.firstMinute + known.values.length
     const isTrainingDue = fromMinute >= trainAtMinute
     // First the forecast: training takes a while.
     if (forecaster || !isTrainingDue) {

@@ -36,6 +36,8 @@ export const exposition =
  */
 export const createStatusServer = (options: {
   port: number
+  /** Where to listen. Unset: on all addresses, and with IPv6 also on those. */
+  ip?: string | undefined
   routes: Readonly<Record<string, StatusRoute>>
   onError: (error: Error) => void
 }): StatusServer => {
@@ -61,11 +63,10 @@ export const createStatusServer = (options: {
   })
 
   return {
-    // Without an address: on all of them, and with IPv6 also on those.
     start: () =>
       new Promise((resolve, reject) => {
         server.once('error', reject)
-        server.listen(options.port, () => {
+        server.listen(options.port, options.ip, () => {
           server.off('error', reject)
           server.on('error', options.onError)
           resolve()

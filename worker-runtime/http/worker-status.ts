@@ -7,6 +7,7 @@ import type { WorkerCondition, WorkerMetrics } from './worker-metrics.ts'
  */
 export const createWorkerStatus = (options: {
   port: number
+  ip?: string | undefined
   metrics: WorkerMetrics
   condition: () => WorkerCondition
   onError: (error: Error) => void
@@ -15,6 +16,7 @@ export const createWorkerStatus = (options: {
   metrics.of(condition)
   return createStatusServer({
     port: options.port,
+    ip: options.ip,
     onError: options.onError,
     routes: {
       '/healthz': probe(() => (condition().stuck ? 'claims stand still' : undefined)),

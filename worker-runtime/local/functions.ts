@@ -54,8 +54,16 @@ const main = async (): Promise<number> => {
   })
   const { promise: asked, resolve: ask } = Promise.withResolvers<undefined>()
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => ask(undefined))
-  functions.ready.then(() => logger.info('functions ready', { url: `http://${values.ip}:${port}` }))
-  const ended = await Promise.race([asked, crashed, functions.exited])
+  const over = Promise.race([asked, crashed, functions.exited])
+  // It also resolves when they have ended.
+  let isOver = false
+  over.then(() => {
+    isOver = true
+  })
+  functions.ready.then(() => {
+    if (!isOver) logger.info('functions ready', { url: `http://${values.ip}:${port}` })
+  })
+  const ended = await over
   if (ended !== undefined) logger.error('the functions have ended', { reason: ended })
   await functions.stop()
   await gateway.stop()

@@ -29,6 +29,8 @@ export const createWorkerPool = (options: {
   const processes = new Set<WorkerProcess>()
   const ready = new Map<PoolWorker, WorkerProcess>()
   const retiring = new Set<WorkerProcess>()
+  /** A port is free until it is bound, which takes a second: of workers that start together none gets that of another. */
+  const ports = new Set<number>()
   let stopping: Promise<void> | undefined
 
   const spawn = (metricsPort: number): WorkerProcess => {
@@ -42,16 +44,26 @@ export const createWorkerPool = (options: {
       const asked = stopping !== undefined || (retiring.has(worker) && how === 'exited with code 0')
       processes.delete(worker)
       retiring.delete(worker)
+      ports.delete(metricsPort)
       reaper.forget(worker.pid)
       if (!asked) options.onDeath(how)
     })
     return worker
   }
 
+  const ownPort = async (): Promise<number> => {
+    for (;;) {
+      const port = await freePort()
+      if (ports.has(port)) continue
+      ports.add(port)
+      return port
+    }
+  }
+
   return {
     workers: () => [...ready.keys()],
     add: async () => {
-      const metricsPort = await freePort()
+      const metricsPort = await ownPort()
       if (stopping) throw new Error('The workers are being stopped.')
       const worker = spawn(metricsPort)
       const first = await Promise.race([worker.ready, worker.exited])

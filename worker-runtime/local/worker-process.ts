@@ -34,10 +34,10 @@ const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url))
 
 /** A worker in a process of its own, as in a pod. It also stops by itself when this process vanishes. */
 export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: number }): WorkerProcess => {
-  const child = fork(MAIN, {
+  // Nobody beyond this machine has anything to ask it.
+  const child = fork(MAIN, ['--ip', '127.0.0.1'], {
     detached: true,
     execArgv: [...process.execArgv, YOUNG_GENERATION],
-    // On one machine all of them would want the same port.
     env: { ...FRUGAL_MALLOC, ...options.env },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
@@ -45,7 +45,8 @@ export const spawnWorker = (options: { env: NodeJS.ProcessEnv; drainSeconds: num
   const group = trackGroup(child, { signal: 'SIGTERM', graceMs: (options.drainSeconds + 10) * 1000 })
   const ready = once(child, 'message').then(([message]) => message as WorkerReady)
   const retire = (): void => {
-    if (child.connected) child.send({ kind: 'retire' } satisfies WorkerOrder)
+    // One that dies at this moment does not hear it, and its end is told anyway: an error that nobody takes would end this process.
+    if (child.connected) child.send({ kind: 'retire' } satisfies WorkerOrder, () => {})
   }
   return { ...group, ready, retire }
 }

@@ -3,8 +3,9 @@ import { after, before, beforeEach, test } from 'node:test'
 import { deleteExpiredLoad, readLoad } from '../../../db/queries/load.ts'
 import { createTermForecaster } from '../../../worker-runtime/forecast/term-forecaster.ts'
 import { useWasmBackend } from '../../../worker-runtime/learning/wasm-backend.ts'
+import { rollUpAll } from '../../support/analytics.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
-import { lead } from '../../support/jobs.ts'
+import { lead, newJob, seedJobs, seedTenant } from '../../support/jobs.ts'
 import { comeAt } from '../../support/load-patterns.ts'
 import { keepLog } from '../../support/worker.ts'
 
@@ -87,6 +88,29 @@ test('a leader stores the forecast with its errors, another one goes on from it,
   assert.deepEqual((await stored())?.p50_ms, [1])
 })
 
+test('minutes that are not added up yet are no quiet minutes: the forecast begins with them', async () => {
+  await seedLoad(hourly(720, 3))
+  const tenant = await seedTenant(database.run)
+  await seedJobs(database.run, tenant, [newJob()])
+  await database.sql(`update job_event_groups set at = now() - interval '2 minutes'`)
+  await database.sql(
+    `delete from load_minutes where at >= date_trunc('minute', now()) - interval '2 minutes'`,
+  )
+  const term = await lead(database.run)
+  const forecaster = forecasterOf(term)
+  await forecaster.step()
+  const [missing] = await database.sql<{ minute: Date }>(
+    `select date_trunc('minute', at) as minute from job_event_groups`,
+  )
+  assert.deepEqual((await stored())?.from_at, missing?.minute)
+  const known = (await stored())?.p50_ms
+  await rollUpAll(database.run, database.sql, term)
+  await forecaster.step()
+  const after = await stored()
+  assert.ok(after && missing && after.from_at.getTime() >= missing.minute.getTime() + 120_000)
+  assert.notDeepEqual(after.p50_ms, known)
+})
+
 test('what another release has left is replaced, and so is a forecast for another lead time', async () => {
   await seedLoad(hourly(720, 3))
   await forecasterOf(await lead(database.run)).step()
@@ -105,10 +129,10 @@ test('the load is read in whole minutes, and forgotten after five weeks by the l
   )
   const [load] = await database.run(readLoad(null))
   assert.deepEqual(
-    load?.minutes.map((minute) => load.this_minute - minute),
+    load?.minutes.map((minute) => load.end_minute - minute),
     [34 * 1440, 1],
   )
-  const [part] = await database.run(readLoad((load?.this_minute ?? 0) - 5))
+  const [part] = await database.run(readLoad((load?.end_minute ?? 0) - 5))
   assert.equal(part?.minutes.length, 1)
   const [old, term] = [await lead(database.run, 'old'), await lead(database.run, 'new')]
   assert.deepEqual(await database.run(deleteExpiredLoad(old, 10)), [{ deleted: 0 }])
