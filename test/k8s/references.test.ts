@@ -66,6 +66,13 @@ for (const [name, manifests] of builds()) {
       const chosen = pods.filter(({ labels }) => isSelected(labels, selectorOf(one)))
       assert.deepEqual(namesOf(chosen), [one.metadata.name], one.kind)
     }
+    for (const { kind, metadata, spec } of manifests)
+      if (kind === 'PodDisruptionBudget')
+        assert.deepEqual(
+          { ...spec, selector: undefined },
+          { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector: undefined },
+          `${metadata.name}: no node is kept from being drained`,
+        )
     for (const policy of manifests.filter(({ kind }) => kind === 'NetworkPolicy'))
       assert.ok(
         pods.some(({ labels }) => isSelected(labels, selectorOf(policy))),
