@@ -103,6 +103,18 @@ test('the API tells of itself what kubectl and the aggregator ask', async () => 
   })
 })
 
+test('the aggregator is told that there is no aggregated discovery, and asks for the lists', async () => {
+  const documents = ['v2', 'v2beta1'].map(
+    (version) => `application/json;g=apidiscovery.k8s.io;v=${version};as=APIGroupDiscoveryList`,
+  )
+  await withAdapter(async ({ asked }) => {
+    const refused = await asked('/apis', { headers: { accept: documents.join() } })
+    assert.deepEqual([refused.status, (refused.body as { reason: string }).reason], [406, 'NotAcceptable'])
+    const either = await asked('/apis', { headers: { accept: [...documents, 'application/json'].join() } })
+    assert.deepEqual([either.status, (either.body as { kind: string }).kind], [200, 'APIGroupList'])
+  })
+})
+
 test('what is not there is a Status that says so', async () => {
   await storeSnapshot(database)
   await withAdapter(async ({ asked }) => {

@@ -28,6 +28,8 @@ test('the guide says who makes each Secret, and what is in it', () => {
   for (const name of [
     'smartqueue-database',
     'smartqueue-connections',
+    'smartqueue-tracing',
+    'smartqueue-operations-token',
     'smartqueue-metrics-adapter-certificate',
   ])
     assert.ok(guide.includes(name), name)

@@ -77,11 +77,14 @@ for (const [name, manifests] of builds()) {
   })
 }
 
+/** Beside 443: of kubeadm, minikube and MicroK8s. */
+const API_SERVERS = [6443, 8443, 16443]
+
 /** By component: what it calls, and on which ports it is called. */
 const NEEDED: Record<string, { egress: number[]; ingress: number[] }> = {
   worker: { egress: [53, 80, 443, 4318, 5432], ingress: [9464] },
-  controller: { egress: [53, 443, 5432, 6443], ingress: [9464] },
-  'metrics-adapter': { egress: [53, 443, 5432, 6443], ingress: [6443, 9464] },
+  controller: { egress: [53, 443, 5432, ...API_SERVERS], ingress: [9464] },
+  'metrics-adapter': { egress: [53, 443, 5432, ...API_SERVERS], ingress: [6443, 9464] },
   migration: { egress: [53, 5432], ingress: [] },
   postgres: { egress: [53], ingress: [5432] },
 }

@@ -37,6 +37,7 @@ const ROUTES: Record<string, string[]> = {
 const GIVEN_SECRETS: Record<string, string[]> = {
   'smartqueue-database': ['DATABASE_URL', 'CONTROLLER_DATABASE_URL', 'MIGRATION_DATABASE_URL'],
   'smartqueue-connections': ['SMARTQUEUE_CONNECTIONS'],
+  'smartqueue-tracing': ['OTEL_EXPORTER_OTLP_HEADERS'],
 }
 
 for (const [name, manifests] of builds()) {
@@ -66,6 +67,13 @@ for (const [name, manifests] of builds()) {
       const chosen = pods.filter(({ labels }) => isSelected(labels, selectorOf(one)))
       assert.deepEqual(namesOf(chosen), [one.metadata.name], one.kind)
     }
+    for (const { kind, metadata, spec } of manifests)
+      if (kind === 'PodDisruptionBudget')
+        assert.deepEqual(
+          { ...(spec as object), selector: undefined },
+          { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector: undefined },
+          `${metadata.name}: no node is kept from being drained`,
+        )
     for (const policy of manifests.filter(({ kind }) => kind === 'NetworkPolicy'))
       assert.ok(
         pods.some(({ labels }) => isSelected(labels, selectorOf(policy))),

@@ -47,6 +47,7 @@ for (const [name, manifests] of builds()) {
     ...Object.fromEntries(environmentOf(manifests, container)),
     DATABASE_URL: undefined,
     SMARTQUEUE_CONNECTIONS: undefined,
+    OTEL_EXPORTER_OTLP_HEADERS: undefined,
   })
 
   test(`${name}: one autoscaler, by the rules and between the bounds that SmartQueue knows`, () => {

@@ -3,6 +3,8 @@ import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
+import { parseConfig } from '../../worker-runtime/config.ts'
+import { functionsBindings } from '../../worker-runtime/local/functions-bindings.ts'
 
 const run = (env: Record<string, string>, ...args: string[]) =>
   spawnSync(process.execPath, ['worker-runtime/local/functions.ts', ...args], {
@@ -26,4 +28,20 @@ test('the functions alone say in one line what they miss', async () => {
   server.close()
   assert.equal(late.status, 1)
   assert.match(late.stderr, new RegExp(`^Port ${port} is taken`))
+})
+
+test('the functions alone trace where they are told to', () => {
+  const settings = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20secret',
+    OTEL_TRACES_SAMPLER: 'always_on',
+  }
+  const gateway = { connectionString: 'postgres://gateway/jobs', address: '127.0.0.1:1' }
+  assert.deepEqual(functionsBindings(parseConfig(settings), gateway, { authKeys: '{}' }), {
+    DATABASE_URL: 'postgres://gateway/jobs',
+    NEON_GATEWAY: '127.0.0.1:1',
+    AUTH_KEYS: '{}',
+    CORS_ORIGINS: '',
+    ...settings,
+  })
 })

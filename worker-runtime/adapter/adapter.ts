@@ -46,7 +46,8 @@ export const createAdapter = ({ config, api, namespace, logger }: ClusterParts):
       )
     if (request.method !== 'GET') return failure('MethodNotAllowed', 'Metrics can only be read.')
     const path = `http://adapter${request.url ?? ''}`
-    return URL.canParse(path) ? externalMetrics(new URL(path)) : failure('BadRequest', 'The path is none.')
+    if (!URL.canParse(path)) return failure('BadRequest', 'The path is none.')
+    return externalMetrics(new URL(path), request.headers.accept)
   }
 
   const answer = async (request: IncomingMessage, commonName: string | undefined): Promise<ApiAnswer> => {

@@ -23,8 +23,9 @@ export const EXTERNAL_METRICS = Object.keys(METRICS)
 export const createExternalMetrics = (options: { namespace: string; look: LookAtAutoscale }) => {
   const values = `/apis/${GROUP_VERSION}/namespaces/${options.namespace}/`
 
-  return async (url: URL): Promise<ApiAnswer> => {
+  return async (url: URL, accept = ''): Promise<ApiAnswer> => {
     const found = DISCOVERY.get(url.pathname)
+    if (found && !takesPlainJson(accept)) return failure('NotAcceptable', 'It is served as application/json.')
     if (found) return { status: 200, body: found }
     const metric = url.pathname.startsWith(values) ? url.pathname.slice(values.length) : ''
     const read = Object.hasOwn(METRICS, metric) ? METRICS[metric] : undefined
@@ -35,11 +36,18 @@ export const createExternalMetrics = (options: { namespace: string; look: LookAt
   }
 }
 
+/**
+ * The aggregator asks for all of discovery in one document first, and once that is refused for the lists below. Versions before
+ * 1.30 take any 200 for the document, cannot read it, and call the API stale: no namespace can be deleted then.
+ */
+const takesPlainJson = (accept: string): boolean => accept.split(',').some((range) => !/;\s*as=/.test(range))
+
 const CODES = {
   BadRequest: 400,
   Forbidden: 403,
   NotFound: 404,
   MethodNotAllowed: 405,
+  NotAcceptable: 406,
   ServiceUnavailable: 503,
 }
 

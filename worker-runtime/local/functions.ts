@@ -7,6 +7,7 @@ import { createRedactor } from '../../db/rules/redaction.ts'
 import { runCommand, UsageError } from '../command.ts'
 import { ConfigError, parseConfig, secretsOf } from '../config.ts'
 import { createLogger } from '../logger.ts'
+import { functionsBindings } from './functions-bindings.ts'
 import { spawnFunctions } from './functions-server.ts'
 import { openHome } from './home.ts'
 import { startNeonGateway } from './neon-gateway.ts'
@@ -38,12 +39,7 @@ const main = async (): Promise<number> => {
   })
   const home = openHome(config.SMARTQUEUE_HOME)
   const gateway = await startNeonGateway({ target })
-  const bindingsFile = home.writeBindings({
-    DATABASE_URL: gateway.connectionString,
-    NEON_GATEWAY: gateway.address,
-    AUTH_KEYS: home.authKeys,
-    CORS_ORIGINS: config.SMARTQUEUE_CORS_ORIGINS,
-  })
+  const bindingsFile = home.writeBindings(functionsBindings(config, gateway, home))
   const { promise: crashed, resolve: crash } = Promise.withResolvers<string>()
   const functions = spawnFunctions({
     ip: values.ip,

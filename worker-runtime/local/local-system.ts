@@ -6,6 +6,7 @@ import { migrateDatabase, withClient } from '../migrate.ts'
 import { createAutoscaler } from './autoscaler.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { reachPostgres } from './external-postgres.ts'
+import { functionsBindings } from './functions-bindings.ts'
 import { spawnFunctions } from './functions-server.ts'
 import type { Home } from './home.ts'
 import { type NeonGateway, startNeonGateway } from './neon-gateway.ts'
@@ -50,14 +51,6 @@ const ensureLogins = (url: string, home: Home): Promise<Record<Runtime, string>>
 export const EXAMPLE_USER = 'ada'
 const findExample = findUser(EXAMPLE_USER)
 
-/** The functions trace as the workers do, which see them in their environment. */
-const tracingSettings = (config: Config): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(config).flatMap(([name, value]) =>
-      name.startsWith('OTEL_') && typeof value === 'string' ? [[name, value]] : [],
-    ),
-  )
-
 /** Everything that `npm run dev` runs. Whoever starts it must also stop it, also after a failed start. */
 export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
@@ -91,13 +84,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   }
 
   const startFunctions = async (gateway: NeonGateway): Promise<void> => {
-    const bindingsFile = home.writeBindings({
-      DATABASE_URL: gateway.connectionString,
-      NEON_GATEWAY: gateway.address,
-      AUTH_KEYS: home.authKeys,
-      CORS_ORIGINS: config.SMARTQUEUE_CORS_ORIGINS,
-      ...tracingSettings(config),
-    })
+    const bindingsFile = home.writeBindings(functionsBindings(config, gateway, home))
     const functions = spawnFunctions({
       port: config.PORT,
       bindingsFile,
