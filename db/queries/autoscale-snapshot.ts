@@ -69,8 +69,8 @@ export const findNearTicks = (
 
 /**
  * Of `f`, a row of load_forecasts: what comes within a drain goal as fast as it will come within the lead time, as T is what one
- * worker does within a drain goal. All of a lead time of 75 s against a goal of 60 would ask for a quarter more workers than come
- * to be needed, and cost 6 % more pod-hours for the same waits. The minute that has begun is taken to be like the first forecast.
+ * worker does within a drain goal. All of a lead time of 75 s against a goal of 20 would ask for almost four times as many workers
+ * as come to be needed. The minute that has begun is taken to be like the first forecast.
  */
 const FORECAST = `
       select

@@ -59,23 +59,26 @@ export const viewAutoscale = (row: AutoscaleRow) => {
   const { desired, B, R, F, T, needed } = signalOf(row)
   return {
     desired,
-    B,
-    R,
-    F,
-    T,
-    needed,
+    B: round(B),
+    R: round(R),
+    F: round(F),
+    T: round(T),
+    needed: { B: round(needed.B), R: round(needed.R), F: round(needed.F) },
     workers: row.workers,
     min_workers: row.min_workers,
     max_workers: row.max_workers,
     forecast: {
-      p50_seconds: row.forecast_p50_seconds,
-      p90_seconds: row.forecast_p90_seconds,
+      p50_seconds: row.forecast_p50_seconds && round(row.forecast_p50_seconds),
+      p90_seconds: row.forecast_p90_seconds && round(row.forecast_p90_seconds),
       unused_because: row.no_forecast_because,
-      scheduled_seconds: row.scheduled_seconds,
+      scheduled_seconds: round(row.scheduled_seconds),
       lead_seconds: row.lead_seconds,
     },
     drain_goal_seconds: row.drain_goal_seconds,
     taken_at: row.taken_at.toISOString(),
-    age_seconds: row.age_seconds,
+    age_seconds: round(row.age_seconds),
   }
 }
+
+/** To a millisecond: what is beyond it is noise. */
+const round = (value: number): number => Math.round(value * 1_000) / 1_000
