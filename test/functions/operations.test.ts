@@ -56,7 +56,7 @@ test('autoscale answers by the newest snapshot, and 503 while there is none that
   assert.ok(Date.parse(taken_at) < Date.now())
   assert.deepEqual(rest, {
     desired: 3,
-    ...{ B: 1200, R: 1120, F: 96, T: 480, needed: { B: 2.5, R: 1120 / 480, F: 0.2 } },
+    ...{ B: 1200, R: 1120, F: 96, T: 480, needed: { B: 2.5, R: 2.333, F: 0.2 } },
     ...{ workers: 2, min_workers: 1, max_workers: 5, drain_goal_seconds: 60 },
     forecast: {
       ...{ p50_seconds: null, p90_seconds: null, unused_because: 'there is no forecast yet' },

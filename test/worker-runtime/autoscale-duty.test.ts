@@ -32,7 +32,11 @@ beforeEach(async () => {
   await reportLive(database.run)
 })
 
-const SETTINGS = { SMARTQUEUE_WORKER_SLOTS: '10', SMARTQUEUE_LEAD_SECONDS: '60' }
+const SETTINGS = {
+  SMARTQUEUE_DRAIN_GOAL_SECONDS: '60',
+  SMARTQUEUE_WORKER_SLOTS: '10',
+  SMARTQUEUE_LEAD_SECONDS: '60',
+}
 
 /** One step of the duty in a term of its own, and what it left. */
 const snapshot = async (env: Record<string, string> = {}): Promise<AutoscaleRow> => {
