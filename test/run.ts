@@ -81,8 +81,9 @@ const ownTests = (): string[] =>
     .filter((file) => !file.includes('node_modules'))
     .sort((a, b) => Number(isLong(b)) - Number(isLong(a)) || a.localeCompare(b))
 
-/** Those that start whole systems go first: nothing would run beside them at the end. */
-const isLong = (file: string): boolean => /test\/(local|demo|dashboard)\//.test(file)
+/** Those that start whole systems, or wait for leases to run out, go first: nothing would run beside them at the end. */
+const isLong = (file: string): boolean =>
+  /test\/(local|demo|dashboard)\/|worker-(failure|gates|status)\.test/.test(file)
 
 const runTests = async (args: string[], env: Record<string, string>): Promise<number> => {
   const child = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...env } })
