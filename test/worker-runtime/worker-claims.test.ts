@@ -212,11 +212,12 @@ test('a new job goes to the worker that has nothing to do', async () => {
   const idle = await startWorker({ SMARTQUEUE_WORKER_SLOTS: '2' })
   await untilListening(database, idle)
   let taken = 0
-  for (let n = 0; n < 10; n++) {
+  for (let n = 0; n < 30; n++) {
     const [id] = await submit({})
     if ((await jobs.untilStatus(id, 'completed')).worker_id === idle.id) taken++
   }
-  assert.ok(taken >= 7, `${taken} of 10 by the idle one, the rest by ${busy.id}`)
+  // By chance it would be half of them; on a busy machine it is not always woken first.
+  assert.ok(taken >= 18, `${taken} of 30 by the idle one, the rest by ${busy.id}`)
 })
 
 test('dependents that a worker releases start at once', async () => {
