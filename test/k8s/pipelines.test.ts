@@ -127,17 +127,57 @@ test('workflows may do no more than they need, end in time, and use pinned actio
       assert.ok(job['timeout-minutes'], `${file} ${name}`)
       for (const { uses, with: given } of job.steps) {
         if (!uses) continue
-        assert.match(uses, /^[\w-]+\/[\w-]+@v\d+$/, uses)
+        assert.match(uses, /^[\w-]+\/[\w-]+@[0-9a-f]{40}$/, uses)
         if (uses.startsWith('actions/checkout')) assert.equal(given?.['persist-credentials'], false)
       }
     }
   }
 })
 
+test('a pinned action says which version it is, and has one pin in all workflows', () => {
+  const pins = workflows.flatMap(([file]) =>
+    [...read(file).matchAll(/uses: (\S+)@(.*)/g)].map(([, action, pin]) => [action, pin] as const),
+  )
+  for (const [action, pin] of pins) {
+    assert.match(pin ?? '', /^[0-9a-f]{40} # v\d+\.\d+\.\d+$/, action)
+    assert.equal(pin, new Map(pins).get(action), action)
+  }
+  assert.equal(
+    pins.length,
+    workflows.flatMap(([, workflow]) => stepsOf(workflow).filter(({ uses }) => uses)).length,
+  )
+})
+
+test('every image that is not built here is pinned by digest', () => {
+  const [base] = parseDockerfile(read('worker-runtime/Dockerfile'))
+  const inCompose = Object.values(compose.services).filter(({ build }) => !build)
+  const inCluster = OVERLAYS.flatMap((name) => workloads(buildFolder(join(K8S, 'overlays', name))))
+    .flatMap(containersOf)
+    .filter(({ image }) => !image?.startsWith('ghcr.io/smartqueue/'))
+  const images = [base?.from, ...[...inCompose, ...inCluster].map(({ image }) => image)]
+  assert.ok(images.length >= 3)
+  for (const image of images) assert.match(image ?? '', /^[\w/.-]+:\d[\w.-]+@sha256:[0-9a-f]{64}$/)
+  // A syntax line would have BuildKit pull and run one more image.
+  assert.doesNotMatch(read('worker-runtime/Dockerfile'), /^# *syntax=/m)
+})
+
+test('Dependabot updates every kind of pin', () => {
+  const { updates } = parse(read('.github/dependabot.yml')) as {
+    updates: { 'package-ecosystem': string; directory: string }[]
+  }
+  const watched = updates.map((update) => `${update['package-ecosystem']} ${update.directory}`)
+  assert.deepEqual(watched.sort(), [
+    'docker /k8s/overlays/local',
+    'docker /worker-runtime',
+    'docker-compose /',
+    'github-actions /',
+  ])
+})
+
 test('a pull request is tested and its image built; main and tags are pushed with provenance', () => {
   const [, ci] = workflows.find(([file]) => file.endsWith('ci.yml')) ?? []
   assert.ok(ci && 'pull_request' in ci.on)
-  const steps = Object.values(ci.jobs).flatMap((job) => job.steps)
+  const steps = stepsOf(ci)
   assert.ok(steps.some(({ run }) => run === 'npm test'))
   assert.equal(buildOf(steps)?.push, false)
 
@@ -157,6 +197,8 @@ test('a pull request is tested and its image built; main and tags are pushed wit
   assert.equal(build?.platforms, 'linux/amd64,linux/arm64')
   assert.ok(push?.steps.some(({ uses }) => uses?.startsWith('actions/attest-build-provenance@')))
 })
+
+const stepsOf = ({ jobs }: Workflow): Step[] => Object.values(jobs).flatMap((job) => job.steps)
 
 const buildOf = (steps: Step[]): Record<string, unknown> | undefined =>
   steps.find(({ uses }) => uses?.startsWith('docker/build-push-action@'))?.with
