@@ -27,47 +27,56 @@ export function isAllowed({ allow, ...target }: Target & { readonly allow: Allow
 
 export function isPublicAddress(ip: string): boolean {
   const address = unmapped(ip)
-  switch (familyOf(address)) {
-    case 'ipv4':
-      return !RESERVED_IPV4.check(address, 'ipv4')
-    case 'ipv6':
-      return GLOBAL_UNICAST_IPV6.check(address, 'ipv6') && !RESERVED_IPV6.check(address, 'ipv6')
-    default:
-      return false
-  }
+  const family = familyOf(address)
+  return (
+    family !== undefined && OPEN[family].check(address, family) && !RESERVED[family].check(address, family)
+  )
 }
 
-const RESERVED_IPV4 = blockList('ipv4', [
-  '0.0.0.0/8', // this host: Linux connects 0.0.0.0 to loopback
-  '10.0.0.0/8', // private
-  '100.64.0.0/10', // carrier-grade NAT; cloud metadata at 100.100.100.200
-  '127.0.0.0/8', // loopback
-  '168.63.129.16/32', // Azure's host agent: a public number that only a virtual machine's own host answers
-  '169.254.0.0/16', // link-local; cloud metadata at 169.254.169.254
-  '172.16.0.0/12', // private
-  '192.0.0.0/24', // IETF protocol assignments; cloud metadata at 192.0.0.192
-  '192.0.2.0/24', // documentation
-  '192.88.99.0/24', // 6to4 relays, deprecated: they lead into a tunnel
-  '192.168.0.0/16', // private
-  '198.18.0.0/15', // benchmarking of inner networks
-  '198.51.100.0/24', // documentation
-  '203.0.113.0/24', // documentation
-  '224.0.0.0/4', // multicast
-  '240.0.0.0/4', // reserved; broadcast at its end
-])
+/**
+ * The NetworkPolicies `jobs` and `database` in k8s/base/network-policies.yaml have the same ranges; a test compares them.
+ *
+ * IANA assigns global unicast from 2000::/3 alone, so the rest of IPv6 is refused by default. That covers :: and ::1,
+ * IPv4-compatible ::/96, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48: the translator may reach inner IPv4), discard
+ * 100::/64, segment routing 5f00::/16, unique local fc00::/7, link-local fe80::/10, site-local fec0::/10, multicast
+ * ff00::/8, and what is not assigned yet.
+ */
+export const PUBLIC_RANGES = [
+  {
+    cidr: '0.0.0.0/0',
+    except: [
+      '0.0.0.0/8', // this host: Linux connects 0.0.0.0 to loopback
+      '10.0.0.0/8', // private
+      '100.64.0.0/10', // carrier-grade NAT; cloud metadata at 100.100.100.200
+      '127.0.0.0/8', // loopback
+      '168.63.129.16/32', // Azure's host agent: a public number that only a virtual machine's own host answers
+      '169.254.0.0/16', // link-local; cloud metadata at 169.254.169.254
+      '172.16.0.0/12', // private
+      '192.0.0.0/24', // IETF protocol assignments; cloud metadata at 192.0.0.192
+      '192.0.2.0/24', // documentation
+      '192.88.99.0/24', // 6to4 relays, deprecated: they lead into a tunnel
+      '192.168.0.0/16', // private
+      '198.18.0.0/15', // benchmarking of inner networks
+      '198.51.100.0/24', // documentation
+      '203.0.113.0/24', // documentation
+      '224.0.0.0/4', // multicast
+      '240.0.0.0/4', // reserved; broadcast at its end
+    ],
+  },
+  {
+    cidr: '2000::/3',
+    except: [
+      '2001::/23', // IETF protocol assignments: Teredo tunnels to any IPv4, ORCHID, benchmarking
+      '2001:db8::/32', // documentation
+      '2002::/16', // 6to4: the address carries an IPv4 that a relay would reach
+      '3fff::/20', // documentation
+    ],
+  },
+] as const
 
-// IANA assigns global unicast from 2000::/3 alone, so IPv6 is refused by default. That covers :: and ::1,
-// IPv4-compatible ::/96, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48: the translator may reach inner IPv4),
-// discard 100::/64, segment routing 5f00::/16, unique local fc00::/7, link-local fe80::/10, site-local
-// fec0::/10, multicast ff00::/8, and what is not assigned yet.
-const GLOBAL_UNICAST_IPV6 = blockList('ipv6', ['2000::/3'])
-
-const RESERVED_IPV6 = blockList('ipv6', [
-  '2001::/23', // IETF protocol assignments: Teredo tunnels to any IPv4, ORCHID, benchmarking
-  '2001:db8::/32', // documentation
-  '2002::/16', // 6to4: the address carries an IPv4 that a relay would reach
-  '3fff::/20', // documentation
-])
+const [IPV4, IPV6] = PUBLIC_RANGES
+const OPEN = { ipv4: blockList('ipv4', [IPV4.cidr]), ipv6: blockList('ipv6', [IPV6.cidr]) }
+const RESERVED = { ipv4: blockList('ipv4', IPV4.except), ipv6: blockList('ipv6', IPV6.except) }
 
 function blockList(family: Family, subnets: readonly string[]): BlockList {
   const list = new BlockList()
