@@ -55,6 +55,12 @@ const refused =
     return true
   }
 
+/** A tenant reads the message: what a name resolves to is the operator's network. */
+const hides = (address: string, check: (error: unknown) => boolean) => (error: unknown) => {
+  assert.ok(error instanceof Error && !error.message.includes(address), String(error))
+  return check(error)
+}
+
 describe('a refused address', () => {
   const notations = [
     ['dotted', '127.0.0.1'],
@@ -91,16 +97,6 @@ describe('a refused address', () => {
     })
   }
 
-  it('is never contacted through a name, and the message has host, address and setting', async (t) => {
-    const server = await serve(t, ok)
-    const fetch = guarded(t, '', dns('127.0.0.1'))
-    await assert.rejects(
-      fetch(`http://inner.example:${server.port}/`),
-      refused('address_refused', 'inner.example', '127.0.0.1', 'SMARTQUEUE_HTTP_ALLOW'),
-    )
-    assert.equal(server.connections(), 0)
-  })
-
   for (const address of [
     '127.0.0.1',
     '::ffff:127.0.0.1',
@@ -112,10 +108,16 @@ describe('a refused address', () => {
     'fd00:ec2::254',
     '10.0.0.1',
   ]) {
-    it(`is never contacted when DNS answers ${address}`, async (t) => {
+    it(`is never contacted when DNS answers ${address}, and the message does not reveal it`, async (t) => {
       const server = await serve(t, ok)
       const fetch = guarded(t, '', dns(address))
-      await assert.rejects(fetch(`http://inner.example:${server.port}/`), refused('address_refused', address))
+      await assert.rejects(
+        fetch(`http://inner.example:${server.port}/`),
+        hides(
+          address,
+          refused('address_refused', `inner.example port ${server.port}`, 'SMARTQUEUE_HTTP_ALLOW'),
+        ),
+      )
       assert.equal(server.connections(), 0)
     })
   }
@@ -153,10 +155,7 @@ describe('a refused address', () => {
     const fetch = guarded(t, '127.0.0.2', async () => [{ address: answers[lookups++] ?? '127.0.0.1' }])
     await assert.rejects(fetch(`http://rebind.example:${victim.port}/`), refused('network_error'))
     assert.equal(lookups, 1)
-    await assert.rejects(
-      fetch(`http://rebind.example:${victim.port}/`),
-      refused('address_refused', '127.0.0.1'),
-    )
+    await assert.rejects(fetch(`http://rebind.example:${victim.port}/`), refused('address_refused'))
     assert.equal(lookups, 2)
     assert.equal(victim.connections(), 0)
   })
@@ -170,7 +169,7 @@ describe('a refused address', () => {
     const fetch = guarded(t, '127.0.0.1', async () => [{ address: answers.shift() ?? '' }])
     await assert.rejects(
       fetch(`http://rebind.example:${server.port}/`),
-      refused('address_refused', 'rebind.example', '169.254.169.254'),
+      refused('address_refused', 'rebind.example'),
     )
     assert.equal(server.connections(), 1)
   })
@@ -192,7 +191,7 @@ describe('a refused address', () => {
       }))
       await assert.rejects(
         fetch(`${protocol}://127.0.0.1:${server.port}/`),
-        refused('address_refused', '10.0.0.1'),
+        hides('10.0.0.1', refused('address_refused', '127.0.0.1')),
       )
       await server.closed()
       assert.equal(bytes, 0)
@@ -380,7 +379,7 @@ describe('redirects', () => {
     })
   }
 
-  it('keep credentials within an origin and drop them for good across origins', async (t) => {
+  it('carry every header within an origin and only harmless ones across origins, for good', async (t) => {
     const far = await serve(t, (request, response) =>
       request.url === '/back'
         ? redirectTo(302, `http://127.0.0.1:${near.port}/end`)(request, response)
@@ -396,16 +395,39 @@ describe('redirects', () => {
       return redirectTo(307, target[request.url as keyof typeof target])(request, response)
     })
     const fetch = guarded(t, '127.0.0.1')
-    const names = ['authorization', 'cookie', 'proxy-authorization', 'x-keep']
-    const headers = { AUTHORIZATION: 'a', Cookie: 'b', 'Proxy-Authorization': 'c', 'X-Keep': 'd' }
-    const seen = async (path: string) => {
-      const response = await fetch(`http://127.0.0.1:${near.port}${path}`, { headers })
-      const echoed = (await response.json()) as Echo
-      return names.map((name) => echoed.headers[name])
+    const harmless = {
+      accept: 'text/csv',
+      'accept-language': 'de',
+      'content-type': 'text/x-test',
+      'idempotency-key': 'batch-1',
+      range: 'bytes=0-9',
+      traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+      'user-agent': 'test',
     }
-    assert.deepEqual(await seen('/same'), ['a', 'b', 'c', 'd'])
-    assert.deepEqual(await seen('/far'), [undefined, undefined, undefined, 'd'])
-    assert.deepEqual(await seen('/round'), [undefined, undefined, undefined, 'd'])
+    const secret = Object.fromEntries(
+      [
+        'authorization',
+        'cookie',
+        'proxy-authorization',
+        'x-api-key',
+        'x-auth-token',
+        'private-token',
+        'x-any',
+      ].map((name) => [name, 's3cret']),
+    )
+    const seen = async (path: string) => {
+      const init = { method: 'PUT', headers: { ...harmless, ...secret }, body: 'data' }
+      const { headers, body } = (await (
+        await fetch(`http://127.0.0.1:${near.port}${path}`, init)
+      ).json()) as Echo
+      assert.equal(body, 'data')
+      return Object.fromEntries(
+        Object.entries(headers).filter(([name]) => name in harmless || name in secret),
+      )
+    }
+    assert.deepEqual(await seen('/same'), { ...harmless, ...secret })
+    assert.deepEqual(await seen('/far'), harmless)
+    assert.deepEqual(await seen('/round'), harmless)
   })
 })
 
@@ -494,6 +516,17 @@ describe('a request', () => {
       fetch(`http://127.0.0.1:${free}/`),
       refused('network_error', `127.0.0.1:${free}`, 'ECONNREFUSED'),
     )
+  })
+
+  it('to an allowed name that does not answer does not reveal what the name resolves to', async (t) => {
+    const server = await serve(t, (request) => request.socket.resetAndDestroy())
+    const connectTo = (...addresses: string[]) =>
+      guarded(t, '127.0.0.0/8', dns(...addresses))(`http://inner.example:${server.port}/`)
+    const unreachable = (code: string) => refused('network_error', `inner.example:${server.port}`, code)
+    // 127.0.0.2 and 127.0.0.3 belong to this machine, and nothing listens there.
+    await assert.rejects(connectTo('127.0.0.2'), hides('127.0.0', unreachable('ECONNREFUSED')))
+    await assert.rejects(connectTo('127.0.0.2', '127.0.0.3'), hides('127.0.0', unreachable('ECONNREFUSED')))
+    await assert.rejects(connectTo('127.0.0.1'), hides('127.0.0', unreachable('ECONNRESET')))
   })
 
   it('to a port that fetch keeps away from is refused for good', async (t) => {

@@ -86,14 +86,21 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
   if (hop.url.protocol === 'https:' && url.protocol === 'http:') {
     throw refusedUrl(`${hop.url.host} redirects from https: to http: on ${url.host}`)
   }
-  const headers = new Headers(hop.headers)
-  if (url.origin !== hop.url.origin) for (const name of CREDENTIALS) headers.delete(name)
+  const headers = url.origin === hop.url.origin ? new Headers(hop.headers) : harmless(hop.headers)
   if (!becomesGet(hop.method, status)) return { ...hop, url, headers }
   for (const name of ABOUT_BODY) headers.delete(name)
   return { url, method: 'GET', headers, body: undefined }
 }
 
-const CREDENTIALS = ['authorization', 'cookie', 'proxy-authorization']
+/** Any header may carry a credential (`x-api-key`, `private-token`, …), so another origin gets only those listed here. */
+const harmless = (headers: Headers): Headers =>
+  new Headers([...headers].filter(([name]) => HARMLESS.has(name)))
+
+const HARMLESS: ReadonlySet<string> = new Set([
+  ...['accept', 'accept-encoding', 'accept-language', 'content-encoding', 'content-language', 'content-type'],
+  ...['idempotency-key', 'range', 'traceparent', 'user-agent'],
+])
+
 const ABOUT_BODY = [
   'content-type',
   'content-length',
@@ -147,6 +154,7 @@ function asJobError(error: unknown, host: string): JobError {
       `Refused to connect to ${host}: fetch keeps away from ports of other protocols than HTTP.`,
     )
   }
+  // The code alone, if there is one: messages of the system name the address that was connected to.
   const reason =
     cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? cause.message) : String(cause)
   return new JobError('network_error', `Could not reach ${host}: ${reason}`, { cause })
@@ -170,7 +178,7 @@ async function connectGuarded(
   const { hostname, protocol } = options
   const port = Number(options.port || (protocol === 'https:' ? 443 : 80))
   const check: Check = (address) => {
-    if (!isAllowed({ hostname, port, address, allow })) throw refusedAddress(hostname, port, address)
+    if (!isAllowed({ hostname, port, address, allow })) throw refusedAddress(hostname, port)
   }
   // A socket does not look a literal up, so the lookup below never sees it.
   if (isIP(hostname) !== 0) check(hostname)
@@ -225,10 +233,11 @@ function checkPeer(socket: Socket, check: Check): void {
 
 const systemError = (code: string): Error => Object.assign(new Error(code), { code })
 
-const refusedAddress = (hostname: string, port: number, address: string): JobError =>
+/** Without the address: a tenant reads this, and what a name resolves to is the operator's network. */
+const refusedAddress = (hostname: string, port: number): JobError =>
   new JobError(
     'address_refused',
-    `Refused to connect to ${hostname} port ${port}: ${address} is not a public address. ` +
+    `Refused to connect to ${hostname} port ${port}: its address is not public. ` +
       `An operator can permit it with ${ALLOW_SETTING}.`,
     { permanent: true },
   )
