@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRedactor, passwordsOf } from '../db/rules/redaction.ts'
+import { createRedactor, passwordsOf, SECRET_PREFIXES } from '../db/rules/redaction.ts'
+import { createSecret, type SecretKind } from '../functions/auth/secrets.ts'
+import { newSecret } from '../functions/webhooks/secrets.ts'
 import { createLogger } from '../worker-runtime/logger.ts'
 
 const HIDDEN = '[redacted]'
@@ -44,9 +46,6 @@ test('what only says which one, or is empty, stays', () => {
 test('secrets are known by their form wherever they stand', () => {
   const { text } = createRedactor()
   for (const secret of [
-    `sqk_${'a1'.repeat(32)}`,
-    `sqr_${'b2'.repeat(32)}`,
-    `sqi_${'c3'.repeat(32)}`,
     'whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD2z9ySCeg5/0=',
     'eyJhbGciOiJFZERTQSJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl',
   ]) {
@@ -58,6 +57,15 @@ test('secrets are known by their form wherever they stand', () => {
     `connect postgres://u:${HIDDEN}@db:5432/x failed`,
   )
   assert.equal(text('https://example.com/a:b@c'), 'https://example.com/a:b@c')
+})
+
+test('every kind of secret that SmartQueue issues is known by its form', async () => {
+  const { text } = createRedactor()
+  const kinds = Object.keys(SECRET_PREFIXES) as SecretKind[]
+  const secrets = await Promise.all(kinds.map(async (kind) => (await createSecret(kind)).secret))
+  for (const secret of [...secrets, newSecret('standard-webhooks')])
+    for (const before of ['', 'cookie=', '/join#0198a000-0000-7000-8000-00000000000a.'])
+      assert.equal(text(`${before}${secret} after`), `${before}${HIDDEN} after`)
 })
 
 test('values that are known are hidden in every text', () => {

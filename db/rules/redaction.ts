@@ -22,9 +22,18 @@ const SECRET_FIELD = new RegExp(
 /** Says which one, or how many, or when, and not what it is. */
 const HARMLESS_NAME = /[-_](id|ids|at|prefix|count|days|seconds)$/i
 
+/** How the secrets that the functions issue begin (functions/auth/secrets.ts). A new kind is hidden by being listed. */
+export const SECRET_PREFIXES = {
+  refresh: 'sqr_',
+  'browser-refresh': 'sqb_',
+  'api-key': 'sqk_',
+  invitation: 'sqi_',
+} as const
+
 const SECRET_FORMS: [RegExp, string][] = [
-  // Our own: refresh tokens, API keys, invitations.
-  [/\bsq[rki]_[0-9a-f]{8,}/g, HIDDEN],
+  [new RegExp(`\\b(?:${Object.values(SECRET_PREFIXES).join('|')})[0-9a-f]{8,}`, 'g'), HIDDEN],
+  // Tickets for the stream: an organisation, random bits, and a seal.
+  [/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.[0-9a-f]{64}){1,2}/g, HIDDEN],
   // What webhooks are signed with, as Standard Webhooks writes it.
   [/\bwhsec_[\w+/=-]{8,}/g, HIDDEN],
   // JSON Web Tokens.

@@ -1,14 +1,8 @@
+import { SECRET_PREFIXES } from '../../db/rules/redaction.ts'
 import type { KeyRing } from './key-ring.ts'
 
 /** Opaque secrets: 256 random bits, which need no slow hash. The prefix tells what it is, to people and to scanners. */
-export type SecretKind = 'refresh' | 'browser-refresh' | 'api-key' | 'invitation'
-
-const PREFIXES: Record<SecretKind, string> = {
-  refresh: 'sqr_',
-  'browser-refresh': 'sqb_',
-  'api-key': 'sqk_',
-  invitation: 'sqi_',
-}
+export type SecretKind = keyof typeof SECRET_PREFIXES
 
 export type Secret = { secret: string; hash: string }
 
@@ -18,7 +12,7 @@ export const createSecret = (kind: SecretKind): Promise<Secret> =>
 
 /** Of 256 bits that are as good as random. */
 export const secretOf = async (kind: SecretKind, bits: Uint8Array): Promise<Secret> => {
-  const secret = PREFIXES[kind] + toHex(bits)
+  const secret = SECRET_PREFIXES[kind] + toHex(bits)
   return { secret, hash: await hashSecret(secret) }
 }
 
@@ -33,7 +27,7 @@ export const deriveBits = async (keys: KeyRing, text: string): Promise<Uint8Arra
 }
 
 export const isSecret = (kind: SecretKind, text: string): boolean =>
-  text.startsWith(PREFIXES[kind]) && /^[0-9a-f]{64}$/.test(text.slice(PREFIXES[kind].length))
+  text.startsWith(SECRET_PREFIXES[kind]) && /^[0-9a-f]{64}$/.test(text.slice(SECRET_PREFIXES[kind].length))
 
 export const hashSecret = async (secret: string): Promise<string> =>
   toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(secret))))

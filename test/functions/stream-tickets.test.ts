@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
+import { createRedactor } from '../../db/rules/redaction.ts'
 import { createKeyRing, type KeyRing } from '../../functions/auth/key-ring.ts'
 import { sealTicket, unsealTicket } from '../../functions/stream/ticket-seal.ts'
 
@@ -26,4 +27,14 @@ test('only a ticket with its own seal, by our key, is worth a look', async () =>
     'nonsense',
   ]
   for (const text of forged) assert.equal(await unsealTicket(keys, text), undefined, text)
+})
+
+test('a ticket stays out of logs, with or without its seal', async () => {
+  const { text } = createRedactor()
+  for (const ticket of [ticketOf(ADA), await sealTicket(keyRing(), ticketOf(ADA))])
+    assert.equal(
+      text(`GET /jobs/stream?ticket=${ticket}&after=1`),
+      'GET /jobs/stream?ticket=[redacted]&after=1',
+    )
+  assert.equal(text(`job ${ADA}.`), `job ${ADA}.`)
 })
