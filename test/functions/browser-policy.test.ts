@@ -78,6 +78,16 @@ test('every answer tells browsers what not to do with it', async () => {
   for (const path of ['/', '/docs', '/join']) {
     const { headers } = await closed.request('GET', path)
     assert.match(headers.get('content-security-policy') ?? '', /script-src 'self'/)
-    assert.equal(headers.get('x-content-type-options'), 'nosniff')
   }
+})
+
+test('assets have the same transport security and type policy as the API', async () => {
+  const policyOf = async (path: string) => {
+    const { status, headers } = await closed.request('GET', path)
+    assert.equal(status, 200, path)
+    return ['strict-transport-security', 'x-content-type-options'].map((name) => headers.get(name))
+  }
+  const api = await policyOf('/healthz')
+  for (const path of ['/', '/docs', '/join', '/tokens.css', '/openapi.json', '/dashboard/main.js'])
+    assert.deepEqual(await policyOf(path), api, path)
 })
