@@ -13,7 +13,8 @@ export type Scheme = {
   /** What the key is: the secret as it is written, or the bytes that its base64 stands for, after `whsec_`. */
   readonly key: 'text' | 'base64'
   readonly signature: HeaderEntries
-  readonly timestamp: HeaderEntries | null
+  /** When it was sent, in seconds since 1970, and how far from now that may be in either direction, bounds included. */
+  readonly timestamp: (HeaderEntries & { readonly toleranceSeconds: number }) | null
   readonly content: string
   readonly id: Place
   readonly type: Place
@@ -31,7 +32,6 @@ export type HeaderEntries = {
 /** Names of headers are in lower case; a path looks into the body. */
 export type Place = { readonly header: string } | { readonly path: string }
 
-/** Either side, the bounds included. */
 export const TOLERANCE_SECONDS = 300
 
 const whole = (header: string): HeaderEntries => ({ header, separator: null, prefix: '' })
@@ -54,7 +54,12 @@ export const PRESETS: Record<Exclude<WebhookScheme, 'hmac'>, Scheme> = {
     encoding: 'hex',
     key: 'text',
     signature: { header: 'stripe-signature', separator: ',', prefix: 'v1=' },
-    timestamp: { header: 'stripe-signature', separator: ',', prefix: 't=' },
+    timestamp: {
+      header: 'stripe-signature',
+      separator: ',',
+      prefix: 't=',
+      toleranceSeconds: TOLERANCE_SECONDS,
+    },
     content: '{timestamp}.{body}',
     id: { path: '$.id' },
     type: { path: '$.type' },
@@ -65,7 +70,7 @@ export const PRESETS: Record<Exclude<WebhookScheme, 'hmac'>, Scheme> = {
     encoding: 'base64',
     key: 'base64',
     signature: { header: 'webhook-signature', separator: ' ', prefix: 'v1,' },
-    timestamp: whole('webhook-timestamp'),
+    timestamp: { ...whole('webhook-timestamp'), toleranceSeconds: TOLERANCE_SECONDS },
     content: '{id}.{timestamp}.{body}',
     id: { header: 'webhook-id' },
     type: { path: '$.type' },
@@ -80,6 +85,7 @@ export type HmacSettings = {
   /** Before the signature. Unless it is given, the name of the algorithm and `=` may stand there or not. */
   prefix?: string | undefined
   timestamp_header?: string | undefined
+  tolerance_seconds?: number | undefined
   content?: string | undefined
   id_header?: string | undefined
   id_path?: string | undefined
@@ -92,7 +98,8 @@ export const schemeOf = (scheme: WebhookScheme, settings: HmacSettings): Scheme 
 
 const hmacScheme = (settings: HmacSettings): Scheme => {
   const { algorithm = 'sha256', encoding = 'hex', prefix, timestamp_header, id_path, type_path } = settings
-  const timestamp = timestamp_header === undefined ? null : whole(timestamp_header)
+  const { tolerance_seconds: toleranceSeconds = TOLERANCE_SECONDS } = settings
+  const timestamp = timestamp_header === undefined ? null : { ...whole(timestamp_header), toleranceSeconds }
   return {
     algorithm,
     encoding,

@@ -40,8 +40,17 @@ export const hmacSettings = z
       example: 'sha256=',
     }),
     timestamp_header: header.optional().openapi({
-      description: `Has the time of sending in seconds since 1970, which must be within ${TOLERANCE_SECONDS} seconds.`,
+      description:
+        'Has the time of sending in seconds since 1970. Without it, a recorded delivery can be sent again at any time.',
     }),
+    tolerance_seconds: z
+      .int()
+      .min(1)
+      .max(3_600)
+      .optional()
+      .openapi({
+        description: `How far from now the time of sending may be, in either direction. Default: ${TOLERANCE_SECONDS}. Needs a timestamp_header.`,
+      }),
     content: z.string().max(200).optional().openapi({
       description: 'What is signed. Default: {body}, or {timestamp}.{body} with a timestamp_header.',
       example: 'v0:{timestamp}:{body}',
@@ -56,6 +65,9 @@ export const hmacSettings = z
   .superRefine((settings, ctx) => {
     const fault = contentFault(settings)
     if (fault) ctx.addIssue({ code: 'custom', path: ['content'], message: fault })
+    if (settings.tolerance_seconds !== undefined && settings.timestamp_header === undefined) {
+      ctx.addIssue({ code: 'custom', path: ['tolerance_seconds'], message: 'needs a timestamp_header' })
+    }
     for (const what of ['id', 'type'] as const) {
       if (settings[`${what}_header`] !== undefined && settings[`${what}_path`] !== undefined) {
         const message = `cannot be given beside ${what}_header`
@@ -73,7 +85,7 @@ export const viewScheme = ({ signature, timestamp, id, type, algorithm, encoding
   encoding,
   content,
   timestamp_header: timestamp?.header ?? null,
-  tolerance_seconds: timestamp ? TOLERANCE_SECONDS : null,
+  tolerance_seconds: timestamp?.toleranceSeconds ?? null,
   id_header: 'header' in id ? id.header : null,
   id_path: 'path' in id ? id.path : null,
   type_header: 'header' in type ? type.header : null,

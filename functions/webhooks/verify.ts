@@ -3,7 +3,7 @@
  * of them, by `crypto.subtle.verify`, which takes the same time whatever it is given.
  */
 import { fromBase64Text, fromHex } from './bytes.ts'
-import { type HeaderEntries, type Scheme, TOLERANCE_SECONDS } from './schemes.ts'
+import type { HeaderEntries, Scheme } from './schemes.ts'
 
 export type Verdict = { ok: true } | { ok: false; reason: string }
 
@@ -25,20 +25,18 @@ export const verify = async (
   const { signature, timestamp, id } = scheme
   const signatures = entriesOf(headers, signature)
   if (signatures.length === 0) return rejected(`The header ${signature.header} has no signature.`)
-  const [sentAt] = timestamp ? entriesOf(headers, timestamp) : []
-  if (timestamp && sentAt === undefined) return rejected(`The header ${timestamp.header} has no timestamp.`)
+  const [sentAt = ''] = timestamp ? entriesOf(headers, timestamp) : []
+  if (timestamp && !sentAt) return rejected(`The header ${timestamp.header} has no timestamp.`)
   const idHeader = 'header' in id ? id.header : undefined
   const sentId = idHeader === undefined ? undefined : headerOf(headers, idHeader)
   if (scheme.content.includes('{id}') && !sentId) return rejected(`The header ${idHeader} is missing.`)
-  const content = contentOf(scheme.content, { id: sentId ?? '', timestamp: sentAt ?? '', body: bytes })
+  const content = contentOf(scheme.content, { id: sentId ?? '', timestamp: sentAt, body: bytes })
   if (!(await isSigned(scheme, content, signatures, goodSecrets(secrets, nowMs)))) {
     return rejected('The signature does not match.')
   }
   // Only now: whether a forged timestamp is old says nothing.
-  if (sentAt !== undefined && !isRecent(sentAt, nowMs)) {
-    return rejected(`The timestamp is more than ${TOLERANCE_SECONDS} seconds from now.`)
-  }
-  return { ok: true }
+  const fault = timestamp && timestampFault(sentAt, timestamp.toleranceSeconds, nowMs)
+  return fault ? rejected(fault) : { ok: true }
 }
 
 /** Own ones only: a header may be called `constructor`. */
@@ -116,6 +114,8 @@ const keyBytes = (key: Scheme['key'], secret: string): Uint8Array<ArrayBuffer> =
 export const secretBytes = (secret: string): Uint8Array<ArrayBuffer> | undefined =>
   fromBase64Text(secret.startsWith(WHSEC) ? secret.slice(WHSEC.length) : secret)
 
-/** In whole seconds since 1970. */
-const isRecent = (sentAt: string, nowMs: number): boolean =>
-  /^\d{1,12}$/.test(sentAt) && Math.abs(Math.floor(nowMs / 1000) - Number(sentAt)) <= TOLERANCE_SECONDS
+const timestampFault = (sentAt: string, toleranceSeconds: number, nowMs: number): string | undefined => {
+  if (!/^\d{1,12}$/.test(sentAt)) return 'The timestamp is not in seconds since 1970.'
+  if (Math.abs(Math.floor(nowMs / 1000) - Number(sentAt)) <= toleranceSeconds) return undefined
+  return `The timestamp is more than ${toleranceSeconds} seconds from now.`
+}

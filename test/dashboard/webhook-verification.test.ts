@@ -15,7 +15,8 @@ test('of how a source is signed the form shows what was said, and no defaults', 
     id_path: '$.event_id',
   }
   const others: HmacSettings = { algorithm: 'sha512', encoding: 'base64', prefix: '', type_path: '$.type' }
-  for (const settings of [{}, slack, others, { timestamp_header: 'x-time' }]) {
+  const timed = { timestamp_header: 'x-time' }
+  for (const settings of [{}, slack, others, timed, { ...timed, tolerance_seconds: 60 }]) {
     assert.deepEqual(verificationOf(shown(settings)), settings)
   }
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { setQuotas } from '../../db/queries/quotas.ts'
@@ -103,6 +103,43 @@ test('a delivery that is too old, or from the future, is rejected although it is
     const fresh = await SIGNERS[scheme](source.secret, body, { at: nowS() - 290 })
     assertStatus(await deliver(edge, source, fresh), 202, 'accepted')
   }
+})
+
+test('an hmac source with a timestamp header rejects what is replayed after its tolerance', async () => {
+  const verification = {
+    timestamp_header: 'x-time',
+    tolerance_seconds: 60,
+    content: '{id}.{timestamp}.{body}',
+  }
+  const source = await hooks.make({ verification })
+  const body = JSON.stringify(EVENT)
+  const sign = (time: number | string, id = 'recorded') => ({
+    body,
+    headers: {
+      'x-time': String(time),
+      'x-event-id': id,
+      'x-signature': createHmac('sha256', source.secret).update(`${id}.${time}.${body}`).digest('hex'),
+    },
+  })
+  const recorded = sign(nowS() - 30)
+  assertStatus(await deliver(edge, source, recorded), 202, 'accepted')
+  assertStatus(await deliver(edge, source, recorded), 200, 'duplicate')
+  const { 'x-time': _, ...timeless } = recorded.headers
+  const rejected: [typeof recorded | { body: string; headers: typeof timeless }, RegExp][] = [
+    [sign(nowS() - 61), /more than 60 seconds/],
+    [sign(nowS() + 80), /more than 60 seconds/],
+    [sign(Date.now()), /not in seconds since 1970/],
+    [{ body, headers: timeless }, /x-time has no timestamp/],
+    [{ body, headers: { ...recorded.headers, 'x-time': String(nowS()) } }, /does not match/],
+    [{ body, headers: { ...recorded.headers, 'x-event-id': 'another' } }, /does not match/],
+  ]
+  for (const [delivery, reason] of rejected) {
+    const answer = await deliver(edge, source, delivery)
+    assertProblem(answer, 401, 'webhook-rejected')
+    assert.match(answer.body.detail, reason)
+  }
+  assert.equal(await jobsOf(source.id), 1)
+  assert.equal((await hooks.deliveries(source, '?status=rejected')).length, rejected.length)
 })
 
 test('with warm caches an accepted delivery is one round trip to the database', async () => {

@@ -93,6 +93,17 @@ test('a timestamp that was not signed is worth nothing, and neither is one that 
   }
 })
 
+test('a source of the scheme hmac says how old a delivery may be', async () => {
+  const settings = { timestamp_header: 'x-time', tolerance_seconds: 20 }
+  const signature = createHmac('sha256', 'secret').update(`${NOW_S}.${BODY}`).digest('hex')
+  const sent = { body: BODY, headers: { 'x-time': String(NOW_S), 'x-signature': signature } }
+  for (const seconds of [20, 21, -20, -21]) {
+    const verdict = await check(sent, { secret: 'secret', settings, nowMs: (NOW_S + seconds) * 1000 })
+    const expected = Math.abs(seconds) <= 20 ? '' : 'The timestamp is more than 20 seconds from now.'
+    assert.equal(reasonOf(verdict), expected, String(seconds))
+  }
+})
+
 test('what is missing is named', async () => {
   const cases: [WebhookScheme, string, string][] = [
     ['github', 'x-hub-signature-256', 'The header x-hub-signature-256 has no signature.'],

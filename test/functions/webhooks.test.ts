@@ -157,6 +157,9 @@ test('the scheme hmac says how it verifies, with its defaults', async () => {
     ],
     ['x-time', 300, '$.id'],
   )
+  const short = { verification: { timestamp_header: 'x-time', tolerance_seconds: 30 } }
+  const shortened = await ask('PATCH', `${SOURCES}/${source.id}`, short)
+  assert.equal(shortened.body.verification.tolerance_seconds, 30)
   const changed = await ask('PATCH', `${SOURCES}/${source.id}`, { verification: {} })
   assert.equal(changed.body.verification.signature_header, 'x-signature')
 })
@@ -189,6 +192,15 @@ test('what cannot be read is refused with the place, when it is saved', async ()
     [{ verification: { content: '{timestamp}{body}' } }, '#/verification/content'],
     [{ verification: { content: '{body}', timestamp_header: 'x-time' } }, '#/verification/content'],
     [{ verification: { content: '{id}{body}', id_path: '$.id' } }, '#/verification/content'],
+    [{ verification: { tolerance_seconds: 60 } }, '#/verification/tolerance_seconds'],
+    [
+      { verification: { timestamp_header: 'x-time', tolerance_seconds: 0 } },
+      '#/verification/tolerance_seconds',
+    ],
+    [
+      { verification: { timestamp_header: 'x-time', tolerance_seconds: 3601 } },
+      '#/verification/tolerance_seconds',
+    ],
     [{ scheme: 'github', verification: { id_header: 'x-id' } }, '#/verification'],
     [{ colour: 'red' }, '#/colour'],
   ]
