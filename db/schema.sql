@@ -898,6 +898,42 @@ create table workers (
 with (fillfactor = 50);
 comment on table workers is 'The registry of worker pods. Each writes its own row every two seconds.';
 
+-- Positions in the event log are valid only within one incarnation of the database.
+
+create unlogged table incarnations (
+  only_row boolean primary key default true,
+  id uuid not null default gen_random_uuid(),
+  constraint incarnations_only_row check (only_row)
+);
+comment on table incarnations is
+  'One row, added by the first reader. Postgres empties an unlogged table when it recovers from a crash.';
+
+create function database_incarnation() returns text
+language plpgsql
+as $$
+-- Changes whenever transactions that others have seen may be lost and their ids used again: after crash recovery, even if
+-- the postmaster survived (the table is empty); after a restart, failover or restore (another start time); and in a copy
+-- (another database).
+declare
+  v_id uuid;
+begin
+  select id into v_id from incarnations;
+  if not found then
+    -- Waits for a concurrent insert. The next statement then sees its row.
+    insert into incarnations default values on conflict do nothing;
+    select id into strict v_id from incarnations;
+  end if;
+  return (
+    select
+      lpad(
+        to_hex(hashtextextended(concat_ws(' ', v_id, extract(epoch from pg_postmaster_start_time()), oid), 0)), 16, '0'
+      )
+    from pg_database
+    where datname = current_database()
+  );
+end
+$$;
+
 create table scheduler_leader (
   -- One row: the leader of the newest term, alive or not.
   only_row boolean primary key default true,
@@ -907,9 +943,12 @@ create table scheduler_leader (
   backend_pid integer not null,
   elected_at timestamptz not null default now(),
   last_seen timestamptz not null default now(),
+  incarnation text not null default database_incarnation(),
   constraint scheduler_leader_only_row check (only_row)
 )
 with (fillfactor = 50);
+comment on column scheduler_leader.incarnation is
+  'A term ends with the incarnation in which it began: what its leader has read may not have happened.';
 
 create table pauses (
   org_id uuid not null references orgs on delete cascade,
@@ -2362,6 +2401,7 @@ comment on table stream_floor is
 insert into stream_floor (xid) values ('0');
 grant select on stream_floor to smartqueue_functions;
 grant select, update on stream_floor to smartqueue_workers;
+grant select, insert on incarnations to smartqueue_functions, smartqueue_workers;
 grant select (foreign_id) on callback_cursor to smartqueue_functions;
 
 create function enter_stream(in_org uuid, users uuid[], sessions uuid[], keys uuid[]) returns text[]

@@ -24,6 +24,7 @@ export const beginTerm = (workerId: string): Query<{ term: string }> => ({
         worker_id = excluded.worker_id,
         term = l.term + 1,
         backend_pid = excluded.backend_pid,
+        incarnation = excluded.incarnation,
         elected_at = now(),
         last_seen = now()
       returning l.term, l.worker_id, l.elected_at
@@ -59,7 +60,8 @@ export const confirmTerm = (term: string): Query<{ term: string }> => ({
     select term
     from scheduler_leader
     where term = $1::bigint
-      and backend_pid = pg_backend_pid()`,
+      and backend_pid = pg_backend_pid()
+      and incarnation = database_incarnation()`,
   values: [term],
 })
 

@@ -13,6 +13,12 @@ import type { Priority } from '../rules/priority.ts'
 import type { EventPosition } from './callback-cursor.ts'
 import type { Entry, Member } from './scope.ts'
 
+/**
+ * A position as clients keep it, with the incarnation of the database that it belongs to. After a crash the last transactions
+ * may be gone and their ids used again, so positions of different incarnations cannot be compared.
+ */
+export type StreamPlace = EventPosition & { incarnation: string }
+
 export type StreamEvent = EventPosition & {
   job_id: string
   name: string
@@ -30,17 +36,17 @@ export type StreamPage = {
   /** Which of the places that were asked for, from 0. */
   place: number
   /** Where the page began. */
-  begin: EventPosition
+  begin: StreamPlace
   events: StreamEvent[]
   /** Where the next page begins. */
-  next: EventPosition
+  next: StreamPlace
   more: boolean
   /** Events until now, at least: those of the rows that were looked at, and one for each row beyond. */
   behind: number
-  /** After the place events have expired, or it is beyond all transactions: the database is the dump of another server's. */
-  is_lost: boolean
+  /** Why the stream cannot go on from the place: another incarnation, or events after it have expired. */
+  lost: 'database_restarted' | 'cursor_too_old' | null
   /** Where the stream stands now. */
-  head: EventPosition
+  head: StreamPlace
 }
 
 /**
@@ -59,13 +65,14 @@ export type StreamLimits = { events: number; groups: number; behind: number }
  */
 export const readStream = (
   orgId: string,
-  places: readonly (EventPosition | null)[],
+  places: readonly (StreamPlace | null)[],
   limits: StreamLimits,
 ): Query<StreamPage> => ({
   name: 'read-stream',
   text: `
     with horizon as materialized (
       select
+        database_incarnation() as incarnation,
         pg_snapshot_xmin(pg_current_snapshot()) as xid, pg_snapshot_xmax(pg_current_snapshot()) as end,
         -- One that came with a dump, and that no leader has set anew yet, says nothing.
         (select xid from stream_floor where xid < pg_snapshot_xmax(pg_current_snapshot())) as floor
@@ -73,15 +80,23 @@ export const readStream = (
     place as materialized (
       select
         p.n, coalesce(p.xid, h.xid) as xid, coalesce(p.id, 0) as id, coalesce(p.position, 0) as position,
-        coalesce(p.xid > h.end or p.xid <= h.floor, false) as is_lost
-      from unnest($2::xid8[], $3::bigint[], $4::int[]) with ordinality as p (xid, id, position, n)
+        case
+          when p.xid is null then null
+          when p.incarnation is distinct from h.incarnation then 'database_restarted'
+          when p.xid > h.end or p.xid <= h.floor then 'cursor_too_old'
+        end as lost
+      from unnest($2::xid8[], $3::bigint[], $4::int[], $8::text[]) with ordinality as p (xid, id, position, incarnation, n)
       cross join horizon h
     )
     select
-      (p.n - 1)::int as place, p.is_lost, page.behind, page.more, page.events,
-      json_build_object('xid', p.xid::text, 'id', p.id::text, 'position', p.position) as begin,
-      json_build_object('xid', page.xid::text, 'id', page.id::text, 'position', page.position) as next,
-      json_build_object('xid', h.xid::text, 'id', '0', 'position', 0) as head
+      (p.n - 1)::int as place, p.lost, page.behind, page.more, page.events,
+      json_build_object(
+        'incarnation', h.incarnation, 'xid', p.xid::text, 'id', p.id::text, 'position', p.position
+      ) as begin,
+      json_build_object(
+        'incarnation', h.incarnation, 'xid', page.xid::text, 'id', page.id::text, 'position', page.position
+      ) as next,
+      json_build_object('incarnation', h.incarnation, 'xid', h.xid::text, 'id', '0', 'position', 0) as head
     from place p
     cross join horizon h
     cross join lateral (
@@ -94,7 +109,7 @@ export const readStream = (
             when g.xid = p.xid and g.id = p.id then least(p.position, cardinality(g.ran_ms) + cardinality(g.job_ids))
             else 0
           end as skipped
-        from events_after($1::uuid, p.xid, p.id, h.xid, case when p.is_lost then 0 else $6::int end) g
+        from events_after($1::uuid, p.xid, p.id, h.xid, case when p.lost is null then $6::int else 0 end) g
       ),
       counted as materialized (
         select s.*, sum(events - skipped) over (order by xid, id) - (events - skipped) as before
@@ -187,6 +202,7 @@ export const readStream = (
     limits.events,
     limits.groups,
     limits.behind,
+    places.map((place) => place?.incarnation ?? null),
   ],
 })
 

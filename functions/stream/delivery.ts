@@ -2,8 +2,7 @@
  * What a subscriber is sent of a page of events. The rule that makes a resumed stream whole: its place moves past an event
  * only once the event was sent to it, or is not for it.
  */
-import type { EventPosition } from '../../db/queries/callback-cursor.ts'
-import type { StreamEvent, StreamPage } from '../../db/queries/stream.ts'
+import type { StreamEvent, StreamPage, StreamPlace } from '../../db/queries/stream.ts'
 import { formatCursor } from './cursor.ts'
 import { matches } from './filter.ts'
 import { type Subscriber, wants } from './subscriber.ts'
@@ -11,7 +10,7 @@ import { type Subscriber, wants } from './subscriber.ts'
 /** An event with its text, which is made once for all that get it. */
 export type ToldEvent = { event: StreamEvent; text: string }
 
-export type ResyncReason = 'slow' | 'cursor_too_old' | 'burst'
+export type ResyncReason = NonNullable<StreamPage['lost']> | 'slow' | 'burst'
 
 /** Nobody can look at more at once: who is up to date and would get more, is told to look anew instead. */
 const MOST_AT_ONCE = 5_000
@@ -22,11 +21,11 @@ export const PATIENCE_MS = 30_000
 
 const FRAME_EVENTS = 100
 
-export const tellEvents = ({ events }: StreamPage): ToldEvent[] =>
-  events.map((event) => ({ event, text: JSON.stringify(viewEvent(event)) }))
+export const tellEvents = ({ events, head }: StreamPage): ToldEvent[] =>
+  events.map((event) => ({ event, text: JSON.stringify(viewEvent(event, head.incarnation)) }))
 
-const viewEvent = (event: StreamEvent) => ({
-  cursor: formatCursor(event),
+const viewEvent = (event: StreamEvent, incarnation: string) => ({
+  cursor: formatCursor({ ...event, incarnation }),
   type: `job.${event.state}`,
   job: {
     id: event.job_id,
@@ -55,7 +54,8 @@ export const deliver = (
   events: readonly ToldEvent[],
   now: number,
 ): string[] => {
-  if (!wants(subscriber, 'events')) {
+  // What other topics have told may be undone, too.
+  if (!wants(subscriber, 'events') && page.lost !== 'database_restarted') {
     subscriber.place = page.head
     return []
   }
@@ -67,7 +67,7 @@ export const deliver = (
   const last = sent.at(-1)
   const isCutShort = sent.length < wanted.length
   subscriber.credit -= sent.length
-  subscriber.place = isCutShort && last ? placeOf(last.event) : page.next
+  subscriber.place = isCutShort && last ? placeOf(last.event, page) : page.next
   if (subscriber.credit === 0) {
     subscriber.starvedAt = now
     subscriber.pace = 'slow'
@@ -75,10 +75,12 @@ export const deliver = (
   return toFrames(sent)
 }
 
-const placeOf = ({ xid, id, position }: StreamEvent): EventPosition => ({ xid, id, position })
+const placeOf = ({ xid, id, position }: StreamEvent, { head }: StreamPage): StreamPlace => ({
+  ...{ incarnation: head.incarnation, xid, id, position },
+})
 
 const reasonToResync = ({ pace }: Subscriber, page: StreamPage): ResyncReason | undefined => {
-  if (page.is_lost) return 'cursor_too_old'
+  if (page.lost) return page.lost
   if (page.behind <= (pace === 'live' ? MOST_AT_ONCE : MOST_BEHIND)) return undefined
   return ({ live: 'burst', resuming: 'cursor_too_old', slow: 'slow' } as const)[pace]
 }
@@ -86,7 +88,7 @@ const reasonToResync = ({ pace }: Subscriber, page: StreamPage): ResyncReason | 
 /** Passes over everything up to a place. */
 export const resync = (
   subscriber: Subscriber,
-  head: EventPosition,
+  head: StreamPlace,
   reason: ResyncReason,
   now: number,
 ): string => {

@@ -103,7 +103,7 @@ export const createHub = (options: {
   const welcome = (socket: Socket, page: StreamPage): void => {
     const { subscriber } = socket
     const { expiresAt, credit } = subscriber
-    const lost = page.is_lost && resync(subscriber, page.head, 'cursor_too_old', Date.now())
+    const lost = page.lost && resync(subscriber, page.head, page.lost, Date.now())
     const cursor = formatCursor(subscriber.place)
     const expires_at = expiresAt === null ? null : new Date(expiresAt).toISOString()
     socket.send(JSON.stringify({ type: 'hello', cursor, credit, expires_at }))

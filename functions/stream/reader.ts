@@ -1,10 +1,10 @@
-import type { EventPosition } from '../../db/queries/callback-cursor.ts'
 import type { Member } from '../../db/queries/scope.ts'
 import {
   enterStream,
   readStream,
   type StreamLimits,
   type StreamPage,
+  type StreamPlace,
   type StreamVerdict,
 } from '../../db/queries/stream.ts'
 import type { Query, Run } from '../../db/query.ts'
@@ -18,7 +18,7 @@ import { NotEntered } from '../database-errors.ts'
 export type Reader = {
   read(
     members: readonly Member[],
-    places: readonly (EventPosition | null)[],
+    places: readonly (StreamPlace | null)[],
     limits: StreamLimits,
   ): Promise<{ verdicts: StreamVerdict[]; pages: StreamPage[] }>
   /** Runs statements only if all of them still may. */

@@ -24,7 +24,7 @@ export const streamCursor = z
     ctx.addIssue({ code: 'custom', message: NO_CURSOR })
     return z.NEVER
   })
-  .openapi({ type: 'string', example: '7481-1204-3' })
+  .openapi({ type: 'string', example: '3f9c2a7be1d04586-7481-1204-3' })
 
 const isTopic = (name: string): name is TopicName => TOPIC_NAMES.some((topic) => topic === name)
 

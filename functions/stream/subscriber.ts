@@ -1,5 +1,5 @@
-import type { EventPosition } from '../../db/queries/callback-cursor.ts'
 import type { Member } from '../../db/queries/scope.ts'
+import type { StreamPlace } from '../../db/queries/stream.ts'
 import type { StreamFilter } from './filter.ts'
 
 /** What a subscriber may ask for besides events. */
@@ -9,7 +9,7 @@ export type TopicName = (typeof TOPIC_NAMES)[number]
 /** What is asked for when a socket is opened. */
 export type Wish = {
   /** Null: from now. */
-  place: EventPosition | null
+  place: StreamPlace | null
   filter: StreamFilter
   topics: TopicName[]
   /** The last line of the job's log that is known; null: from now. */
@@ -23,7 +23,7 @@ export type Follower = { member: Member; expiresAt: number | null }
 export type Subscriber = Follower &
   Omit<Wish, 'place'> & {
     /** Everything before it was sent, or was not wanted. */
-    place: EventPosition
+    place: StreamPlace
     /** How many more events it takes. */
     credit: number
     /** Since when it has none left. */
@@ -53,7 +53,7 @@ export const MOST_CREDIT = 10_000
 export const subscribe = (
   { member, expiresAt }: Follower,
   wish: Wish,
-  place: EventPosition,
+  place: StreamPlace,
   now: number,
 ): Subscriber => ({
   ...{ member, expiresAt, place },

@@ -719,7 +719,10 @@ const playStream = async ({ play, sql }: Stage): Promise<void> => {
     values ($1, array[$2::uuid, $2], '{completed,failed}', '{1}', array[null, $3], '{}', '{1.5,2}', '2020-01-01', '3')`,
     [orgId, id(11), TEXT],
   )
-  const start = { xid: '0', id: '9007199254740993', position: 0 }
+  const [{ incarnation } = { incarnation: '' }] = await sql<{ incarnation: string }>(
+    'select database_incarnation() as incarnation',
+  )
+  const start = { incarnation, xid: '0', id: '9007199254740993', position: 0 }
   await sql(`update stream_floor set xid = '0'`)
   const limits = { events: 3, groups: 2, behind: 5 }
   const [page] = await play(readStream(orgId, [{ ...start, xid: '1' }, start, null], limits))

@@ -59,6 +59,8 @@ test('one session leads at a time, and terms only grow', async () => {
   assert.deepEqual(await first.run(beginTerm('a')), [{ term: '1' }])
   assert.deepEqual(await first.run(confirmTerm('1')), [{ term: '1' }])
   assert.deepEqual(await second.run(confirmTerm('1')), [], 'not its session')
+  await database.sql('truncate incarnations')
+  assert.deepEqual(await first.run(confirmTerm('1')), [], 'the database has recovered from a crash')
   await first.close()
   await waitFor('the lock', async () => (await second.run(tryToLead()))[0]?.locked)
   assert.deepEqual(await second.run(beginTerm('b')), [{ term: '2' }])
@@ -113,9 +115,10 @@ test('people see within seconds that the leader is alive', async () => {
   await leader.close()
 })
 
-test('every duty that is sent under an old term changes nothing', async () => {
+test('every duty that is sent under an old term, or one from before a crash, changes nothing', async () => {
   const old = await lead(database.run, 'old')
-  const term = await lead(database.run, 'new')
+  const interrupted = await lead(database.run, 'interrupted')
+  await database.sql('truncate incarnations')
   await seedEverythingDue()
   const duties = (inTerm: string): Query<unknown>[] => [
     wakeDueJobs(inTerm, 10),
@@ -145,10 +148,13 @@ test('every duty that is sent under an old term changes nothing', async () => {
     return rescoreJobs({ term: inTerm, streamIds, afterKey: '0', limit: 10 })
   }
   const before = await everything()
-  for (const duty of [...duties(old), await rescore(old)]) {
-    await database.run(duty)
-    assert.deepEqual(await everything(), before, duty.name)
+  for (const over of [old, interrupted]) {
+    for (const duty of [...duties(over), await rescore(over)]) {
+      await database.run(duty)
+      assert.deepEqual(await everything(), before, duty.name)
+    }
   }
+  const term = await lead(database.run, 'new')
   for (const duty of [await rescore(term), ...duties(term)]) {
     const state = await everything()
     await database.run(duty)

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { type EventPosition, restartCallbackCursor } from '../../db/queries/callback-cursor.ts'
+import { restartCallbackCursor } from '../../db/queries/callback-cursor.ts'
 import { deleteExpiredEvents } from '../../db/queries/retention.ts'
-import { readStream, type StreamEvent, type StreamPage } from '../../db/queries/stream.ts'
+import { readStream, type StreamEvent, type StreamPage, type StreamPlace } from '../../db/queries/stream.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -32,7 +32,7 @@ beforeEach(() => clearJobs(database.sql))
 const LIMITS = { events: 100, groups: 50, behind: 200 }
 
 const readFrom = async (
-  place: EventPosition | null,
+  place: StreamPlace | null,
   { orgId = ada.orgId, ...limits }: Partial<typeof LIMITS> & { orgId?: string } = {},
 ): Promise<StreamPage> => {
   const [page] = await database.run(readStream(orgId, [place], { ...LIMITS, ...limits }))
@@ -41,7 +41,7 @@ const readFrom = async (
 }
 
 /** Other tests of the machine have transactions open now and then. */
-const untilNothingElseRuns = (place: EventPosition, events: number): Promise<StreamPage> =>
+const untilNothingElseRuns = (place: StreamPlace, events: number): Promise<StreamPage> =>
   waitFor('the events', async () => {
     const page = await readFrom(place)
     return page.events.length >= events && page
@@ -115,7 +115,11 @@ test('a page ends anywhere in what one statement did, and the next goes on there
   }
   const after = whole[9]
   assert.ok(after)
-  assert.deepEqual((await readFrom(after)).events, whole.slice(10), 'each event is a place to go on from')
+  assert.deepEqual(
+    (await readFrom({ ...head, ...after })).events,
+    whole.slice(10),
+    'each event is a place to go on from',
+  )
 })
 
 test('a place that nobody was ever given makes no page longer', async () => {
@@ -124,7 +128,7 @@ test('a place that nobody was ever given makes no page longer', async () => {
   const { events } = await untilNothingElseRuns(head, 8)
   const [first] = events
   assert.ok(first)
-  const page = await readFrom({ ...first, position: 2 ** 31 - 1 }, { events: 3 })
+  const page = await readFrom({ ...head, ...first, position: 2 ** 31 - 1 }, { events: 3 })
   assert.deepEqual([page.events, page.behind, page.more], [events.slice(2, 5), 6, true])
 })
 
@@ -132,7 +136,8 @@ test('several are read for together, each from its own place, and end at the sam
   const { head } = await readFrom(null)
   await seedJobs(database.run, ada, [newJob(), newJob(), newJob()])
   const { events } = await untilNothingElseRuns(head, 3)
-  const pages = await database.run(readStream(ada.orgId, [head, events[1] ?? null, null], LIMITS))
+  const second = { ...head, ...events[1] }
+  const pages = await database.run(readStream(ada.orgId, [head, second, null], LIMITS))
   assert.deepEqual(
     pages.map((page) => [page.place, page.events.length, page.behind, page.more]),
     [
@@ -169,15 +174,15 @@ test('who comes from before the oldest event that is kept, or from another serve
   const { head } = await readFrom(null)
   await seedJobs(database.run, ada, [newJob()])
   await untilNothingElseRuns(head, 1)
-  const beyond = { xid: String(2n ** 63n), id: '1', position: 1 }
-  assert.equal((await readFrom(beyond)).is_lost, true)
-  assert.equal((await readFrom(head)).is_lost, false)
+  const beyond = { ...head, xid: String(2n ** 63n), id: '1', position: 1 }
+  assert.equal((await readFrom(beyond)).lost, 'cursor_too_old')
+  assert.equal((await readFrom(head)).lost, null)
   const term = await lead(database.run)
   await database.sql(`update job_event_groups set at = at - interval '40 days'`)
   await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
   const lost = await readFrom(head)
-  assert.deepEqual([lost.is_lost, lost.events], [true, []])
-  assert.equal((await readFrom(lost.head)).is_lost, false, 'from now on nothing is lost')
+  assert.deepEqual([lost.lost, lost.events], ['cursor_too_old', []])
+  assert.equal((await readFrom(lost.head)).lost, null, 'from now on nothing is lost')
 })
 
 test('in the dump of another server the stream begins at the present, and those from before are told so', async () => {
@@ -187,22 +192,22 @@ test('in the dump of another server the stream begins at the present, and those 
   await database.sql(`update job_event_groups set xid = $1::xid8, at = at - interval '40 days'`, [theirs])
   for (const table of ['callback_cursor', 'stream_floor'])
     await database.sql(`update ${table} set xid = $1::xid8`, [theirs])
-  assert.equal((await readFrom(before)).is_lost, false, 'their floor says nothing of our transactions')
+  assert.equal((await readFrom(before)).lost, null, 'their floor says nothing of our transactions')
 
   const term = await lead(database.run)
   // Transactions of other tests, which run on the same server, hold the present back.
   await waitFor('the present', async () => BigInt((await readFrom(null)).head.xid) > BigInt(before.xid))
   assert.equal((await database.run(restartCallbackCursor(term))).length, 1)
-  assert.equal((await readFrom(before)).is_lost, true)
+  assert.equal((await readFrom(before)).lost, 'cursor_too_old')
   const { head } = await readFrom(null)
   await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
   assert.deepEqual(await database.sql('select id from job_event_groups'), [])
-  assert.equal((await readFrom(head)).is_lost, false, 'nothing of ours has expired')
+  assert.equal((await readFrom(head)).lost, null, 'nothing of ours has expired')
   await seedJobs(database.run, ada, [newJob({ name: 'ours' })])
   assert.deepEqual(told((await untilNothingElseRuns(head, 1)).events), ['ready ours'])
   await database.sql(`update job_event_groups set at = at - interval '40 days'`)
   await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
-  assert.equal((await readFrom(head)).is_lost, true, 'and now it has')
+  assert.equal((await readFrom(head)).lost, 'cursor_too_old', 'and now it has')
 })
 
 test('a worker that tells starts at once makes the same stream', async () => {

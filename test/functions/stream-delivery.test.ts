@@ -10,8 +10,9 @@ import { paceMs } from '../../functions/stream/pace.ts'
 import { giveCredit, type Subscriber, subscribe, type Wish } from '../../functions/stream/subscriber.ts'
 
 const MEMBER = { orgId: 'o', userId: 'u', sessionId: 's', keyId: null }
-const START = { xid: '1', id: '0', position: 0 }
-const HEAD = { xid: '99', id: '0', position: 0 }
+const INCARNATION = '00000000000000aa'
+const START = { incarnation: INCARNATION, xid: '1', id: '0', position: 0 }
+const HEAD = { incarnation: INCARNATION, xid: '99', id: '0', position: 0 }
 const NOW = 1_000_000
 
 const subscriber = (wish: Partial<Wish> = {}): Subscriber =>
@@ -29,7 +30,7 @@ const event = (position: number, overrides: Partial<StreamEvent> = {}): StreamEv
 })
 
 const pageOf = (events: StreamEvent[], overrides: Partial<StreamPage> = {}): StreamPage => ({
-  ...{ place: 0, begin: START, events, next: HEAD, head: HEAD, more: false, is_lost: false },
+  ...{ place: 0, begin: START, events, next: HEAD, head: HEAD, more: false, lost: null },
   behind: events.length,
   ...overrides,
 })
@@ -48,7 +49,7 @@ test('events go out in frames of a hundred, and cost a credit each', () => {
   )
   assert.deepEqual([to.credit, to.place, to.pace], [6, HEAD, 'live'])
   assert.deepEqual(frames[0].events[1], {
-    cursor: '7-1-2',
+    cursor: `${INCARNATION}-7-1-2`,
     type: 'job.ready',
     job: {
       ...{ id: 'job-2', name: 'n', type: 'test', status: 'ready', priority: 'normal', tags: [], attempts: 0 },
@@ -61,7 +62,10 @@ test('events go out in frames of a hundred, and cost a credit each', () => {
 test('who has no more credit stands after the last event that they got, and goes on from there', () => {
   const to = subscriber()
   send(to, pageOf(many(300)))
-  assert.deepEqual([to.credit, to.place, to.pace], [0, { xid: '7', id: '1', position: 256 }, 'slow'])
+  assert.deepEqual(
+    [to.credit, to.place, to.pace],
+    [0, { incarnation: INCARNATION, xid: '7', id: '1', position: 256 }, 'slow'],
+  )
   assert.equal(isDue(to, NOW), false)
   giveCredit(to, 100)
   assert.equal(isDue(to, NOW), true)
@@ -89,7 +93,8 @@ test('what is not wanted costs nothing, and is passed', () => {
   assert.deepEqual(wanted({ tag: 'a', status: 'failed' }), [])
   const topicsOnly = subscriber({ topics: ['workers'] })
   assert.deepEqual(send(topicsOnly, pageOf(events)), [])
-  assert.deepEqual(send(topicsOnly, pageOf([], { behind: 5_001, is_lost: true })), [], 'nor is it missed')
+  const old = pageOf([], { behind: 5_001, lost: 'cursor_too_old' })
+  assert.deepEqual(send(topicsOnly, old), [], 'nor is it missed')
 })
 
 test('who takes nothing for half a minute is told to look anew, if there was something', () => {
@@ -99,7 +104,8 @@ test('who takes nothing for half a minute is told to look anew, if there was som
   const later = NOW + PATIENCE_MS
   assert.equal(isDue(to, later), true)
   assert.deepEqual(send(to, pageOf([]), later), [], 'nothing was missed')
-  assert.deepEqual(send(to, pageOf(many(1)), later), [{ type: 'resync', cursor: '99-0-0', reason: 'slow' }])
+  const cursor = `${INCARNATION}-99-0-0`
+  assert.deepEqual(send(to, pageOf(many(1)), later), [{ type: 'resync', cursor, reason: 'slow' }])
   assert.equal(isDue(to, later + 1), false, 'and may wait again')
 })
 
@@ -120,21 +126,46 @@ test('too much to look at, too old to go on from: the stream goes on at its head
   const resuming = subscriber({ place: START })
   assert.equal(send(resuming, pageOf(many(2), { behind: 20_000 }))[0].type, 'events')
   assert.equal(reasonFor(subscriber({ place: START }), pageOf([], { behind: 20_001 })), 'cursor_too_old')
-  assert.equal(reasonFor(subscriber({ place: START }), pageOf([], { is_lost: true })), 'cursor_too_old')
+  const lost = (reason: StreamPage['lost']) => pageOf([], { lost: reason })
+  assert.equal(reasonFor(subscriber({ place: START }), lost('cursor_too_old')), 'cursor_too_old')
   assert.equal(reasonFor({ ...subscriber(), pace: 'slow' }, pageOf([], { behind: 20_001 })), 'slow')
 })
 
+test('after a restart of the database everybody starts again, whatever they follow and however little they take', () => {
+  const page = pageOf([], { lost: 'database_restarted' })
+  const starved = { ...subscriber(), credit: 0, starvedAt: NOW }
+  for (const to of [
+    subscriber(),
+    subscriber({ place: START }),
+    subscriber({ topics: ['workers'] }),
+    starved,
+  ]) {
+    assert.deepEqual(send(to, page), [
+      { type: 'resync', cursor: `${INCARNATION}-99-0-0`, reason: 'database_restarted' },
+    ])
+    assert.deepEqual(to.place, HEAD)
+  }
+})
+
 test('a cursor is read as it was written, and nothing else is one', () => {
-  const place = { xid: '18446744073709551615', id: '9223372036854775807', position: 7 }
+  const place = {
+    incarnation: INCARNATION,
+    xid: '18446744073709551615',
+    id: '9223372036854775807',
+    position: 7,
+  }
   assert.deepEqual(parseCursor(formatCursor(place)), place)
   for (const text of [
     '',
-    '1-2',
+    '1-2-3',
     '1-2-3-4',
-    '1-2-x',
-    '-1-2-3',
-    '18446744073709551616-0-0',
-    '1-2-3000000000',
+    `${INCARNATION}-1-2`,
+    `${INCARNATION}-1-2-3-4`,
+    `${INCARNATION}-1-2-x`,
+    `${INCARNATION}--1-2-3`,
+    `${INCARNATION.toUpperCase()}-1-2-3`,
+    `${INCARNATION}-18446744073709551616-0-0`,
+    `${INCARNATION}-1-2-3000000000`,
   ]) {
     assert.equal(parseCursor(text), undefined, text)
   }

@@ -16,9 +16,10 @@ const follow = (topic: TopicName, answers: Record<string, () => unknown[]>) => {
   const frames: { type: string; lines?: unknown[] }[] = []
   const errors: unknown[] = []
   const member = { orgId: 'o', userId: 'u', sessionId: 's', keyId: null }
+  const place = { incarnation: '00000000000000aa', xid: '1', id: '0', position: 0 }
   const wish = { place: null, filter: { job_id: 'j' }, topics: [topic], logsAfter: '0' }
   const socket: Socket = {
-    subscriber: subscribe({ member, expiresAt: null }, wish, { xid: '1', id: '0', position: 0 }, Date.now()),
+    subscriber: subscribe({ member, expiresAt: null }, wish, place, Date.now()),
     send: (text) => frames.push(JSON.parse(text)),
     close: () => {},
     save: () => {},

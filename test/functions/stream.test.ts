@@ -11,12 +11,12 @@ import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let edge: Edge
-let sleeper: Awaited<ReturnType<typeof fallAsleep>>
+let sleepers: Awaited<ReturnType<typeof fallAsleep>>[]
 before(async () => {
   database = await createTestDatabase()
   edge = await startEdge({ databaseUrl: database.url })
   await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
-  sleeper = await fallAsleep()
+  sleepers = [await fallAsleep(), await fallAsleep()]
 })
 after(async () => {
   await edge.stop()
@@ -148,7 +148,7 @@ test('whoever is cut off again and again while events commit out of order misses
   await writing
   await Promise.all(writers.map((writer) => writer.end()))
   const rows = await database.sql<{ cursor: string }>(
-    `select concat_ws('-', xid, id, 1) as cursor from job_event_groups where org_id = $1 and states = '{running}' order by xid, id`,
+    `select concat_ws('-', database_incarnation(), xid, id, 1) as cursor from job_event_groups where org_id = $1 and states = '{running}' order by xid, id`,
     [ada.orgId],
   )
   assert.equal(rows.length, all)
@@ -204,8 +204,9 @@ test('what nobody can look at is passed over, and the stream goes on behind it',
   await flood(ada, jobId, 15_000)
   const late = await openStream(edge, { token: ada.token, query: { cursor: from } })
   assert.equal((await late.frame('resync')).reason, 'cursor_too_old', 'more than twenty thousand behind')
-  const foreign = await openStream(edge, { token: ada.token, query: { cursor: `${2n ** 62n}-1-1` } })
-  assert.equal((await foreign.frame('resync')).reason, 'cursor_too_old', 'from another server')
+  const beyond = `${from.split('-')[0]}-${2n ** 62n}-1-1`
+  const foreign = await openStream(edge, { token: ada.token, query: { cursor: beyond } })
+  assert.equal((await foreign.frame('resync')).reason, 'cursor_too_old', 'beyond all transactions')
   await submit(ada, 'again')
   for (const one of [late, foreign]) {
     await one.until('what comes then', () => one.told().at(-1) === 'ready again')
@@ -214,28 +215,30 @@ test('what nobody can look at is passed over, and the stream goes on behind it',
   client.close()
 })
 
+/** A client of server-sent events. */
+const follow = async ({ token }: TestAccount, headers: Record<string, string> = {}) => {
+  const abort = new AbortController()
+  const response = await fetch(`${edge.url}/jobs/events/`, {
+    headers: { authorization: `Bearer ${token}`, ...headers },
+    signal: abort.signal,
+  })
+  assert.equal(response.status, 200)
+  assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/)
+  let text = ''
+  const reading = (async () => {
+    for await (const chunk of response.body ?? []) text += Buffer.from(chunk)
+  })().catch(() => {})
+  const blocks = () => text.split('\n\n').filter(Boolean)
+  const stop = () => {
+    abort.abort()
+    return reading
+  }
+  return { blocks, stop }
+}
+
 test('the same as server-sent events, resumable by the id of the last', async () => {
   const ada = await registerUser(edge)
-  const follow = async (headers: Record<string, string> = {}) => {
-    const abort = new AbortController()
-    const response = await fetch(`${edge.url}/jobs/events/`, {
-      headers: { authorization: `Bearer ${ada.token}`, ...headers },
-      signal: abort.signal,
-    })
-    assert.equal(response.status, 200)
-    assert.match(response.headers.get('content-type') ?? '', /^text\/event-stream/)
-    let text = ''
-    const reading = (async () => {
-      for await (const chunk of response.body ?? []) text += Buffer.from(chunk)
-    })().catch(() => {})
-    const blocks = () => text.split('\n\n').filter(Boolean)
-    const stop = () => {
-      abort.abort()
-      return reading
-    }
-    return { blocks, stop }
-  }
-  const first = await follow()
+  const first = await follow(ada)
   await waitFor('the greeting', () => first.blocks()[0]?.includes('event: hello'))
   // More than the credit that there is without any given back.
   const names = Array.from({ length: 300 }, (_, n) => `n${n}`)
@@ -256,7 +259,7 @@ test('the same as server-sent events, resumable by the id of the last', async ()
   )
   assert.deepEqual([parsed[0]?.event, parsed[0]?.id], ['job.ready', parsed[0]?.data.cursor])
   await first.stop()
-  const second = await follow({ 'last-event-id': parsed[297]?.id ?? '' })
+  const second = await follow(ada, { 'last-event-id': parsed[297]?.id ?? '' })
   await waitFor('the rest', () => second.blocks().length === 3)
   assert.match(second.blocks()[1] ?? '', /"name":"n298"/)
   await second.stop()
@@ -350,7 +353,50 @@ const fallAsleep = async () => {
   return { account, jobId, client, quietAt: performance.now() + 12_000 }
 }
 
+/** Postgres empties unlogged tables when it recovers. */
+const crash = () => database.sql('truncate incarnations')
+
+test('after a crash of the database everybody is told to resync, and gets what happens from then on', async () => {
+  const ada = await registerUser(edge)
+  const [live, workers, events] = await Promise.all([
+    openStream(edge, { token: ada.token }),
+    openStream(edge, { token: ada.token, query: { topics: 'workers' } }),
+    follow(ada),
+  ])
+  await submit(ada, 'before')
+  await live.until('the event', () => live.told().includes('ready before'))
+  await waitFor('the same event', () => events.blocks().length === 2)
+  const cursor = live.cursor()
+  await crash()
+  const { reason, cursor: head } = await live.frame('resync')
+  assert.equal(reason, 'database_restarted')
+  assert.notEqual(head.split('-')[0], cursor.split('-')[0])
+  assert.equal((await workers.frame('resync')).reason, 'database_restarted')
+  await waitFor('the resync', () =>
+    /^id: .*\nevent: resync\n.*"database_restarted"/.test(events.blocks()[2] ?? ''),
+  )
+
+  const resumed = await openStream(edge, { token: ada.token, query: { cursor } })
+  assert.equal((await resumed.frame('resync')).reason, 'database_restarted')
+  const byId = await follow(ada, { 'last-event-id': cursor })
+  await waitFor('the resync', () => byId.blocks()[1]?.includes('"database_restarted"'))
+  const onTime = await openStream(edge, { token: ada.token, query: { cursor: head } })
+  await submit(ada, 'after')
+  for (const client of [live, resumed, onTime]) {
+    await client.until('what happens then', () => client.told().at(-1) === 'ready after')
+    assert.equal(client.frames.filter(({ type }) => type === 'resync').length, client === onTime ? 0 : 1)
+    client.close()
+  }
+  for (const client of [events, byId]) {
+    await waitFor('what happens then', () => client.blocks().at(-1)?.includes('"name":"after"'))
+    await client.stop()
+  }
+  workers.close()
+})
+
 test('an object that hibernates loses no event, no credit and no subscriber', async () => {
+  const [sleeper] = sleepers
+  assert.ok(sleeper)
   const { account, jobId, client, quietAt } = sleeper
   // Possible only once it waits for its alarm, and no longer for a timer.
   await waitFor('quiet', () => performance.now() > quietAt)
@@ -363,5 +409,18 @@ test('an object that hibernates loses no event, no credit and no subscriber', as
   client.send({ type: 'credit', n: 100 })
   await client.until('the rest', () => client.events().length === 301)
   assert.equal(new Set(client.events().map(({ cursor }) => cursor)).size, 301)
+  client.close()
+})
+
+test('an object that hibernated during a crash of the database tells its subscribers to resync', async () => {
+  const sleeper = sleepers[1]
+  assert.ok(sleeper)
+  const { account, client } = sleeper
+  await edge.evictStream(account.orgId)
+  const before = client.frames.length
+  await crash()
+  await submit(account, 'wakes it')
+  const told = await waitFor('the resync', () => client.frames[before])
+  assert.deepEqual([told.type, told.reason], ['resync', 'database_restarted'])
   client.close()
 })

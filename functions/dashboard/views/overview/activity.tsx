@@ -23,7 +23,11 @@ export const Activity = () => {
       const newest = events.slice(-SHOWN).map(({ job, at }) => ({ ...job, at }))
       fresh.value = uniqueById([...newest.reverse(), ...fresh.value])
     },
-    onResync: jobs.reload,
+    // Events from before may be outdated, or undone by a crash of the database.
+    onResync: () => {
+      fresh.value = []
+      jobs.reload()
+    },
   })
   return (
     <Panel title="Activity" about="Changes of jobs, newest first.">
