@@ -34,6 +34,19 @@ test('the numbers of the overview follow without a request', async () => {
   assert.equal(asked.includes('/analytics/summary'), false)
 })
 
+test('what a crash of the database has undone is not shown any longer', async () => {
+  const { database } = dashboard
+  const entry = page.locator('.activity li', { has: page.getByRole('link', { name: 'first' }) })
+  await submit('second')
+  await database.sql(
+    `insert into job_events (org_id, job_id, state, attempt) select org_id, id, 'running', 1 from jobs where name = 'first'`,
+  )
+  await entry.getByText('running').waitFor()
+  await database.sql(`delete from job_event_groups where states = '{running}'`)
+  await database.sql('truncate incarnations')
+  await entry.getByText('ready').waitFor()
+})
+
 test('a lost connection is shown, heals by itself, and nothing is missed', async () => {
   await goTo(page, '#/jobs', 'Jobs')
   await page.getByRole('link', { name: 'first' }).waitFor()

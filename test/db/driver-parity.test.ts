@@ -853,7 +853,17 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  * submission depends on the moment.
  */
 const BY_THE_MOMENT = [
-  ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid', 'newest'],
+  ...[
+    'announced',
+    'age_ms',
+    'took_ms',
+    'running_ms',
+    'ran_ms',
+    'newest_job_id',
+    'xid',
+    'newest',
+    'incarnation',
+  ],
   ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads', 'silent_seconds'],
   ...['this_minute', 'seconds_into'],
   // Made by the database.

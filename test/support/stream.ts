@@ -38,6 +38,7 @@ export type StreamOptions = {
   headers?: Record<string, string>
   /** Told of each as it arrives. */
   onEvent?: (event: StreamedEvent) => void
+  onFrame?: (frame: Frame) => void
 }
 
 /** A client of the stream. Resolves after its greeting; rejects with `answered 401: …` if there is no socket. */
@@ -59,6 +60,7 @@ export const openStream = async (edge: Pick<Edge, 'url'>, options: StreamOptions
   socket.on('message', (data) => {
     const frame = JSON.parse(String(data)) as Frame
     frames.push(frame)
+    options.onFrame?.(frame)
     if (frame.type === 'events') for (const event of frame.events) options.onEvent?.(event)
     if (gives && frame.type === 'events') send({ type: 'credit', n: frame.events.length })
   })
