@@ -14,6 +14,7 @@ import { isDeepStrictEqual } from 'node:util'
 import pg from 'pg'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../worker-runtime/local/embedded-postgres.ts'
 import { freePort } from '../../worker-runtime/local/ports.ts'
+import { startReaper } from '../../worker-runtime/local/reaper-link.ts'
 import { migrateDatabase } from '../../worker-runtime/migrate.ts'
 import { registerUser } from '../support/accounts.ts'
 import { createLogins } from '../support/database.ts'
@@ -28,7 +29,10 @@ const KILLS = Number(process.env.TEST_POSTGRES_KILLS ?? 3)
 const BATCH = 20
 const HELD = 8
 
+// Whatever ends this process, its Postgres ends too.
+const reaper = startReaper(() => {})
 let folder: string
+let port: number
 let postgres: EmbeddedPostgres
 let edge: Edge
 let worker: TestWorker
@@ -45,20 +49,22 @@ after(async () => {
   await worker?.stop()
   await edge?.stop()
   await postgres?.stop()
+  reaper.release()
   await rm(folder, { recursive: true, force: true, maxRetries: 5 })
 })
 
-let port: number
 const startPostgres = () =>
   startEmbeddedPostgres({
     ...{ dataDir: join(folder, 'postgres'), password: 'test', port },
     // A killed process loses what it has not handed to the system. Nothing here has to survive a loss of power.
     settings: { fsync: 'off', full_page_writes: 'off', wal_writer_delay: '10s', autovacuum: 'off' },
+    onSpawn: (pid) => reaper.guard({ pid, signal: 'SIGINT', graceMs: 5_000 }),
   })
 
 const killServer = async (): Promise<void> => {
   process.kill(postgres.pid, 'SIGKILL')
   await postgres.exited
+  reaper.forget(postgres.pid)
   // Waits until the server's other processes have ended, too.
   postgres = await startPostgres()
 }
@@ -110,8 +116,6 @@ test(`after each of ${KILLS} crashes of Postgres a client holds only events that
   const keepSubmitting = async (isOver: () => boolean): Promise<void> => {
     while (!isOver()) await submit('/ok', BATCH)
   }
-  const isDone = (status: string): boolean => follower.events.some(({ job }) => job.status === status)
-
   let phantoms = 0
   for (let kill = 1; kill <= KILLS; kill++) {
     target.hold()
@@ -122,7 +126,9 @@ test(`after each of ${KILLS} crashes of Postgres a client holds only events that
     const seen = follower.events.length
     await waitFor(
       'jobs that are done',
-      () => follower.events.length > seen + 2 * BATCH && isDone('completed'),
+      () =>
+        follower.events.length > seen + 2 * BATCH &&
+        follower.events.some(({ job }) => job.status === 'completed'),
     )
     if (!isUnderLoad) {
       isOver = true
