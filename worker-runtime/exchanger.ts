@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { type Claim, type EndedAttempt, exchangeJobs } from '../db/queries/exchange.ts'
 import {
   type ClaimedJob,
@@ -10,7 +11,7 @@ import type { Run } from '../db/query.ts'
 import { type ClaimPlanner, rankAgain } from './claim-planner.ts'
 import { isRefused } from './database.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
-import { LEASE_SECONDS } from './lease-keeper.ts'
+import { LEASE_SECONDS } from './lease-book.ts'
 import type { OutcomeQueue } from './outcome-queue.ts'
 import { planExchanges } from './plan-exchanges.ts'
 import { createPoller } from './poller.ts'
@@ -30,7 +31,7 @@ export type Exchanger = {
   claimNoMore(): Promise<void>
   /** When a step began last, while there should be steps. */
   turnedAtMs(): number | undefined
-  /** Resolves when all outcomes are stored. */
+  /** Resolves when all outcomes are stored, or their leases can have run out: then their jobs are somebody else's. */
   stop(): Promise<void>
 }
 
@@ -43,6 +44,8 @@ type Exchange = { group: HeldJob[]; ended: EndedAttempt[]; started: HeldJob[]; c
 const IDLE_POLL_MS = 5_000
 /** A job that runs shorter than this is announced and ended by the same statement. */
 const ANNOUNCE_MS = 100
+/** How often a stop looks whether the leases of outcomes that are still to be stored are alive. */
+const STOP_CHECK_MS = 250
 
 /**
  * The conversation with the database: outcomes go there and jobs come back, in one statement, and one at a time. An
@@ -67,8 +70,10 @@ export const createExchanger = (options: {
   onExchanged: (exchange: Exchanged, tookMs: number) => void
   tracing?: JobTracing | undefined
   onError: (error: Error) => void
+  now?: (() => number) | undefined
 }): Exchanger => {
   const { workerId, runDurable, runRelaxed, jobs, planner, outcomes } = options
+  const now = options.now ?? (() => performance.now())
   const traced = options.tracing !== undefined
   let wakeScheduled = false
   let announceTimer: NodeJS.Timeout | undefined
@@ -169,6 +174,24 @@ export const createExchanger = (options: {
     if (stopping && outcomes.isEmpty()) allRecorded()
   }
 
+  const untilRecorded = async (): Promise<void> => {
+    let isRecorded = false
+    const recorded = new Promise<void>((resolve) => {
+      allRecorded = () => {
+        isRecorded = true
+        resolve()
+      }
+    })
+    // Renewals go on meanwhile, so the end of the leases moves.
+    while (!isRecorded && someOutcomeIsAlive()) await Promise.race([recorded, delay(STOP_CHECK_MS)])
+  }
+
+  /** Also one that is on its way now: it may come back. */
+  const someOutcomeIsAlive = (): boolean =>
+    jobs
+      .held()
+      .some(({ job, outcome }) => outcome !== undefined && now() < jobs.leases.livesUntilMs(job.token))
+
   const poller = createPoller({ step, onError: options.onError })
 
   /** Once for all that happens in this turn of the event loop. */
@@ -208,14 +231,8 @@ export const createExchanger = (options: {
     stop: async () => {
       stopping = true
       clearTimeout(announceTimer)
-      const recorded = new Promise<void>((resolve) => {
-        allRecorded = resolve
-      })
-      // Also one that is on its way now: it may come back.
-      if (jobs.held().some(({ outcome }) => outcome !== undefined)) {
-        wake()
-        await Promise.race([recorded, giveUp(LEASE_SECONDS * 1000)])
-      }
+      wake()
+      await untilRecorded()
       await poller.stop()
       turnedAtMs = undefined
     },
@@ -230,5 +247,3 @@ const toStart = ({ job, startedAtMs = 0 }: HeldJob) => ({
   token: job.token,
   ranMs: performance.now() - startedAtMs,
 })
-
-const giveUp = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms).unref())

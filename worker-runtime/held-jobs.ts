@@ -12,8 +12,6 @@ import { createWaitingLine } from './waiting-line.ts'
 /** A job in this worker's hands, from the claim until its outcome is stored. */
 export type HeldJob = {
   readonly job: ClaimedJob
-  /** When the claim was sent: the earliest that the lease can have begun. */
-  readonly claimedAtMs: number
   startedAtMs: number | undefined
   /** The database knows that it was started. */
   announced: boolean
@@ -28,12 +26,12 @@ export type HeldJobs = {
   unstarted(): number
   held(): HeldJob[]
   /** Starts what can start, in the order given, and keeps the rest. */
-  accept(jobs: readonly ClaimedJob[], claimedAtMs: number): void
+  accept(jobs: readonly ClaimedJob[], sentAtMs: number): void
   /** Started since they were claimed ahead, and not yet announced. */
   unannounced(): HeldJob[]
   /** Still this very lease, and not a later one of the same job. */
   holds(held: HeldJob): boolean
-  readonly leases: Pick<LeaseBook, 'closedBy' | 'jobsOf'>
+  readonly leases: Omit<LeaseBook, 'open' | 'leave'>
   /** The outcome is stored. */
   letGo(held: HeldJob): void
   /** The job is no longer ours, although the database may not know it: its lease must live on until it does. */
@@ -71,16 +69,16 @@ export const createHeldJobs = (options: {
   let draining = false
   let allSettled = (): void => {}
 
-  const accept = (jobs: readonly ClaimedJob[], claimedAtMs: number): void => {
+  const accept = (jobs: readonly ClaimedJob[], sentAtMs: number): void => {
     for (const { job_id } of jobs) {
       // After a lost lease this very worker may claim the same job again while the lost attempt has not ended yet.
       const former = held.get(job_id)
-      if (former) lose(former.job, 'lease_lost')
+      if (former?.outcome) abandon(former)
+      else if (former) lose(former.job, 'lease_lost')
     }
     for (const job of jobs) {
       const entry = {
         job,
-        claimedAtMs,
         startedAtMs: undefined,
         announced: job.started,
         execution: undefined,
@@ -91,7 +89,7 @@ export const createHeldJobs = (options: {
       waiting.add(entry)
     }
     const [first] = jobs
-    if (first) leases.open(first.token, jobs.length)
+    if (first) leases.open(first.token, jobs.length, sentAtMs)
     startWaiting()
   }
 

@@ -1,3 +1,6 @@
+/** How long a lease lives from its claim, and from each renewal, on. */
+export const LEASE_SECONDS = 30
+
 type Lease = {
   /** How many jobs it was made with, and how many of them are held. */
   readonly jobs: number
@@ -6,14 +9,20 @@ type Lease = {
   whole: boolean
   /** And all of them have completed. */
   intact: boolean
+  livesUntilMs: number
 }
 
 /** How a job left its lease: with its outcome stored, or for others to find. */
 export type Departure = 'completed' | 'ended otherwise' | 'abandoned'
 
-/** What a worker knows of the leases of its jobs, by their tokens. */
+/** What a worker knows about the leases of its jobs, by their tokens. */
 export type LeaseBook = {
-  open(token: string, jobs: number): void
+  /** `sentAtMs`: when the claim was sent, the earliest that the lease can have begun. */
+  open(token: string, jobs: number, sentAtMs: number): void
+  /** The database has renewed these leases, by a statement that was sent at `sentAtMs`. */
+  renewed(tokens: readonly string[], sentAtMs: number): void
+  /** Until then nobody else can have got the jobs of this lease, whether or not the database can be reached. */
+  livesUntilMs(token: string): number
   leave(token: string, how: Departure): void
   /** Of jobs that are ending, a token for each: the leases that name no others but these and completed ones. */
   closedBy(tokens: readonly string[]): string[]
@@ -54,11 +63,20 @@ export const createLeaseBook = (): LeaseBook => {
   }
 
   return {
-    open: (token, jobs) => {
-      leases.set(token, { jobs, held: jobs, whole: true, intact: true })
+    open: (token, jobs, sentAtMs) => {
+      leases.set(token, { jobs, held: jobs, whole: true, intact: true, livesUntilMs: endOfLease(sentAtMs) })
     },
+    renewed: (tokens, sentAtMs) => {
+      for (const token of tokens) {
+        const lease = leases.get(token)
+        if (lease) lease.livesUntilMs = Math.max(lease.livesUntilMs, endOfLease(sentAtMs))
+      }
+    },
+    livesUntilMs: (token) => leases.get(token)?.livesUntilMs ?? Number.NEGATIVE_INFINITY,
     leave,
     closedBy,
     jobsOf,
   }
 }
+
+const endOfLease = (beganAtMs: number): number => beganAtMs + LEASE_SECONDS * 1000

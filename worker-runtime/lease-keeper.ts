@@ -1,9 +1,9 @@
 import type { LeaseKey } from '../db/queries/exchange.ts'
 import { renewLeases } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
+import { LEASE_SECONDS, type LeaseBook } from './lease-book.ts'
 import { createPoller } from './poller.ts'
 
-export const LEASE_SECONDS = 30
 const RENEW_MS = 10_000
 
 export type Loss = 'lease_lost' | 'cancelled'
@@ -21,13 +21,13 @@ export type LeaseKeeper = {
  */
 export const createLeaseKeeper = (options: {
   run: Run
-  held: () => (LeaseKey & { claimedAtMs: number })[]
+  held: () => LeaseKey[]
+  leases: Pick<LeaseBook, 'renewed' | 'livesUntilMs'>
   onLost: (key: LeaseKey, why: Loss) => void
   onError: (error: Error) => void
   now?: () => number
 }): LeaseKeeper => {
   const now = options.now ?? (() => performance.now())
-  let renewedAtMs = Number.NEGATIVE_INFINITY
   let cancellations = 0
 
   const renew = async (): Promise<number> => {
@@ -38,18 +38,20 @@ export const createLeaseKeeper = (options: {
     const askedAtMs = now()
     try {
       const tokens = [...new Set(held.map(({ token }) => token))]
-      const leases = await options.run(renewLeases(tokens, LEASE_SECONDS))
-      renewedAtMs = askedAtMs
+      const renewed = await options.run(renewLeases(tokens, LEASE_SECONDS))
+      options.leases.renewed(
+        renewed.map(({ token }) => token),
+        askedAtMs,
+      )
       const kept = new Set(
-        leases.flatMap(({ token, job_ids }) => job_ids.map((job_id) => `${job_id} ${token}`)),
+        renewed.flatMap(({ token, job_ids }) => job_ids.map((job_id) => `${job_id} ${token}`)),
       )
       for (const key of held) if (!kept.has(`${key.job_id} ${key.token}`)) options.onLost(key, why)
       return RENEW_MS
     } catch (error) {
       options.onError(error as Error)
       for (const key of held) {
-        const safeUntilMs = Math.max(renewedAtMs, key.claimedAtMs) + LEASE_SECONDS * 1000
-        if (now() >= safeUntilMs) options.onLost(key, 'lease_lost')
+        if (now() >= options.leases.livesUntilMs(key.token)) options.onLost(key, 'lease_lost')
       }
       return 1_000
     }

@@ -3,10 +3,13 @@ import type { ClaimedJob, ExchangeNews } from '../db/queries/exchange-news.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
 import { isRecorded, isRefused } from './database.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
-import { LEASE_SECONDS } from './lease-keeper.ts'
 import type { Logger } from './logger.ts'
 
-/** Outcomes on their way to the database, from the end of an attempt until it is stored. */
+/**
+ * Outcomes on their way to the database, from the end of an attempt until it is stored. However long that takes, an
+ * outcome is kept, and its lease renewed, until the database has answered: only the database knows whether the lease
+ * is still alive.
+ */
 export type OutcomeQueue = {
   add(held: HeldJob): void
   /** Those to send together. */
@@ -43,7 +46,7 @@ export const createOutcomeQueue = (options: {
   const { jobs, logger } = options
   let waiting: HeldJob[] = []
   /** Outcomes of a group that Postgres refused: sent one by one, to find the one it objects to. */
-  const suspects: HeldJob[] = []
+  const refused: HeldJob[] = []
   let doubtful = false
 
   const settle: OutcomeQueue['settle'] = (group, ended, news) => {
@@ -65,7 +68,7 @@ export const createOutcomeQueue = (options: {
   const putBack: OutcomeQueue['putBack'] = (group, error) => {
     if (isRefused(error) && group.length > 0) examine(group, error)
     else {
-      waiting = [...group.filter(isInTime), ...waiting]
+      waiting = [...group, ...waiting]
       throw error
     }
   }
@@ -78,17 +81,7 @@ export const createOutcomeQueue = (options: {
       return
     }
     options.onError(error)
-    suspects.push(...group.flatMap((held) => (group.length > 1 ? [held] : withoutContents(held))))
-  }
-
-  /** Once the lease has run out the job is someone else's anyway. */
-  const isInTime = (held: HeldJob): boolean => {
-    const { startedAtMs = 0, ranMs } = held
-    if (startedAtMs + ranMs >= performance.now() - LEASE_SECONDS * 1000) return true
-    logger.error('the outcome could not be stored in time', describe(held.job))
-    jobs.abandon(held)
-    options.onLost(held.job)
-    return false
+    refused.push(...group.flatMap((held) => (group.length > 1 ? [held] : withoutContents(held))))
   }
 
   /** The result or the error is what Postgres objects to: the job fails for it. Then there is nothing left to leave out. */
@@ -111,8 +104,8 @@ export const createOutcomeQueue = (options: {
       waiting.push(held)
     },
     take: () =>
-      (suspects.length > 0 ? suspects.splice(0, 1) : waiting.splice(0, MAX_GROUP)).filter(jobs.holds),
-    isEmpty: () => waiting.length === 0 && suspects.length === 0,
+      (refused.length > 0 ? refused.splice(0, 1) : waiting.splice(0, MAX_GROUP)).filter(jobs.holds),
+    isEmpty: () => waiting.length === 0 && refused.length === 0,
     isDoubtful: () => doubtful,
     settle,
     putBack,

@@ -10,7 +10,7 @@ import type { ClaimPlanner } from './claim-planner.ts'
 import { retryFor } from './database.ts'
 import type { Exchanged } from './exchanger.ts'
 import type { HeldJobs } from './held-jobs.ts'
-import { LEASE_SECONDS } from './lease-keeper.ts'
+import { LEASE_SECONDS } from './lease-book.ts'
 
 export type WorkSharing = {
   /** Notified that jobs became ready. */

@@ -176,8 +176,8 @@ export const createWorker = (options: {
   })
   const leaseKeeper = createLeaseKeeper({
     run: upkeep.run,
-    held: () =>
-      jobs.held().map(({ job: { job_id, token }, claimedAtMs }) => ({ job_id, token, claimedAtMs })),
+    held: () => jobs.held().map(({ job: { job_id, token } }) => ({ job_id, token })),
+    leases: jobs.leases,
     onLost: jobs.lose,
     onError: failed('lease renewal'),
   })

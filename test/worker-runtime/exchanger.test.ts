@@ -11,6 +11,8 @@ import { decideEnds } from '../../worker-runtime/decide-ends.ts'
 import { createExchanger, type Exchanger } from '../../worker-runtime/exchanger.ts'
 import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createHeldJobs, type HeldJobs } from '../../worker-runtime/held-jobs.ts'
+import { LEASE_SECONDS } from '../../worker-runtime/lease-book.ts'
+import { createLeaseKeeper } from '../../worker-runtime/lease-keeper.ts'
 import { createLogWriter } from '../../worker-runtime/log-writer.ts'
 import { createOutcomeQueue } from '../../worker-runtime/outcome-queue.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -60,6 +62,8 @@ const setUp = (
     tamper?: (sent: Sent) => Promise<void> | void
     tamperAfter?: (sent: Sent) => void
     beforeEnds?: () => Promise<void>
+    runDurable?: Run
+    now?: () => number
   },
 ): { exchanger: Exchanger; held: HeldJobs; sent: Sent[]; log: ReturnType<typeof keepLog>['log'] } => {
   const sent: Sent[] = []
@@ -103,7 +107,7 @@ const setUp = (
   })
   const exchanger: Exchanger = createExchanger({
     workerId: 'worker-1',
-    runDurable: through('durable'),
+    runDurable: options.runDurable ?? through('durable'),
     runRelaxed: through('relaxed'),
     jobs: held,
     planner,
@@ -118,6 +122,7 @@ const setUp = (
     onExchanged: planner.observe,
     decide: decideEnds({ run: through('relaxed'), random: () => 0 }),
     onError: () => {},
+    now: options.now,
   })
   t.after(() => exchanger.stop())
   return { exchanger, held, sent, log }
@@ -289,6 +294,95 @@ test('an outcome that came too late is dropped, and said so once', async (t) => 
   await exchanger.stop()
   assert.equal(log.filter(({ message }) => String(message).startsWith('lease lost')).length, 1)
   assert.equal(await jobs.statusOf(id), 'running', "it is someone else's")
+})
+
+test('outcomes wait for a locked table as long as a sibling keeps their lease alive, and no job runs twice', async (t) => {
+  const ids = await submit({}, {}, {})
+  const sibling = ids[2]
+  const ran: string[] = []
+  const [ending, running] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const handler = handle((_, { jobId }) => {
+    ran.push(jobId)
+    return jobId === sibling ? running.promise : ending.promise
+  })
+  let refused = 0
+  const impatient = createDatabase({
+    url: database.url,
+    applicationName: 'test',
+    maxConnections: 1,
+    settings: { lock_timeout: '20' },
+    onError: assert.fail,
+  })
+  t.after(() => impatient.close())
+  const runDurable: Run = async (query) => {
+    try {
+      return await impatient.run(query)
+    } catch (error) {
+      refused++
+      throw error
+    }
+  }
+  const { exchanger, held } = setUp(t, { handler, runDurable })
+  const keeper = createLeaseKeeper({
+    run: database.run,
+    held: () => held.held().map(({ job }) => job),
+    leases: held.leases,
+    onLost: held.lose,
+    onError: assert.fail,
+  })
+  exchanger.start()
+  await waitFor('all to run', () => held.running() === 3)
+  const locker = new pg.Client({ connectionString: database.url })
+  await locker.connect()
+  t.after(() => locker.end())
+  await locker.query('begin; lock table finished_jobs in access exclusive mode')
+  ending.resolve()
+  await waitFor('both to end', () => held.running() === 1)
+  // As if the lock were held for a minute by now.
+  for (const entry of held.held()) entry.startedAtMs = performance.now() - 62_000
+  await expireLeases(database.sql)
+  keeper.start()
+  await waitFor('a renewal and some tries', async () => {
+    const [lease] = await database.sql('select from leases where expires_at > now()')
+    return lease !== undefined && refused > 1
+  })
+  await keeper.stop()
+  await locker.query('commit')
+  await waitFor('both outcomes', async () => (await database.sql('select from finished_jobs')).length === 2)
+  assert.deepEqual(await jobs.statuses(ids), ['completed', 'completed', 'running'])
+  running.resolve()
+  await jobs.untilStatus(sibling, 'completed')
+  assert.deepEqual(ran.sort(), [...ids].sort())
+})
+
+test('a stop gives an outcome up once its lease can have run out, and not while it is renewed', async (t) => {
+  const [id] = await submit({})
+  let laterMs = 0
+  let tries = 0
+  const tamper = (sent: Sent) => {
+    if (!completes(sent, id)) return
+    tries++
+    throw sqlError('57P01')
+  }
+  const { exchanger, held } = setUp(t, {
+    handler: handle(() => 1),
+    tamper,
+    now: () => performance.now() + laterMs,
+  })
+  exchanger.start()
+  await waitFor('a first try', () => tries > 0)
+  const token = String(held.held()[0]?.job.token)
+  laterMs = LEASE_SECONDS * 1000
+  held.leases.renewed([token], performance.now() + laterMs)
+  let stopped = false
+  const stop = exchanger.stop().then(() => {
+    stopped = true
+  })
+  await waitFor('another try', () => tries > 1)
+  assert.equal(stopped, false)
+  laterMs *= 2
+  await stop
+  assert.equal(await jobs.statusOf(id), 'running', 'the watchdog finds it')
 })
 
 test('a job that ends while its start is being announced leaves one event for each', async (t) => {

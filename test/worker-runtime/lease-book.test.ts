@@ -5,7 +5,7 @@ import { createLeaseBook, type LeaseBook } from '../../worker-runtime/lease-book
 let book: LeaseBook
 beforeEach(() => {
   book = createLeaseBook()
-  book.open('1', 3)
+  book.open('1', 3, 0)
 })
 
 test('a lease is closed by the last of its jobs, in one group or in several', () => {
@@ -22,7 +22,7 @@ test('a lease that one of its jobs was abandoned in is not closed: the watchdog 
 })
 
 test('what completes leaves its lease as it was made, what ends otherwise does not', () => {
-  book.open('2', 5)
+  book.open('2', 5, 0)
   book.leave('2', 'completed')
   assert.equal(book.jobsOf(['1', '2', '2']), 8)
   book.leave('2', 'ended otherwise')

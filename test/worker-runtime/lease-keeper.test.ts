@@ -1,16 +1,28 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Run } from '../../db/query.ts'
-import { createLeaseKeeper, LEASE_SECONDS, type Loss } from '../../worker-runtime/lease-keeper.ts'
+import { createLeaseBook, LEASE_SECONDS } from '../../worker-runtime/lease-book.ts'
+import { createLeaseKeeper, type Loss } from '../../worker-runtime/lease-keeper.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const held = [
-  { job_id: 'a', token: '1', claimedAtMs: 0 },
-  { job_id: 'b', token: '2', claimedAtMs: 20_000 },
+  { job_id: 'a', token: '1' },
+  { job_id: 'b', token: '2' },
 ]
+const bookOfHeld = () => {
+  const leases = createLeaseBook()
+  leases.open('1', 1, 0)
+  leases.open('2', 1, 20_000)
+  return leases
+}
 
 /** A keeper at `nowMs`, after its first renewal; the jobs that it gave up, with why. */
-const renewOnce = async (run: Run, nowMs: number, check?: 'cancelled'): Promise<string[]> => {
+const renewOnce = async (
+  run: Run,
+  nowMs: number,
+  check?: 'cancelled',
+  leases = bookOfHeld(),
+): Promise<string[]> => {
   const lost: string[] = []
   let asked = 0
   const counted: Run = (query) => {
@@ -20,6 +32,7 @@ const renewOnce = async (run: Run, nowMs: number, check?: 'cancelled'): Promise<
   const keeper = createLeaseKeeper({
     run: counted,
     held: () => held,
+    leases,
     onLost: ({ job_id }, why: Loss) => lost.push(`${job_id} ${why}`),
     onError: () => {},
     now: () => nowMs,
@@ -57,6 +70,15 @@ test('while the database is away a lease is kept as long as it lives, and no lon
   assert.deepEqual(await renewOnce(run, LEASE_SECONDS * 1000 + 20_000), ['a lease_lost', 'b lease_lost'])
 })
 
+test('a renewal counts for the leases that it renewed, from when it was sent', async () => {
+  const leases = bookOfHeld()
+  const renewsTheFirst: Run = async () => [{ token: '1', job_ids: ['a'] }] as never
+  assert.deepEqual(await renewOnce(renewsTheFirst, 25_000, undefined, leases), ['b lease_lost'])
+  const away: Run = () => Promise.reject(new Error('away'))
+  assert.deepEqual(await renewOnce(away, 54_999, undefined, leases), ['b lease_lost'])
+  assert.deepEqual(await renewOnce(away, 55_000, undefined, leases), ['a lease_lost', 'b lease_lost'])
+})
+
 test('without leases nobody is asked', async () => {
   let asked = false
   const keeper = createLeaseKeeper({
@@ -65,6 +87,7 @@ test('without leases nobody is asked', async () => {
       return []
     },
     held: () => [],
+    leases: createLeaseBook(),
     onLost: () => {},
     onError: () => {},
   })
