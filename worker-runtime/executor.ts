@@ -29,6 +29,8 @@ export type ExecutionTools = {
   autoTimeout: number
   /** Undefined: nothing is traced. */
   tracing?: JobTracing | undefined
+  /** The worker itself failed to take an outcome. */
+  onError(error: Error): void
 }
 
 /** decode → run → classify. The outcome is data, and it comes once; nothing is thrown. */
@@ -63,7 +65,11 @@ export const startExecution = (
   }
   const timer = startTimeout(job, tools.autoTimeout, abort)
   const running = state.span ? state.span.run(() => run(state, handler)) : run(state, handler)
-  running.then(settle)
+  // `run` catches what handlers throw. Should it fail itself, that is the attempt's outcome and no unhandled rejection.
+  running
+    .catch((thrown) => outcomeOfThrow(thrown, state.aborted))
+    .then(settle)
+    .catch(tools.onError)
   return { abort }
 }
 
@@ -132,10 +138,8 @@ const CONTEXT = {
   },
   get checkpoint(): JobContext['checkpoint'] {
     const { tools, job } = (this as unknown as OwnContext)[STATE]
-    return async (state) => {
-      toCheckpointJson(state)
-      await tools.saveCheckpoint(job, state ?? null)
-    }
+    // A plain copy: it is written together with those of other jobs, and must not fail them.
+    return async (state) => tools.saveCheckpoint(job, JSON.parse(toCheckpointJson(state)))
   },
   get postgres(): JobContext['postgres'] {
     const context = this as unknown as OwnContext

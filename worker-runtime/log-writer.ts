@@ -4,6 +4,7 @@ import type { Run } from '../db/query.ts'
 import type { LogLevel } from '../db/rules/log-levels.ts'
 import type { Redactor } from '../db/rules/redaction.ts'
 import { isRefused } from './database.ts'
+import { textOf } from './describe-error.ts'
 import type { JobLog } from './handler-api.ts'
 import { MAX_LINES_PER_ATTEMPT, MAX_MESSAGE_CHARACTERS } from './log-limits.ts'
 import { toLogText, toStorableJson } from './storable-json.ts'
@@ -59,7 +60,7 @@ export const createLogWriter = (options: {
   const append = (lease: LeaseKey, level: LogLevel, message: string): void => {
     const { job_id, token } = lease
     // Cut first: what a handler says may be megabytes, and is searched for secrets.
-    const safe = options.redactor.text(String(message).slice(0, 2 * MAX_MESSAGE_CHARACTERS))
+    const safe = options.redactor.text(textOf(message).slice(0, 2 * MAX_MESSAGE_CHARACTERS))
     const text = toLogText(safe, MAX_MESSAGE_CHARACTERS)
     buffer.push({ job_id, token, at: new Date().toISOString(), level, message: text })
     writeSoon()

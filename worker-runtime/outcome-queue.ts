@@ -103,8 +103,7 @@ export const createOutcomeQueue = (options: {
     add: (held) => {
       waiting.push(held)
     },
-    take: () =>
-      (refused.length > 0 ? refused.splice(0, 1) : waiting.splice(0, MAX_GROUP)).filter(jobs.holds),
+    take: () => (refused.length > 0 ? refused.splice(0, 1) : waiting.splice(0, MAX_GROUP)).filter(jobs.holds),
     isEmpty: () => waiting.length === 0 && refused.length === 0,
     isDoubtful: () => doubtful,
     settle,

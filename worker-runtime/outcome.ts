@@ -2,6 +2,7 @@ import type { EndedAttempt, HeldKey } from '../db/queries/exchange.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
 import { TIMEOUT } from '../db/rules/estimate.ts'
 import { type RetryPolicy, retryDelayMs } from '../db/rules/retry.ts'
+import { describeError, isInstance, safely } from './describe-error.ts'
 import { JobError } from './handler-api.ts'
 import { toStorableText } from './storable-json.ts'
 
@@ -44,29 +45,26 @@ const MAX_ERROR_CHARACTERS = 4_000
 export const outcomeOfThrow = (thrown: unknown, aborted: ExecutionAborted | undefined): Outcome =>
   aborted ? outcomeOfAbort(aborted) : readThrown(thrown)
 
+/** Handlers may throw anything. Each field is read by itself: one that cannot be read does not hide the others. */
 export const readThrown = (thrown: unknown): EndedOutcome => {
-  if (thrown instanceof ThrownInThread) return thrown.outcome
-  const code = thrown instanceof JobError ? storable(textOf(thrown.code)) : 'handler_error'
+  if (isInstance(thrown, ThrownInThread)) return thrown.outcome
+  const message = storable(describeError(thrown, INDESCRIBABLE))
+  if (!isInstance(thrown, JobError)) {
+    return { kind: 'failed', error: { code: HANDLER_ERROR, message }, permanent: false }
+  }
+  const code = storable(safely(() => String(thrown.code), HANDLER_ERROR))
   // What ran into its timeout teaches that it takes at least as long; what a handler calls so does not.
-  const error = { code: code === TIMEOUT ? 'handler_timeout' : code, message: storable(messageOf(thrown)) }
-  if (!(thrown instanceof JobError)) return { kind: 'failed', error, permanent: false }
-  const { permanent, retryAfterSeconds } = thrown
+  const error = { code: code === TIMEOUT ? 'handler_timeout' : code, message }
+  const permanent = safely(() => Boolean(thrown.permanent), false)
+  const retryAfterSeconds = safely(() => Number(thrown.retryAfterSeconds), 0)
   if (!retryAfterSeconds) return { kind: 'failed', error, permanent }
   return { kind: 'failed', error, permanent, retryAfterMs: retryAfterSeconds * 1000 }
 }
 
+const HANDLER_ERROR = 'handler_error'
+const INDESCRIBABLE = 'The handler threw something that cannot be described.'
+
 const storable = (text: string): string => toStorableText(text, MAX_ERROR_CHARACTERS)
-
-const messageOf = (thrown: unknown): string => textOf(thrown instanceof Error ? thrown.message : thrown)
-
-/** Handlers may throw anything, also what has no text form. */
-const textOf = (value: unknown): string => {
-  try {
-    return String(value)
-  } catch {
-    return 'The handler threw something that cannot be described.'
-  }
-}
 
 export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {
   switch (aborted.why) {

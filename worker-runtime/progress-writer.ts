@@ -1,6 +1,7 @@
 import type { LeaseKey } from '../db/queries/exchange.ts'
 import { type ProgressReport, saveProgress } from '../db/queries/progress.ts'
 import type { Run } from '../db/query.ts'
+import { safely, textOf } from './describe-error.ts'
 import { toStorableJson } from './storable-json.ts'
 
 export type ProgressWriter = {
@@ -52,8 +53,8 @@ export const createProgressWriter = (options: {
   return {
     flush,
     report: (lease, fraction, note) => {
-      const progress = Math.min(Math.max(Number(fraction) || 0, 0), 1)
-      merge(lease, { progress, note: note === undefined ? null : String(note).slice(0, MAX_NOTE_CHARACTERS) })
+      const progress = Math.min(Math.max(safely(() => Number(fraction), 0) || 0, 0), 1)
+      merge(lease, { progress, note: note === undefined ? null : textOf(note).slice(0, MAX_NOTE_CHARACTERS) })
       flushSoon()
     },
     checkpoint: (lease, state) => {

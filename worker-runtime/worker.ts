@@ -117,6 +117,7 @@ export const createWorker = (options: {
         createJobSessions({ connections, jobId, orgId, signal }),
       autoTimeout: config.SMARTQUEUE_AUTO_TIMEOUT,
       tracing,
+      onError: failed('execution'),
     },
     logger,
     onEnded: (held) => {

@@ -91,6 +91,7 @@ const setUp = (
       fetch: () => Promise.reject(),
       sessionsFor: () => assert.fail('no database'),
       autoTimeout: 10,
+      onError: assert.fail,
     },
     logger,
     onEnded: (entry) => exchanger.record(entry),

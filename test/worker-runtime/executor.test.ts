@@ -11,6 +11,7 @@ import {
   snooze,
 } from '../../worker-runtime/handler-api.ts'
 import { ExecutionAborted, endAttempt, type Outcome } from '../../worker-runtime/outcome.ts'
+import { HOSTILE } from '../support/hostile-values.ts'
 
 const job: ClaimedJob = {
   job_id: 'j',
@@ -40,6 +41,7 @@ const tools: ExecutionTools = {
   fetch: () => Promise.reject(),
   sessionsFor: () => assert.fail('no database'),
   autoTimeout: 10,
+  onError: assert.fail,
 }
 const execute = (handler: JobHandler, overrides: Partial<ClaimedJob> = {}) => {
   const { promise: outcome, resolve } = Promise.withResolvers<Outcome>()
@@ -134,6 +136,57 @@ for (const [what, faulty, code, permanent] of faults) {
     assert.deepEqual(outcome.kind === 'failed' && [outcome.error.code, outcome.permanent], [code, permanent])
   })
 }
+
+for (const [what, { make, code }] of Object.entries(HOSTILE)) {
+  test(`${what} fails the attempt that throws it, in words that can be stored`, async () => {
+    const outcome = await execute(handler(() => Promise.reject(make()))).outcome
+    assert.ok(outcome.kind === 'failed')
+    assert.equal(outcome.error.code, code)
+    assert.ok(outcome.error.message.length <= 4_000)
+    assert.equal(typeof outcome.permanent, 'boolean')
+    assert.deepEqual(structuredClone(outcome), outcome)
+  })
+
+  test(`${what} thrown while the result is read is a result that is not JSON`, async () => {
+    const toJSON = (): never => {
+      throw make()
+    }
+    const outcome = await execute(handler(async () => ({ toJSON }))).outcome
+    assert.ok(outcome.kind === 'failed')
+    assert.equal(outcome.error.code, 'unstorable_result')
+  })
+}
+
+test('a result that misbehaves when it is looked at is not JSON', async () => {
+  for (const what of ['a proxy full of traps', 'a revoked proxy']) {
+    const outcome = await execute(handler(async () => ({ inner: HOSTILE[what]?.make() }))).outcome
+    assert.equal(outcome.kind === 'failed' && outcome.error.code, 'unstorable_result', what)
+  }
+  const getter = Object.defineProperty({}, 'a', { enumerable: true, get: () => assert.fail('a trap') })
+  const outcome = await execute(handler(async () => getter)).outcome
+  assert.equal(outcome.kind === 'failed' && outcome.error.code, 'unstorable_result')
+})
+
+test('a checkpoint is read once, when it is handed over', async () => {
+  let reads = 0
+  const state = { toJSON: () => (reads++ === 0 ? { page: 1 } : assert.fail('read again')) }
+  await execute(handler(async (_, ctx) => ctx.checkpoint(state))).outcome
+  assert.equal(JSON.stringify(saved.at(-1)), '["j",{"page":1}]')
+})
+
+test('an outcome that the worker fails to take is no unhandled rejection', async () => {
+  const { promise, resolve } = Promise.withResolvers<Error>()
+  const broken = (): never => {
+    throw new Error('a bug')
+  }
+  startExecution(
+    job,
+    handler(async () => 1),
+    { ...tools, onError: resolve },
+    broken,
+  )
+  assert.equal((await promise).message, 'a bug')
+})
 
 const untilAborted = handler(
   (_, { signal }) =>

@@ -198,6 +198,7 @@ describe('ctx.postgres', () => {
         sessionsFor: ({ job_id: jobId, org_id: orgId }, signal) =>
           createJobSessions({ connections, jobId, orgId, signal }),
         autoTimeout: 0,
+        onError: assert.fail,
       },
       resolve,
     )

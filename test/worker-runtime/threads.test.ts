@@ -13,6 +13,7 @@ import { YOUNG_GENERATION } from '../../worker-runtime/local/worker-process.ts'
 import { ExecutionAborted, type Outcome } from '../../worker-runtime/outcome.ts'
 import { createThreadPool, type ThreadPool } from '../../worker-runtime/threads/pool.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { HOSTILE } from '../support/hostile-values.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const MODULES = new URL('../support/threaded/', import.meta.url)
@@ -79,6 +80,7 @@ const start = (handler: JobHandler, payload: Record<string, unknown>): Run => {
       fetch: () => assert.fail('the thread has its own'),
       sessionsFor: () => assert.fail('the thread has its own'),
       autoTimeout: 10,
+      onError: assert.fail,
     },
     resolve,
   )
@@ -210,6 +212,14 @@ describe('the outcome of an attempt in a thread', () => {
     })
   }
 
+  it('is a failure whatever it throws, logs and reports, and the thread goes on', async () => {
+    const { threadId } = await who()
+    for (const [what, { code }] of Object.entries(HOSTILE)) {
+      assert.equal((await errorOf(perform('hostile', what))).code, code, what)
+    }
+    assert.equal((await who()).threadId, threadId)
+  })
+
   it('is a failure if its module cannot be loaded or exports no run', async () => {
     const broken = await errorOf(start(pool.toJobHandler(threaded('broken.ts')), {}))
     assert.match(broken.message, /broken on purpose/)
@@ -244,6 +254,15 @@ describe('a thread that dies', () => {
       assert.equal(await resultOf(other), 'spun')
     })
   }
+
+  it('may have thrown anything', async () => {
+    const what = ['null', 'a revoked proxy', 'an error of which nothing can be read']
+    const errors = await Promise.all(what.map((given) => errorOf(perform('uncaught hostile', given))))
+    assert.deepEqual(
+      errors.map(({ code }) => code),
+      what.map(() => 'thread_died'),
+    )
+  })
 
   it('is heard to the end, also by a worker that was busy when it died', async () => {
     const run = perform('exit')

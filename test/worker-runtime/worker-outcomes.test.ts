@@ -4,6 +4,7 @@ import { JOBS_CANCELLED, JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import { type JobContext, JobError, snooze } from '../../worker-runtime/handler-api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { HOSTILE } from '../support/hostile-values.ts'
 import {
   cancelHeldJob,
   clearJobs,
@@ -70,6 +71,28 @@ test('an attempt that fails is tried again until it succeeds', async () => {
     ...['ready', 'running', 'retrying: handler_error'],
     ...['ready', 'running', 'completed'],
   ])
+})
+
+test('a job that throws, logs or reports what cannot be read fails alone, and its worker goes on', async () => {
+  behave = ({ throws }, context) => {
+    const { make } = HOSTILE[String(throws)] ?? {}
+    if (!make) return 'fine'
+    context.log.info(make() as string)
+    context.progress(make() as number, make() as string)
+    throw make()
+  }
+  const ids = await seedJobs(
+    database.run,
+    tenant,
+    [...Object.keys(HOSTILE), 'nothing'].map((throws) => newJob({ payload: { throws }, max_attempts: 1 })),
+  )
+  await database.run(notify(JOBS_READY, ['test']))
+  const fine = ids.pop()
+  await jobs.untilStatus(fine, 'completed')
+  for (const [n, { code }] of Object.values(HOSTILE).entries()) {
+    const job = await jobs.untilStatus(ids[n], 'failed')
+    assert.equal(job.error?.code, code)
+  }
 })
 
 test('a permanent failure is not tried again', async () => {

@@ -1,4 +1,4 @@
-import { describeError } from '../describe-error.ts'
+import { describeError, isInstance } from '../describe-error.ts'
 import { JobError } from '../handler-api.ts'
 import { THREAD_LIMITS } from './limits.ts'
 import type { ThreadSettings, ThreadTask } from './messages.ts'
@@ -49,7 +49,7 @@ const threadDied = (cause: unknown, code: number): JobError =>
 
 const reasonOf = (cause: unknown, code: number): string => {
   if (cause === undefined) return `it was left with process.exit(${code})`
-  if ((cause as { code?: string }).code === 'ERR_WORKER_OUT_OF_MEMORY') {
+  if (isInstance(cause, Error) && 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     return `it needed more than ${THREAD_LIMITS.maxOldGenerationSizeMb} MiB of heap`
   }
   return `nobody caught "${describeError(cause).replace(/\.$/, '')}"`

@@ -1,4 +1,5 @@
 import type { LogLevel } from '../../db/rules/log-levels.ts'
+import { safely, textOf } from '../describe-error.ts'
 import type { JobContext, JobLog } from '../handler-api.ts'
 import { MAX_LINES_PER_ATTEMPT, MAX_MESSAGE_CHARACTERS } from '../log-limits.ts'
 import type { FromThread } from './messages.ts'
@@ -16,7 +17,7 @@ export const quietLog = (say: Say): JobLog => {
   const at = (level: LogLevel) => (message: string) => {
     // The last one is for the line that says that the log is full.
     if (++lines > MAX_LINES_PER_ATTEMPT) return
-    say({ kind: 'log', level, message: String(message).slice(0, 2 * MAX_MESSAGE_CHARACTERS) })
+    say({ kind: 'log', level, message: textOf(message).slice(0, 2 * MAX_MESSAGE_CHARACTERS) })
   }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
@@ -41,8 +42,8 @@ export const quietProgress = (say: Say): { report: JobContext['progress']; flush
     report: (fraction, note) => {
       unsaid = {
         kind: 'progress',
-        fraction: Number(fraction),
-        note: note === undefined ? note : String(note),
+        fraction: safely(() => Number(fraction), 0),
+        note: note === undefined ? note : textOf(note),
       }
       // By the clock too: in a computation no timer goes off.
       if (performance.now() - saidAtMs >= PROGRESS_MS) flush()

@@ -1,4 +1,5 @@
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
+import { describeError } from '../describe-error.ts'
 import type { JobContext, JobError } from '../handler-api.ts'
 import { alreadyJudged } from '../judge-result.ts'
 import { type ExecutionAborted, ThrownInThread } from '../outcome.ts'
@@ -71,7 +72,7 @@ export const runInThread = (
   const store = (id: number, json: string): Promise<void> =>
     ctx.checkpoint(JSON.parse(json)).then(
       () => tell({ kind: 'stored', id, error: undefined }),
-      (error: Error) => tell({ kind: 'stored', id, error: error.message }),
+      (error) => tell({ kind: 'stored', id, error: describeError(error) }),
     )
 
   const abort = (): void => {

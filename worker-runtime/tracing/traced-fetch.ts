@@ -1,4 +1,5 @@
 import { formatTraceparent, newSpanId, parseTraceparent } from '../../db/rules/traceparent.ts'
+import { safely } from '../describe-error.ts'
 import { type GuardedFetch, JobError } from '../handler-api.ts'
 import type { FetchSpan } from './job-tracing.ts'
 
@@ -40,7 +41,8 @@ export const tracedFetch = (
 /** As exact as a span should be, in time since 1970. */
 export const nowMs = (): number => performance.timeOrigin + performance.now()
 
-const codeOf = (error: unknown): string => {
-  if (error instanceof JobError) return error.code
-  return error instanceof Error ? error.name : 'Error'
-}
+const codeOf = (error: unknown): string =>
+  safely(() => {
+    if (error instanceof JobError) return String(error.code)
+    return error instanceof Error ? String(error.name) : 'Error'
+  }, 'Error')

@@ -1,5 +1,6 @@
 import { threadId } from 'node:worker_threads'
 import { type JobContext, JobError, snooze } from '../../../worker-runtime/handler-api.ts'
+import { HOSTILE } from '../hostile-values.ts'
 
 type Part = (ctx: JobContext, given: never) => unknown
 
@@ -23,6 +24,18 @@ const parts: Record<string, Part> = {
   },
   throw: () => {
     throw new Error('a plain error')
+  },
+  hostile: (ctx, given: string) => {
+    const value = HOSTILE[given]?.make()
+    ctx.log.info(value as string)
+    ctx.progress(value as number, value as string)
+    throw value
+  },
+  'uncaught hostile': (_, given: string) => {
+    setImmediate(() => {
+      throw HOSTILE[given]?.make()
+    })
+    return new Promise(() => {})
   },
   nothing: () => undefined,
   cyclic: () => {
