@@ -413,7 +413,7 @@ create table ready_jobs (
   job_id uuid not null,
   stream_id bigint not null,
   type text not null,
-  -- The rank, to a tenth. 10000 is added while the job is parked: paused, or of a type that no worker handles.
+  -- The rank, to a tenth. 10000 is added while the job is parked: paused, of a type that no worker handles, or to run alone.
   lane smallint not null,
   -- Order of becoming ready. It only grows, which is what lets a worker remember where a lane begins.
   key bigint not null default nextval('ready_keys'),
@@ -423,12 +423,16 @@ create table ready_jobs (
   predicted_ms real not null,
   -- Latest start that still makes the deadline.
   start_by timestamptz,
-  -- A worker vanished with it in hand, before it said that it started it.
+  -- A worker vanished with it in hand, and it may have been the cause: it counts as started from its next claim on.
   suspect boolean not null default false,
   ready_at timestamptz not null default now(),
+  alone boolean not null default false,
   primary key (org_id, job_id)
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+
+comment on column ready_jobs.alone is
+  'Its worker was lost twice in a row: it runs alone, parked where no other claim looks, until it is known whether it is the cause.';
 
 -- Keys are never equal: to look for equal entries whenever a page is full would be for nothing.
 create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
@@ -446,6 +450,9 @@ comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must st
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
 
+create index ready_jobs_alone on ready_jobs (key) where alone;
+comment on index ready_jobs_alone is 'Serves claim-suspect, ask-to-isolate, look-out and reclaim-expired-leases.';
+
 create sequence lease_tokens cache 1;
 
 create table leases (
@@ -458,12 +465,14 @@ create table leases (
   org_ids uuid[] not null,
   attempts integer[] not null,
   -- Null while the worker holds the job and has not started it.
-  started_ats timestamptz[] not null
+  started_ats timestamptz[] not null,
+  alone boolean not null default false
 )
 with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
 comment on table leases is
   'One for each claim, however many jobs it took: it is inserted once, renewed as one, and deleted when the last of them
 has ended. A job that ended before the others stays in it until then; where else it stands says so.';
+comment on column leases.alone is 'Its one job runs alone in its worker, because it is suspected of killing workers.';
 
 -- Compressing ids gains nothing.
 alter table leases
@@ -893,10 +902,15 @@ create table workers (
   jobs_processed bigint not null default 0,
   started_at timestamptz not null default now(),
   last_seen timestamptz not null default now(),
+  isolates boolean not null default false,
+  lost_at timestamptz,
   constraint workers_status check (status in ('online', 'draining', 'offline'))
 )
 with (fillfactor = 50);
 comment on table workers is 'The registry of worker pods. Each writes its own row every two seconds.';
+comment on column workers.isolates is
+  'The leader has asked it to finish what it has, and then to run a suspect alone. Taken back by the worker itself.';
+comment on column workers.lost_at is 'When the watchdog last took unfinished jobs away from it.';
 
 -- Positions in the event log are valid only within one incarnation of the database.
 

@@ -1,5 +1,6 @@
-import { JOBS_READY } from '../db/channels.ts'
+import { JOBS_READY, WORKER_ISOLATES } from '../db/channels.ts'
 import { parkJobs, unparkJobs } from '../db/queries/gates.ts'
+import { askToIsolate } from '../db/queries/isolation.ts'
 import { notify } from '../db/queries/notifications.ts'
 import { lookOut, type Outlook } from '../db/queries/outlook.ts'
 import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
@@ -59,6 +60,7 @@ export const createDuties = (options: DutyOptions): Duty[] => {
     watchWorkers(options),
     keepGates(options, look),
     reserve(options, look),
+    isolate(options, look),
     rescore(options, look),
     estimate(options),
     expire(options),
@@ -105,9 +107,9 @@ const watchLeases = ({ run, logger }: DutyOptions, look: Look): Duty => ({
   step: async (term) => {
     if (!(await look()).expired) return 500
     const reclaimed = await run(reclaimExpiredLeases(term, BATCH))
-    await announce(run, reclaimed)
-    for (const { job_id, worker_id, state } of reclaimed) {
-      logger.warn('lease expired', { job_id, held_by: worker_id, state })
+    await announce(run, [...reclaimed, ...(reclaimed[0]?.acquitted_types ?? []).map((type) => ({ type }))])
+    for (const { job_id, worker_id, state, counts, suspect } of reclaimed) {
+      logger.warn('lease expired', { job_id, held_by: worker_id, state, counts, runs_alone: suspect })
     }
     return reclaimed.length === BATCH ? 0 : 500
   },
@@ -175,6 +177,21 @@ const reserve = ({ run, logger }: DutyOptions, look: Look): Duty => ({
     const [reservation] = await run(reserveCapacity(term, RESERVE_AFTER_SECONDS))
     if (reservation) logger.info('capacity reserved', reservation)
     return reservation ? 0 : SECOND
+  },
+})
+
+/** Finds workers that run suspects alone. */
+const isolate = ({ run, logger }: DutyOptions, look: Look): Duty => ({
+  name: 'isolation',
+  step: async (term) => {
+    if (!(await look()).suspects) return SECOND
+    const asked = await run(askToIsolate(term))
+    for (const { worker_id, newly } of asked) {
+      if (newly) logger.info('worker asked to run suspects alone', { worker_id })
+    }
+    const workers = asked.map(({ worker_id }) => worker_id)
+    if (workers.length > 0) await run(notify(WORKER_ISOLATES, workers))
+    return SECOND
   },
 })
 

@@ -11,6 +11,7 @@ import type { Run } from '../db/query.ts'
 import { type ClaimPlanner, rankAgain } from './claim-planner.ts'
 import { isRefused } from './database.ts'
 import type { HeldJob, HeldJobs } from './held-jobs.ts'
+import type { Isolation } from './isolation.ts'
 import { LEASE_SECONDS } from './lease-book.ts'
 import type { OutcomeQueue } from './outcome-queue.ts'
 import { planExchanges } from './plan-exchanges.ts'
@@ -62,6 +63,7 @@ export const createExchanger = (options: {
   jobs: HeldJobs
   planner: ClaimPlanner
   outcomes: OutcomeQueue
+  isolation: Isolation
   /** What becomes of the jobs of a group, one end for each. */
   decide: (group: readonly HeldJob[]) => Promise<EndedAttempt[]>
   /** Stores what must be stored while the leases are held. */
@@ -85,11 +87,12 @@ export const createExchanger = (options: {
     turnedAtMs = performance.now()
     const group = outcomes.take()
     // Outcomes that found no place in the group go before more jobs do.
-    let claim = planner.plan({ stopping: stopping || !outcomes.isEmpty(), recording: group.length > 0 })
+    const claimsNothing = stopping || options.isolation.isOn() || !outcomes.isEmpty()
+    let claim = planner.plan({ stopping: claimsNothing, recording: group.length > 0 })
     const started = jobs.unannounced()
     if (group.length === 0 && started.length === 0 && claim.limit === 0) {
       tellIfRecorded()
-      return IDLE_POLL_MS
+      return mayRunSuspect() ? runSuspect() : IDLE_POLL_MS
     }
     try {
       if (started.length === 0 && mayClaimLone(group, claim)) {
@@ -106,6 +109,16 @@ export const createExchanger = (options: {
       outcomes.putBack(group, error as Error)
       return 0
     }
+  }
+
+  const mayRunSuspect = (): boolean => options.isolation.isOn() && !stopping && jobs.held().length === 0
+
+  const runSuspect = async (): Promise<number> => {
+    const sentAtMs = performance.now()
+    const job = await options.isolation.next()
+    if (!job) return 0
+    accept([job], sentAtMs)
+    return IDLE_POLL_MS
   }
 
   const mayClaimLone = (group: readonly HeldJob[], { limit, sized, gated }: Claim): boolean =>
@@ -167,7 +180,7 @@ export const createExchanger = (options: {
     accept(claimed, answer.sentAtMs)
     options.onExchanged({ claim, claimed, news }, tookMs)
     tellIfRecorded()
-    return !outcomes.isEmpty() || planner.mayClaimMore() ? 0 : IDLE_POLL_MS
+    return !outcomes.isEmpty() || planner.mayClaimMore() || mayRunSuspect() ? 0 : IDLE_POLL_MS
   }
 
   const tellIfRecorded = (): void => {

@@ -1,5 +1,5 @@
 import { hostname, totalmem } from 'node:os'
-import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE } from '../db/channels.ts'
+import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE, WORKER_ISOLATES } from '../db/channels.ts'
 import type { EndedAttempt } from '../db/queries/exchange.ts'
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
@@ -19,6 +19,7 @@ import type { AnyJobHandler } from './handler-api.ts'
 import { createHeartbeat } from './heartbeat.ts'
 import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
 import type { WorkerCondition, WorkerMetrics } from './http/worker-metrics.ts'
+import { createIsolation } from './isolation.ts'
 import { createLeading } from './leading.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
 import { createListener } from './listener.ts'
@@ -147,6 +148,13 @@ export const createWorker = (options: {
     onLost: ({ type }) => metrics?.jobLeft(type, 'lost'),
     onError: failed('exchange'),
   })
+  const isolation = createIsolation({
+    run: relaxed.run,
+    workerId: id,
+    types,
+    capacity,
+    now: () => performance.now(),
+  })
   const exchanger = createExchanger({
     workerId: id,
     runDurable: durable.run,
@@ -154,6 +162,7 @@ export const createWorker = (options: {
     jobs,
     planner,
     outcomes,
+    isolation,
     beforeEnds: async () => {
       await Promise.all([logs.flush(), progress.flush()])
     },
@@ -191,6 +200,10 @@ export const createWorker = (options: {
       if (channel === JOBS_CANCELLED && payload === id) leaseKeeper.checkCancelled()
       if (channel === QUEUE_PAUSED) sharing.queueIsPaused(payload)
       if (channel === WORKER_IDLE && payload !== id) sharing.workerIsIdle()
+      if (channel === WORKER_ISOLATES && payload === id) {
+        isolation.begin()
+        exchanger.wake()
+      }
     },
     onConnected: () => {
       exchanger.wake()

@@ -86,6 +86,7 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
       from ready_jobs r
       where r.key > $2::bigint
         and r.lane >= ${FIRST_PARKED_LANE}
+        and not r.alone
         and ${IN_TERM}
       order by r.key
       limit $3::int

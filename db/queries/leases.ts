@@ -1,6 +1,7 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
 import { withoutJobs } from '../lease-arrays.ts'
 import type { Query } from '../query.ts'
+import { PARKING } from '../rules/lanes.ts'
 import type { LeaseKey } from './exchange.ts'
 
 /** Renews leases, each with all of its jobs. Answers what they still hold; a job that is missing has been lost. */
@@ -27,7 +28,7 @@ export const renewLeases = (
 
 /**
  * Gives jobs back that the worker did not finish, or did not even start. They are ready again, at the end of their
- * lane, and an attempt that was started does not count.
+ * lane, and an attempt that was started does not count. A suspect remains one.
  */
 export const releaseJobs = (
   held: readonly LeaseKey[],
@@ -36,14 +37,14 @@ export const releaseJobs = (
   name: 'release-jobs',
   text: `
     with lease as materialized (
-      select token, worker_id, job_ids, org_ids, attempts, started_ats
+      select token, worker_id, alone, job_ids, org_ids, attempts, started_ats
       from leases
       where token = any ($2::bigint[])
       order by token
       for update
     ),
     held as materialized (
-      select l.token, l.worker_id, h.job_id, h.org_id, h.attempt, h.started_at
+      select l.token, l.worker_id, l.alone, h.job_id, h.org_id, h.attempt, h.started_at
       from lease l
       cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
         as h (job_id, org_id, attempt, started_at)
@@ -62,9 +63,12 @@ export const releaseJobs = (
       where started_at is not null
     ),
     ready as (
-      insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+      insert into ready_jobs (
+        job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by, alone
+      )
       select
-        q.job_id, q.org_id, q.stream_id, q.type, q.lane, h.attempt - 1, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by
+        q.job_id, q.org_id, q.stream_id, q.type, case when h.alone then q.lane + ${PARKING} else q.lane end, h.attempt - 1,
+        q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, h.alone
       from held h
       join queue_entries q on q.org_id = h.org_id and q.job_id = h.job_id
       returning job_id, type

@@ -33,6 +33,18 @@ export const claimLoneJob = ({ workerId, leaseSeconds, types, order }: LoneClaim
   values: [workerId, leaseSeconds, types],
 })
 
+/** Claims a job that has to run alone, for a worker that has none and claims no other until this one has ended. */
+export const claimSuspect = (claim: {
+  workerId: string
+  leaseSeconds: number
+  types: readonly string[]
+  cpuUnits: number
+  memoryMb: number
+}): Query<LoneRow> => ({
+  ...CLAIM_SUSPECT,
+  values: [claim.workerId, claim.leaseSeconds, claim.types, claim.cpuUnits, claim.memoryMb],
+})
+
 export const readLoneJob = ({
   predicted_ms,
   more: _,
@@ -69,26 +81,18 @@ const CHOSEN_BY_AGE = `
       from first
     ),`
 
-const loneText = (order: string, chosen: string): string => `
-    with first as materialized (
-      select c.ctid as place, c.org_id, c.job_id, c.stream_id, c.lane
-      from ready_jobs c
-      where c.lane < ${FIRST_PARKED_LANE}
-        and c.type = any ($3::text[])${ORDINARY}
-      order by ${order}
-      limit 1
-      for update of c skip locked
-    ),${chosen}
+/** Leases the job of the CTE `chosen`, and answers what its worker needs to know. `$1` is the worker, `$2` the lease. */
+const TAKE_CHOSEN = `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
-      returning job_id, org_id, stream_id, type, attempts + 1 as attempt, predicted_ms
+      returning job_id, org_id, stream_id, type, attempts + 1 as attempt, predicted_ms, alone
     ),
     leased as (
-      insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
+      insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats, alone)
       select
         ${TOKEN}, $1::text, now() + $2::integer * interval '1 second', array[job_id], array[org_id], array[attempt],
-        array[now()]
+        array[now()], alone
       from taken
       returning token
     ),
@@ -113,6 +117,41 @@ const loneText = (order: string, chosen: string): string => `
         and id = t.job_id
       offset 0
     ) j`
+
+const loneText = (order: string, chosen: string): string => `
+    with first as materialized (
+      select c.ctid as place, c.org_id, c.job_id, c.stream_id, c.lane
+      from ready_jobs c
+      where c.lane < ${FIRST_PARKED_LANE}
+        and c.type = any ($3::text[])${ORDINARY}
+      order by ${order}
+      limit 1
+      for update of c skip locked
+    ),${chosen}${TAKE_CHOSEN}`
+
+/** The suspect that has waited longest, of those that may run and fit into the whole worker. */
+const CLAIM_SUSPECT = {
+  name: 'claim-suspect',
+  text: `
+    with chosen as materialized (
+      select c.ctid as place
+      from ready_jobs c
+      where c.alone
+        and c.type = any ($3::text[])
+        and c.cpu_units <= $4::real
+        and c.memory_mb <= $5::integer
+        and not exists (
+          select
+          from pauses p
+          where p.org_id = c.org_id
+            and (p.type is null or p.type = c.type)
+        )
+        and coalesce(running_room(c.org_id, '{}'), 1) > 0
+      order by c.key
+      limit 1
+      for update of c skip locked
+    ),${TAKE_CHOSEN}`,
+}
 
 const TEXTS = {
   rank: { name: 'claim-lone-job-rank', text: loneText('c.lane, c.key', CHOSEN_BY_RANK) },

@@ -1,10 +1,10 @@
-import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE } from '../channels.ts'
+import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE, WORKER_ISOLATES } from '../channels.ts'
 import type { Query } from '../query.ts'
 
 /** No parameters: `LISTEN` takes none. */
 export const listen = (): Query<never> => ({
   name: 'listen',
-  text: [JOBS_READY, JOBS_CANCELLED, QUEUE_PAUSED, WORKER_IDLE]
+  text: [JOBS_READY, JOBS_CANCELLED, QUEUE_PAUSED, WORKER_IDLE, WORKER_ISOLATES]
     .map((channel) => `listen ${channel}`)
     .join('; '),
   values: [],

@@ -1,9 +1,34 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
+import { PARKING } from '../rules/lanes.ts'
 
 const READY_COLUMNS = `
         job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by`
+
+/** How a job last ended without finishing, and in which worker. Being given back says nothing about the job. */
+const LAST_EXECUTION = (of: 'h' | 'r'): string => `
+        select outcome, worker_id
+        from attempts
+        where org_id = ${of}.org_id
+          and job_id = ${of}.job_id
+          and outcome <> 'given_back'
+        order by id desc
+        limit 1`
+
+export type ReclaimedJob = {
+  job_id: string
+  /** Null: it failed. */
+  type: string | null
+  worker_id: string
+  state: 'ready' | 'failed'
+  /** The attempt counts. */
+  counts: boolean
+  /** It runs alone from now on. */
+  suspect: boolean
+  /** Types of jobs that need not run alone any more. */
+  acquitted_types: string[]
+}
 
 /** Jobs whose time has come, run_at or backoff, become ready. */
 export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string; type: string }> => ({
@@ -45,18 +70,24 @@ export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string
 })
 
 /**
- * The watchdog: takes jobs from workers that stopped renewing. A started attempt counts, so that a job that keeps
- * killing its worker ends in `failed`. One that was held but not started does not count; but as it may have killed
- * its worker before that could be said, the next claim counts it as started from the outset.
+ * The watchdog: takes jobs from workers that stopped renewing.
+ *
+ * A started attempt counts if its job was the only one in the hands of its worker, so that a job that keeps killing its
+ * worker ends in `failed`. Of several jobs any may have been the cause, or none: no attempt counts. A job that is lost
+ * twice in a row becomes a suspect and runs alone from then on (ADR 22). Once a suspect has taken a worker with it that
+ * it had to itself, the cause is known: those that were lost together with it before need not run alone any more.
+ *
+ * Leases of one worker run out at slightly different times. `workers.lost_at` keeps the last of them from looking like
+ * the only one: a token begins with the time at which its lease was made.
+ *
+ * A job that was held but not started does not count either; but as it may have killed its worker before that could be
+ * said, the next claim counts it as started from the outset, as it does every job that may have been the cause.
  */
-export const reclaimExpiredLeases = (
-  term: string,
-  limit: number,
-): Query<{ job_id: string; type: string; worker_id: string; state: 'ready' | 'failed' }> => ({
+export const reclaimExpiredLeases = (term: string, limit: number): Query<ReclaimedJob> => ({
   name: 'reclaim-expired-leases',
   text: `
     with expired as materialized (
-      select token, worker_id, job_ids, org_ids, attempts, started_ats
+      select token, worker_id, alone, job_ids, org_ids, attempts, started_ats
       from leases
       where expires_at <= now()
         and ${IN_TERM}
@@ -68,36 +99,58 @@ export const reclaimExpiredLeases = (
       delete from leases
       where token = any (array(select token from expired))
     ),
+    in_hand as materialized (
+      select worker_id, count(*) as jobs
+      from held_jobs
+      where worker_id in (select worker_id from expired)
+      group by worker_id
+    ),
     -- Of the jobs that it does not hold any more, a lease names only completed ones.
     held as materialized (
-      select e.worker_id, h.job_id, h.org_id, h.attempt, h.started_at
+      select
+        e.worker_id, e.alone, h.job_id, h.org_id, h.attempt, h.started_at,
+        h.started_at is not null
+          and i.jobs = 1
+          and (w.lost_at < to_timestamp((e.token >> 20) / 1000.0)) is not false as counts
       from expired e
+      left join in_hand i on i.worker_id = e.worker_id
+      left join workers w on w.worker_id = e.worker_id
       cross join lateral unnest(e.job_ids, e.org_ids, e.attempts, e.started_ats)
         as h (job_id, org_id, attempt, started_at)
       where not has_finished(h.org_id, h.job_id)
     ),
+    marked as (
+      update workers
+      set lost_at = now()
+      where worker_id in (select worker_id from held)
+    ),
     judged as materialized (
       select
-        e.job_id, e.org_id, e.worker_id, e.started_at,
-        case when e.started_at is null then e.attempt - 1 else e.attempt end as attempts,
-        (case when e.started_at is not null and e.attempt >= j.max_attempts then 'failed' else 'ready' end)::job_state as state,
+        h.job_id, h.org_id, h.worker_id, h.attempt, h.started_at, h.counts,
+        case when h.counts then h.attempt else h.attempt - 1 end as attempts,
+        (case when h.counts and h.attempt >= j.max_attempts then 'failed' else 'ready' end)::job_state as state,
+        h.started_at is not null and (h.alone or before.outcome = 'lost') is true as suspect,
+        case when h.alone then before.worker_id end as shared_worker,
         jsonb_build_object(
           'code', 'worker_lost',
-          'message', 'Worker ' || e.worker_id || ' stopped answering during attempt ' || e.attempt || '.'
+          'message', 'Worker ' || h.worker_id || ' stopped answering during attempt ' || h.attempt
+            || case when h.counts then '.' else '. It held other jobs, too: the attempt does not count.' end
         ) as error
-      from held e
-      join jobs j on j.org_id = e.org_id and j.id = e.job_id
+      from held h
+      join jobs j on j.org_id = h.org_id and j.id = h.job_id
+      left join lateral (${LAST_EXECUTION('h')}
+      ) before on true
     ),
     unfinished as (
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
-      select org_id, job_id, attempts, 'lost', error, worker_id, started_at
+      select org_id, job_id, attempt, 'lost', error, worker_id, started_at
       from judged
       where started_at is not null
         and state = 'ready'
     ),
     line as (
       insert into job_logs (org_id, job_id, attempt, at, level, message)
-      select org_id, job_id, attempts, now(), 'error', error ->> 'message'
+      select org_id, job_id, attempt, now(), 'error', error ->> 'message'
       from judged
       where started_at is not null
     ),
@@ -109,15 +162,23 @@ export const reclaimExpiredLeases = (
       where d.state = 'failed'
     ),
     ready as (
-      insert into ready_jobs (${READY_COLUMNS}, suspect
+      insert into ready_jobs (${READY_COLUMNS}, suspect, alone
       )
       select
-        q.job_id, q.org_id, q.stream_id, q.type, q.lane, d.attempts, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by,
-        d.started_at is null
+        q.job_id, q.org_id, q.stream_id, q.type, case when d.suspect then q.lane + ${PARKING} else q.lane end, d.attempts,
+        q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, not d.counts, d.suspect
       from judged d
       join queue_entries q on q.org_id = d.org_id and q.job_id = d.job_id
       where d.state = 'ready'
       returning job_id, type
+    ),
+    acquitted as (
+      update ready_jobs r
+      set alone = false, lane = r.lane - ${PARKING}, key = nextval('ready_keys')
+      where r.alone
+        and (select worker_id from (${LAST_EXECUTION('r')}
+        ) before) in (select shared_worker from judged)
+      returning r.type
     ),
     event as (
       ${INSERT_EVENTS}
@@ -129,7 +190,8 @@ export const reclaimExpiredLeases = (
       group by org_id
     )
     select
-      d.job_id, r.type, d.worker_id, d.state,
+      d.job_id, r.type, d.worker_id, d.state, d.counts, d.suspect,
+      array(select distinct type from acquitted) as acquitted_types,
       case when d.state = 'failed' then settle_dependents('{}', array[d.job_id]) end as settled
     from judged d
     left join ready r on r.job_id = d.job_id`,

@@ -3,8 +3,11 @@ import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import { unparkJobs } from '../../db/queries/gates.ts'
+import { askToIsolate, endIsolation } from '../../db/queries/isolation.ts'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
+import { claimLoneJob, claimSuspect, readLoneJob } from '../../db/queries/lone-claim.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
 import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queries/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -17,6 +20,8 @@ import {
   exchange,
   expireLeases,
   lead,
+  loseReadyJobs,
+  makeSuspects,
   newJob,
   retrying,
   seedJobs,
@@ -24,6 +29,7 @@ import {
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
+import { reportLive } from '../support/live-worker.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
@@ -56,6 +62,10 @@ const holdOne = async () => {
 }
 const expireAll = () => expireLeases(database.sql)
 const reclaim = () => database.run(reclaimExpiredLeases(term, 10))
+const suspectOf = (workerId: string) =>
+  database.run(claimSuspect({ workerId, leaseSeconds: 30, types: ['test'], cpuUnits: 2, memoryMb: 512 }))
+const claimLone = () =>
+  database.run(claimLoneJob({ workerId: 'worker-1', leaseSeconds: 30, types: ['test'], order: 'rank' }))
 const log = (key: { job_id: string; token: string }, message: string) =>
   database.run(appendJobLogs(JSON.stringify([{ ...key, at: new Date(), level: 'info', message }])))
 const report = (key: { job_id: string; token: string }, progress: number, checkpoint?: unknown) =>
@@ -178,6 +188,158 @@ test('a job that was held and not started is given back uncounted, and watched c
   await reclaim()
   const dead = await jobs.look(id)
   assert.deepEqual([dead.status, dead.attempts], ['failed', 1])
+})
+
+test('jobs that shared a lost worker are not charged, also if their leases run out one after the other', async () => {
+  await reportLive(database.run, { workerId: 'worker-1' })
+  const ids = await submit(...Array.from({ length: 4 }, () => ({ max_attempts: 1 })))
+  await claim(database.run, 'worker-1', 2)
+  for (let n = 0; n < 2; n++) await claimOne()
+  const reclaimed: unknown[] = []
+  for (const { token } of await database.sql('select token from leases order by token')) {
+    await database.sql('update leases set expires_at = now() where token = $1', [token])
+    for (const { job_id, counts, state } of await reclaim()) reclaimed.push([job_id, counts, state])
+  }
+  assert.deepEqual(
+    reclaimed.sort(),
+    ids.map((id) => [id, false, 'ready']).sort(),
+    'although each has but one attempt',
+  )
+  for (const id of ids) {
+    assert.equal((await jobs.look(id)).attempts, 0)
+    assert.deepEqual(await jobs.eventsOf(id), ['ready', 'running', 'ready: worker_lost'])
+  }
+  const rows = await database.sql<{ attempt: number; outcome: string; error: { message: string } }>(
+    'select attempt, outcome, error from attempts',
+  )
+  assert.equal(rows.length, 4)
+  for (const { attempt, outcome, error } of rows) {
+    assert.deepEqual([attempt, outcome], [1, 'lost'])
+    assert.match(error.message, /It held other jobs, too: the attempt does not count\.$/)
+  }
+})
+
+test('a job that its worker claimed after it had lost others can be the only one', async () => {
+  await reportLive(database.run, { workerId: 'worker-1' })
+  await submit({}, {})
+  await claim(database.run)
+  await expireAll()
+  await reclaim()
+  const [id] = await submit({ priority: 'critical' })
+  await claimOne()
+  await expireAll()
+  const [alone] = await reclaim()
+  assert.deepEqual([alone?.job_id, alone?.counts], [id, true])
+})
+
+test('a lost worker costs its jobs a second run; those that are lost again run alone', async () => {
+  const [first, second] = await submit({}, {})
+  for (const { counts, suspect } of await loseReadyJobs(database, 'lost-1'))
+    assert.deepEqual([counts, suspect], [false, false])
+  const innocent = (await claim(database.run)).find(({ job_id }) => job_id === first)
+  assert.ok(innocent)
+  // It ends in its second run: its next loss is not the second in a row.
+  await end(database.run, retrying(innocent))
+  await expireAll()
+  const [lost] = await reclaim()
+  assert.deepEqual([lost?.job_id, lost?.suspect], [second, true])
+  await database.sql('update waiting_jobs set wake_at = now()')
+  await database.run(wakeDueJobs(term, 10))
+  const [other] = await submit({})
+  const again = await loseReadyJobs(database, 'lost-3')
+  assert.deepEqual(
+    again.map(({ job_id, suspect }) => [job_id, suspect]).sort(),
+    [first, other].map((id) => [id, false]).sort(),
+    'and the suspect was claimed by nobody',
+  )
+})
+
+test('a suspect is claimed by itself, given back as one, and cleared by any end', async () => {
+  const ids = await submit({}, {})
+  await makeSuspects(database)
+  assert.deepEqual(await claim(database.run), [])
+  assert.equal((await claimLone()).length, 0)
+  assert.equal((await jobs.look(ids[0])).status, 'ready')
+  // The leader brings back what is parked for another reason only.
+  await reportLive(database.run)
+  await database.run(unparkJobs(term, '0', 10))
+  assert.deepEqual(await claim(database.run), [])
+
+  const [row] = await suspectOf('worker-1')
+  assert.ok(row)
+  assert.equal(row.attempt, 1, 'nothing has counted so far')
+  await database.run(releaseJobs([row], 'shutdown'))
+  assert.deepEqual(await claim(database.run), [])
+  const both = [...(await suspectOf('worker-1')), ...(await suspectOf('worker-2'))]
+  assert.deepEqual(both.map(({ job_id }) => job_id).sort(), [...ids].sort())
+  for (const suspect of both) await end(database.run, retrying(readLoneJob(suspect)))
+  await database.sql('update waiting_jobs set wake_at = now()')
+  await database.run(wakeDueJobs(term, 10))
+  assert.equal((await claim(database.run)).length, 2)
+})
+
+test('a suspect that takes its own worker with it is the cause: charged, and the others are cleared', async () => {
+  await submit({ max_attempts: 2 }, {}, {})
+  await makeSuspects(database)
+  const [later] = await submit({}, {})
+  await loseReadyJobs(database, 'lost-3')
+  await loseReadyJobs(database, 'lost-4')
+  const [culprit] = await suspectOf('alone-1')
+  assert.ok(culprit)
+  await expireAll()
+  const [caught] = await reclaim()
+  assert.deepEqual(
+    [caught?.job_id, caught?.counts, caught?.suspect, caught?.acquitted_types],
+    [culprit.job_id, true, true, ['test']],
+  )
+  const suspects = await database.sql('select job_id from ready_jobs where alone')
+  assert.equal(suspects.length, 3, 'it remains one, and so do those that were lost with other workers')
+  assert.ok(suspects.some(({ job_id }) => job_id === later))
+  assert.equal((await claim(database.run)).length, 2)
+})
+
+test('a suspect that is paused, or whose organisation is at its limit, is not claimed', async () => {
+  await submit({}, {})
+  await makeSuspects(database)
+  await reportLive(database.run)
+  await database.sql('insert into pauses (org_id, type, paused_by) values ($1, null, $2)', [
+    tenant.orgId,
+    tenant.userId,
+  ])
+  assert.deepEqual(await suspectOf('worker-1'), [])
+  assert.deepEqual(await database.run(askToIsolate(term)), [])
+  await database.sql('delete from pauses')
+  await database.sql('insert into quotas (org_id, running_jobs) values ($1, 0)', [tenant.orgId])
+  assert.deepEqual(await suspectOf('worker-1'), [])
+  assert.deepEqual(await database.run(askToIsolate(term)), [])
+  await database.sql('delete from quotas where org_id = $1', [tenant.orgId])
+  assert.equal((await suspectOf('worker-1')).length, 1)
+})
+
+test('one worker in four isolates at a time, the one that is free first', async () => {
+  await submit({}, {}, {})
+  await makeSuspects(database)
+  const [busy] = await submit({})
+  await claim(database.run, 'worker-0', 1)
+  assert.ok(busy)
+  await reportLive(database.run, { workerId: 'worker-0' })
+  const ask = async () => (await database.run(askToIsolate(term))).map(({ worker_id }) => worker_id)
+  assert.deepEqual(await ask(), ['worker-0'], 'the only one')
+  await database.run(endIsolation('worker-0'))
+  for (let n = 1; n < 8; n++) await reportLive(database.run, { workerId: `worker-${n}` })
+  assert.deepEqual(await ask(), ['worker-1'])
+  assert.deepEqual(await ask(), ['worker-2', 'worker-1'], 'who has been asked is told again')
+  assert.deepEqual((await ask()).sort(), ['worker-1', 'worker-2'])
+  await suspectOf('worker-1')
+  await database.run(endIsolation('worker-1'))
+  assert.deepEqual(await ask(), ['worker-2'], 'the first runs a suspect')
+  await database.sql('update leases set expires_at = now() where alone')
+  await reclaim()
+  assert.deepEqual(await ask(), ['worker-1', 'worker-2'])
+  assert.deepEqual(
+    await database.run(askToIsolate('0')).then((rows) => rows.filter(({ newly }) => newly)),
+    [],
+  )
 })
 
 test('no token is given twice, also if the server has forgotten which were', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
 import { readMigrations } from '../../db/migrator.ts'
+import { claimSuspect, readLoneJob } from '../../db/queries/lone-claim.ts'
 import { SCHEMA_VERSION } from '../../db/queries/schema-version.ts'
 import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import { migrateDatabase } from '../../worker-runtime/migrate.ts'
@@ -175,9 +176,14 @@ test('the jobs of the release before run on, in order of age', async () => {
     [
       [id(13), 3],
       [id(14), 1],
-      [id(15), 3],
     ],
   )
-  await end(database.run, ...claimed.map((job) => completed(job)))
+  // Its workers were lost twice in a row.
+  const [alone] = await database.run(
+    claimSuspect({ workerId: 'worker-2', leaseSeconds: 30, types: ['test'], cpuUnits: 1, memoryMb: 64 }),
+  )
+  assert.ok(alone)
+  assert.deepEqual([alone.job_id, alone.attempt], [id(15), 3])
+  await end(database.run, ...[...claimed, readLoneJob(alone)].map((job) => completed(job)))
   assert.deepEqual(await misplacedJobs(database.sql), [])
 })

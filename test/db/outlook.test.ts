@@ -10,6 +10,7 @@ import {
   clearJobs,
   expireLeases,
   lead,
+  makeSuspects,
   newJob,
   seedJobs,
   seedTenant,
@@ -28,7 +29,7 @@ after(() => database.drop())
 beforeEach(() => clearJobs(database.sql))
 
 /** But that no worker handles what is submitted here. */
-const NOTHING = { due: false, expired: false, moved: false, big: false, closed: 'test' }
+const NOTHING = { due: false, expired: false, moved: false, big: false, suspects: false, closed: 'test' }
 const look = async () => (await database.run(lookOut()))[0]
 const seed = (overrides: Parameters<typeof newJob>[0] = {}) =>
   seedJobs(database.run, tenant, [newJob(overrides)])
@@ -73,6 +74,14 @@ const SITUATIONS: Record<string, [arrange: () => Promise<unknown>, outlook: Part
     },
     {},
   ],
+  'suspects that have to run alone': [
+    async () => {
+      await seed()
+      await seed()
+      await makeSuspects(database)
+    },
+    { suspects: true },
+  ],
   'a reservation for a job that is gone': [
     () =>
       database.sql(
@@ -115,8 +124,8 @@ test('a leader without anything to do asks once for several duties, and does wha
     return database.run(query)
   }
   const duties = createDuties({ run, logger: keepLog().logger, retentionDays: 30 })
-  const idle = duties.filter(({ name }) => /due|watchdog|reserv|scoring|parking/.test(name))
-  assert.equal(idle.length, 5)
+  const idle = duties.filter(({ name }) => /due|watchdog|reserv|isolation|scoring|parking/.test(name))
+  assert.equal(idle.length, 6)
   await Promise.all(idle.map((duty) => duty.step(term)))
   assert.deepEqual(names, ['look-out', 'unpark-jobs'], 'a term begins with a look at what is parked')
 

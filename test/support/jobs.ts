@@ -11,6 +11,7 @@ import {
   type SubmissionRow,
   submitJobs,
 } from '../../db/queries/submission.ts'
+import { type ReclaimedJob, reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import type { Run } from '../../db/query.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
@@ -236,6 +237,24 @@ export const watchJobs = (sql: TestDatabase['sql']) => {
 
 /** As if every worker had been silent for too long. */
 export const expireLeases = (sql: TestDatabase['sql']) => sql('update leases set expires_at = now()')
+
+/** All ready jobs are claimed by one worker, and lost with it. */
+export const loseReadyJobs = async (
+  { run, sql }: TestDatabase,
+  workerId: string,
+  types = ['test'],
+): Promise<ReclaimedJob[]> => {
+  await exchange(run, { workerId, claim: { limit: 1_000, types } })
+  await expireLeases(sql)
+  const [leader] = await sql<{ term: string }>('select term from scheduler_leader')
+  return run(reclaimExpiredLeases(leader?.term ?? (await lead(run)), 1_000))
+}
+
+/** All ready jobs, two or more, become suspects: two workers in a row are lost while they run them. */
+export const makeSuspects = async (database: TestDatabase, types?: string[]): Promise<void> => {
+  await loseReadyJobs(database, 'lost-1', types)
+  await loseReadyJobs(database, 'lost-2', types)
+}
 
 /** The job is someone else's by now, under a lease that its first holder knows nothing of. */
 export const passLeaseOn = async (sql: TestDatabase['sql'], id: string): Promise<void> => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, type TestContext, test } from 'node:test'
 import pg from 'pg'
+import { askToIsolate } from '../../db/queries/isolation.ts'
 import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { createRedactor } from '../../db/rules/redaction.ts'
@@ -11,6 +12,7 @@ import { decideEnds } from '../../worker-runtime/decide-ends.ts'
 import { createExchanger, type Exchanger } from '../../worker-runtime/exchanger.ts'
 import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createHeldJobs, type HeldJobs } from '../../worker-runtime/held-jobs.ts'
+import { createIsolation, type Isolation } from '../../worker-runtime/isolation.ts'
 import { LEASE_SECONDS } from '../../worker-runtime/lease-book.ts'
 import { createLeaseKeeper } from '../../worker-runtime/lease-keeper.ts'
 import { createLogWriter } from '../../worker-runtime/log-writer.ts'
@@ -21,6 +23,7 @@ import {
   exchange,
   expireLeases,
   lead,
+  makeSuspects,
   newJob,
   passLeaseOn,
   seedJobs,
@@ -28,6 +31,7 @@ import {
   type Tenant,
   watchJobs,
 } from '../support/jobs.ts'
+import { reportLive } from '../support/live-worker.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { handle, keepLog } from '../support/worker.ts'
 
@@ -65,7 +69,13 @@ const setUp = (
     runDurable?: Run
     now?: () => number
   },
-): { exchanger: Exchanger; held: HeldJobs; sent: Sent[]; log: ReturnType<typeof keepLog>['log'] } => {
+): {
+  exchanger: Exchanger
+  held: HeldJobs
+  isolation: Isolation
+  sent: Sent[]
+  log: ReturnType<typeof keepLog>['log']
+} => {
   const sent: Sent[] = []
   const { log, logger } = keepLog()
   const through =
@@ -106,6 +116,13 @@ const setUp = (
     jobs: () => held,
     now: () => performance.now(),
   })
+  const isolation = createIsolation({
+    run: through('relaxed'),
+    workerId: 'worker-1',
+    types: ['test'],
+    capacity,
+    now: () => performance.now(),
+  })
   const exchanger: Exchanger = createExchanger({
     workerId: 'worker-1',
     runDurable: options.runDurable ?? through('durable'),
@@ -119,6 +136,7 @@ const setUp = (
       onLost: () => {},
       onError: () => {},
     }),
+    isolation,
     beforeEnds: options.beforeEnds ?? logs.flush,
     onExchanged: planner.observe,
     decide: decideEnds({ run: through('relaxed'), random: () => 0 }),
@@ -126,7 +144,7 @@ const setUp = (
     now: options.now,
   })
   t.after(() => exchanger.stop())
-  return { exchanger, held, sent, log }
+  return { exchanger, held, isolation, sent, log }
 }
 
 /** Whether a statement says that this job has completed. */
@@ -384,6 +402,44 @@ test('a stop gives an outcome up once its lease can have run out, and not while 
   laterMs *= 2
   await stop
   assert.equal(await jobs.statusOf(id), 'running', 'the watchdog finds it')
+})
+
+test('a worker that is asked to isolate ends what it has, runs suspects one by one, and then goes on', async (t) => {
+  const suspects = await submit({}, {}, {})
+  await makeSuspects(database)
+  const ordinary = await submit({}, {})
+  const gate = Promise.withResolvers<void>()
+  const together: string[][] = []
+  const running = new Set<string>()
+  const handler = handle(async (_, { jobId }) => {
+    running.add(jobId)
+    together.push([...running])
+    await (ordinary.includes(jobId) ? gate.promise : new Promise(setImmediate))
+    running.delete(jobId)
+  })
+  const { exchanger, held, isolation } = setUp(t, { handler })
+  await reportLive(database.run, { workerId: 'worker-1' })
+  exchanger.start()
+  await waitFor('the ordinary jobs', () => held.running() === 2)
+  assert.deepEqual(await jobs.statuses(suspects), ['ready', 'ready', 'ready'], 'no ordinary claim takes them')
+
+  await database.run(askToIsolate(await lead(database.run)))
+  isolation.begin()
+  exchanger.wake()
+  const [late] = await submit({})
+  exchanger.wake()
+  await new Promise(setImmediate)
+  assert.equal(held.running(), 2, 'neither a suspect nor another job has begun')
+  gate.resolve()
+  await jobs.untilAll([...suspects, ...ordinary, String(late)], 'completed')
+  for (const id of suspects)
+    assert.deepEqual(
+      together.filter((ids) => ids.includes(id)),
+      [[id]],
+    )
+  assert.ok(together.findIndex(([id]) => id === late) > together.findIndex(([id]) => id === suspects[2]))
+  const [worker] = await database.sql('select isolates from workers')
+  assert.deepEqual(worker, { isolates: false })
 })
 
 test('a job that ends while its start is being announced leaves one event for each', async (t) => {

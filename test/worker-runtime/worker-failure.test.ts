@@ -4,7 +4,7 @@ import { after, afterEach, before, beforeEach, test } from 'node:test'
 import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { httpJobs } from '../support/http-jobs.ts'
-import { clearJobs, lead, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
+import { clearJobs, lead, makeSuspects, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 import { startTarget, type Target } from '../support/target.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { CRASHING, startWorker as forkWorker, type TestWorker } from '../support/worker.ts'
@@ -34,6 +34,13 @@ const startWorker = async (...options: Parameters<typeof forkWorker>): Promise<T
   const worker = await forkWorker(...options)
   workers.push(worker)
   return worker
+}
+
+/** As half a minute after all workers have died. */
+const loseHeldJobs = async (): Promise<void> => {
+  await database.sql(`update workers set last_seen = now() - interval '30 seconds'`)
+  await database.sql('update leases set expires_at = now()')
+  await database.run(reclaimExpiredLeases(await lead(database.run), 100))
 }
 
 test("a killed worker's job is taken over when its lease runs out, and the attempt counts", async () => {
@@ -72,7 +79,7 @@ test('a worker that claims a job again, after it lost it, runs the new attempt o
   assert.deepEqual([job.status, job.attempts], ['completed', 2], 'the drain waited for it')
 })
 
-test('a worker that crashes with jobs in hand costs an attempt only to those that it had started', async () => {
+test('a worker that crashes with several jobs in hand costs none of them an attempt', async () => {
   await seedJobs(database.run, tenant, [
     // Short ones first, and enough for their mean to be short on a busy machine, too: then others are held ahead.
     ...Array.from({ length: 40 }, () =>
@@ -95,9 +102,9 @@ test('a worker that crashes with jobs in hand costs an attempt only to those tha
   await database.sql('update leases set expires_at = now()')
   const term = await lead(database.run)
   await database.run(reclaimExpiredLeases(term, 10))
-  for (const { job_id, started } of leases) {
+  for (const { job_id } of leases) {
     const job = await jobs.look(job_id)
-    assert.deepEqual([job.status, job.attempts], ['ready', started ? 1 : 0])
+    assert.deepEqual([job.status, job.attempts], ['ready', 0])
   }
 })
 
@@ -116,8 +123,7 @@ test('a job that kills its worker ends in failed, although it was claimed ahead'
     await victim.exited
     const [lease] = await database.sql('select started_at from held_jobs where job_id = $1', [killer])
     deaths.push(lease?.started_at ? 'started' : 'in hand')
-    await database.sql('update leases set expires_at = now()')
-    await database.run(reclaimExpiredLeases(await lead(database.run), 10))
+    await loseHeldJobs()
   }
   assert.equal(deaths[0], 'in hand', 'that does not count, but makes it suspect')
   assert.equal(deaths[1], 'started')
@@ -126,6 +132,27 @@ test('a job that kills its worker ends in failed, although it was claimed ahead'
   const worker = await startWorker(database.url, env, CRASHING)
   await jobs.untilStatus(last, 'completed')
   await worker.stop()
+})
+
+test('a job that keeps killing its workers fails alone, and the eleven beside it complete', async () => {
+  const env = { SMARTQUEUE_WORKER_SLOTS: '12' }
+  const killer = newJob({ type: 'kill', max_attempts: 1 })
+  const innocents = Array.from({ length: 11 }, () => newJob({ max_attempts: 1 }))
+  const ids = innocents.map(({ id }) => id)
+  await seedJobs(database.run, tenant, [...innocents.slice(0, 5), killer, ...innocents.slice(5)])
+  await makeSuspects(database, ['test', 'kill'])
+  const victim = await startWorker(database.url, env, CRASHING)
+  await victim.exited
+  const [held] = await database.sql('select job_id from held_jobs')
+  assert.deepEqual(held, { job_id: killer.id }, 'it was alone')
+  await loseHeldJobs()
+  const culprit = await jobs.look(killer.id)
+  assert.deepEqual([culprit.status, culprit.attempts, culprit.error?.code], ['failed', 1, 'worker_lost'])
+
+  const successor = await startWorker(database.url, env, CRASHING)
+  await jobs.untilAll(ids, 'completed')
+  for (const id of ids) assert.equal((await jobs.look(id)).attempts, 1)
+  assert.equal(await successor.stop(), 0)
 })
 
 test('a worker outlives the loss of all its connections', async () => {
