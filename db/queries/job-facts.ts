@@ -32,6 +32,8 @@ export type JobFacts = QueuePlace & {
   claimed_by: string | null
   pauses: { type: string | null; paused_at: string }[]
   reserved_by: string | null
+  /** Its workers were lost twice in a row while it ran beside others. */
+  runs_alone: boolean
   running_limit: number | null
   running_jobs: number | null
   /** How many jobs it waits for, and the first of them. */
@@ -67,6 +69,7 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
           and (type is null or type = j.type)
       ) as pauses,
       (select worker_id from reservations where job_id = j.id and org_id = $1::uuid) as reserved_by,
+      exists (select from ready_jobs r where r.org_id = $1::uuid and r.job_id = j.id and r.alone) as runs_alone,
       q.running_jobs::integer as running_limit,
       case
         when q.running_jobs is not null then (select count(*)::integer from held_jobs where org_id = $1::uuid)

@@ -20,6 +20,7 @@ export const REASON_CODES = [
   'no_worker',
   'resources',
   'running_limit',
+  'runs_alone',
   'claimed',
   'queue',
   'deadline',
@@ -43,6 +44,7 @@ export const reasonsOf = (row: JobRow, facts: JobFacts): Reason[] => {
         ...paused(row, facts),
         ...withoutWorker(row, facts),
         ...runningLimit(facts),
+        ...runsAlone(facts),
         ...claimed(facts),
         ...queued(facts),
         ...deadline(row, facts),
@@ -141,6 +143,13 @@ const runningLimit = ({ running_limit, running_jobs, lane }: JobFacts): Reason[]
     return []
   const message = `The organisation runs ${running_jobs} jobs, and may run ${running_limit} at a time.`
   return [{ code: 'running_limit', message, limit: running_limit, running: running_jobs }]
+}
+
+const runsAlone = ({ runs_alone }: JobFacts): Reason[] => {
+  if (!runs_alone) return []
+  const message =
+    'It runs alone, because its workers died twice in a row while it ran beside other jobs. It waits for a worker that has nothing else to run.'
+  return [{ code: 'runs_alone', message }]
 }
 
 const claimed = ({ claimed_by }: JobFacts): Reason[] => {

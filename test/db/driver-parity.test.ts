@@ -55,6 +55,7 @@ import {
   listOwnInvitations,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
+import { askToIsolate, endIsolation } from '../../db/queries/isolation.ts'
 import { getJobFacts } from '../../db/queries/job-facts.ts'
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { getJobGraph } from '../../db/queries/job-graph.ts'
@@ -81,7 +82,7 @@ import {
   storeForecast,
   storeForecaster,
 } from '../../db/queries/load.ts'
-import { claimLoneJob } from '../../db/queries/lone-claim.ts'
+import { claimLoneJob, claimSuspect } from '../../db/queries/lone-claim.ts'
 import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
 import { addEdgeTotals, readMetrics } from '../../db/queries/metrics.ts'
@@ -519,6 +520,9 @@ const playRegistry = async ({ play, sql }: Stage): Promise<void> => {
   const term = begun?.term ?? ''
   await sql(`update ready_jobs set ready_at = now() - interval '1 minute'`)
   await play(reserveCapacity(term, 5))
+  await play(askToIsolate(term))
+  await play(claimSuspect({ workerId: 'w', leaseSeconds: 30, types: ['nothing'], cpuUnits: 1, memoryMb: 64 }))
+  await play(endIsolation('w'))
   await sql('insert into pauses (org_id) values ($1)', [TENANT.orgId])
   await play(lookOut())
   await play(parkJobs(term, '0', 10))

@@ -15,6 +15,7 @@ import {
   end,
   exchange,
   failed,
+  makeSuspects,
   newJob,
   retrying,
   seedJobs,
@@ -154,6 +155,18 @@ test('a job above the number that may run says so', async () => {
   await database.run(setQuotas(ada.orgId, { running_jobs: null }))
   assert.deepEqual(codesOf(told), ['running_limit', 'queue'])
   assert.equal(told.summary, 'The organisation runs 1 jobs, and may run 1 at a time.')
+})
+
+test('a job that has to run alone says why', async () => {
+  const id = await seed()
+  await seed()
+  await makeSuspects(database)
+  const told = await explain(id)
+  assert.deepEqual([told.status, codesOf(told), told.eta], ['ready', ['runs_alone'], null])
+  assert.match(
+    told.summary,
+    /^It runs alone, because its workers died twice in a row while it ran beside other jobs/,
+  )
 })
 
 test('a job that a worker holds and has not started names the worker', async () => {
