@@ -11,13 +11,15 @@ import { LEASE_SECONDS } from './lease-book.ts'
  *
  *   off ──begin──▶ draining ──nothing in hand──▶ a suspect runs ──ended, within the turn──▶ the next one
  *    ▲                │                              │
- *    └── no suspect ──┴──────── turn is over ────────┘
+ *    └── not asked ───┴─── no suspect is left, ──────┘
+ *        any more         or the turn is over
  *
  * Nothing else is claimed until the turn is over. It is short, and then other jobs have theirs: a worker that is the
- * only one alternates.
+ * only one alternates. The leader asks every second for as long as there are suspects; a worker that does not hear it
+ * any more stops draining.
  */
 export type Isolation = {
-  /** The leader has asked for it; again is harmless. */
+  /** The leader asks for it. */
   begin(): void
   isOn(): boolean
   /** For a worker with nothing in hand: the next suspect. Undefined: the turn is over. */
@@ -26,6 +28,8 @@ export type Isolation = {
 
 /** Suspects that are short follow each other for so long. One that has begun is not cut off. */
 const TURN_MS = 5_000
+/** Longer than it takes another leader to take over. */
+const ASKED_MS = 10_000
 
 export const createIsolation = (options: {
   run: Run
@@ -36,7 +40,7 @@ export const createIsolation = (options: {
 }): Isolation => {
   const { run, workerId, types, now } = options
   const { cpuUnits, memoryMb } = options.capacity
-  let on = false
+  let askedAtMs = Number.NEGATIVE_INFINITY
   let endsAtMs: number | undefined
 
   const claim = async (): Promise<ClaimedJob | undefined> => {
@@ -50,14 +54,14 @@ export const createIsolation = (options: {
 
   return {
     begin: () => {
-      on = true
+      askedAtMs = now()
     },
-    isOn: () => on,
+    isOn: () => endsAtMs !== undefined || now() - askedAtMs < ASKED_MS,
     next: async () => {
       const job = await claim()
       if (job) return job
       await run(endIsolation(workerId))
-      on = false
+      askedAtMs = Number.NEGATIVE_INFINITY
       endsAtMs = undefined
       return undefined
     },

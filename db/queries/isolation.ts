@@ -7,22 +7,49 @@ const WORKERS_PER_ISOLATION = 4
 
 /**
  * Picks a worker to run suspects alone, if there is a suspect that may run and not too many workers do so already: the
- * one that is predicted to finish what it has first. Answers all workers that are asked and have not taken their turn
- * yet, so that one that did not hear it the first time is told again.
+ * one that is predicted to finish what it has first. A worker that drains for suspects that are gone is not needed any
+ * more. Answers all workers that are to isolate and have not taken their turn yet: they are told again and again, and
+ * one that is not goes back to its other work.
  */
 export const askToIsolate = (term: string): Query<{ worker_id: string; newly: boolean }> => ({
   name: 'ask-to-isolate',
   text: `
-    with online as materialized (
-      select worker_id, types, cpu_units, memory_mb, isolates
-      from workers
-      where status = 'online'
-        and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
+    with suspect as materialized (
+      select r.type, r.cpu_units, r.memory_mb
+      from ready_jobs r
+      where r.alone
+        and not exists (
+          select
+          from pauses p
+          where p.org_id = r.org_id
+            and (p.type is null or p.type = r.type)
+        )
+        and not exists (
+          select
+          from quotas_of(r.org_id) q
+          where q.running_jobs <= (select count(*) from held_jobs h where h.org_id = r.org_id)
+        )
+    ),
+    online as materialized (
+      select
+        w.worker_id, w.isolates,
+        exists (
+          select
+          from suspect s
+          where s.type = any (w.types)
+            and s.cpu_units <= w.cpu_units
+            and s.memory_mb <= w.memory_mb
+        ) as is_able
+      from workers w
+      where w.status = 'online'
+        and w.last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
+        and ${IN_TERM}
     ),
     busy as materialized (
       select worker_id
       from online
       where isolates
+        and is_able
       union
       select l.worker_id
       from leases l
@@ -38,42 +65,30 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
         join jobs j on j.org_id = h.org_id and j.id = h.job_id
         where h.worker_id = w.worker_id
       ) remaining on true
-      where w.worker_id not in (select worker_id from busy)
+      where w.is_able
+        and w.worker_id not in (select worker_id from busy)
         and (select count(*) from busy) < (select greatest(1, count(*) / ${WORKERS_PER_ISOLATION}) from online)
-        and ${IN_TERM}
-        and exists (
-          select
-          from ready_jobs r
-          where r.alone
-            and r.type = any (w.types)
-            and r.cpu_units <= w.cpu_units
-            and r.memory_mb <= w.memory_mb
-            and not exists (
-              select
-              from pauses p
-              where p.org_id = r.org_id
-                and (p.type is null or p.type = r.type)
-            )
-            and not exists (
-              select
-              from quotas_of(r.org_id) q
-              where q.running_jobs <= (select count(*) from held_jobs h where h.org_id = r.org_id)
-            )
-        )
       order by remaining.ms nulls first, w.worker_id
       limit 1
     ),
-    asked as (
-      update workers
-      set isolates = true
-      where worker_id in (select worker_id from chosen)
-      returning worker_id
+    told as materialized (
+      select worker_id, true as isolates
+      from chosen
+      union all
+      select worker_id, is_able
+      from online
+      where isolates
+    ),
+    changed as (
+      update workers w
+      set isolates = t.isolates
+      from told t
+      where w.worker_id = t.worker_id
+        and w.isolates <> t.isolates
+      returning w.worker_id
     )
-    select worker_id, true as newly
-    from asked
-    union all
-    select worker_id, false
-    from online
+    select worker_id, worker_id in (select worker_id from changed) as newly
+    from told
     where isolates`,
   values: [term],
 })

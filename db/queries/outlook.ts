@@ -13,7 +13,7 @@ export type Outlook = {
   moved: boolean
   /** Jobs that may need a reservation, or reservations that may not be needed any more. */
   big: boolean
-  /** Jobs that have to run alone. */
+  /** Jobs that have to run alone, or workers that still drain for some. */
   suspects: boolean
   /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
   closed: string
@@ -29,7 +29,8 @@ export const lookOut = (): Query<Outlook> => ({
       exists (select from streams where moved) as moved,
       exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE})
         or exists (select from reservations) as big,
-      exists (select from ready_jobs where alone) as suspects,
+      exists (select from ready_jobs where alone)
+        or exists (select from workers where isolates and status = 'online') as suspects,
       ${CLOSED_GATES.trim()} as closed`,
   values: [],
 })

@@ -1,7 +1,7 @@
 import { INSERT_EVENTS } from '../event-groups.ts'
 import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
-import { PARKING } from '../rules/lanes.ts'
+import { FIRST_PARKED_LANE, PARKING } from '../rules/lanes.ts'
 
 const READY_COLUMNS = `
         job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by`
@@ -120,9 +120,10 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
       where not has_finished(h.org_id, h.job_id)
     ),
     marked as (
-      update workers
+      update workers w
       set lost_at = now()
-      where worker_id in (select worker_id from held)
+      from (select worker_id from workers where worker_id in (select worker_id from held) order by worker_id for update) l
+      where w.worker_id = l.worker_id
     ),
     judged as materialized (
       select
@@ -176,6 +177,8 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
       update ready_jobs r
       set alone = false, lane = r.lane - ${PARKING}, key = nextval('ready_keys')
       where r.alone
+        -- The leader of the release before brings back whatever is parked.
+        and r.lane >= ${FIRST_PARKED_LANE}
         and (select worker_id from (${LAST_EXECUTION('r')}
         ) before) in (select shared_worker from judged)
       returning r.type
@@ -208,12 +211,19 @@ export const markSilentWorkers = (term: string, silentSeconds: number): Query<{ 
         and last_seen < now() - interval '1 day'
         and ${IN_TERM}
     )
-    update workers
+    update workers w
     set status = 'offline', running = 0
-    where status <> 'offline'
-      and last_seen < now() - $2::int * interval '1 second'
-      and ${IN_TERM}
-    returning worker_id`,
+    from (
+      select worker_id
+      from workers
+      where status <> 'offline'
+        and last_seen < now() - $2::int * interval '1 second'
+        and ${IN_TERM}
+      order by worker_id
+      for update
+    ) silent
+    where w.worker_id = silent.worker_id
+    returning w.worker_id`,
   values: [term, silentSeconds],
 })
 

@@ -442,6 +442,20 @@ test('a worker that is asked to isolate ends what it has, runs suspects one by o
   assert.deepEqual(worker, { isolates: false })
 })
 
+test('a worker that is not asked to isolate any more stops draining', () => {
+  let nowMs = 0
+  const capacity = { cpuUnits: 1, memoryMb: 64 }
+  const run: Run = () => assert.fail('nothing is claimed while jobs are in hand')
+  const isolation = createIsolation({ run, workerId: 'w', types: [], capacity, now: () => nowMs })
+  assert.equal(isolation.isOn(), false)
+  for (; nowMs < 30_000; nowMs += 1_000) {
+    isolation.begin()
+    assert.equal(isolation.isOn(), true)
+  }
+  nowMs += 10_000
+  assert.equal(isolation.isOn(), false)
+})
+
 test('a job that ends while its start is being announced leaves one event for each', async (t) => {
   const [, second] = await submit({ name: 'first' }, { name: 'second' })
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
