@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { describeRevocations, describeTimeouts } from './queries/logins.ts'
+import { FUNCTIONS_ROLE } from './queries/walls.ts'
+import type { Query } from './query.ts'
 
 /** What the migrator needs of a connection: `pg`'s Client has it. */
 export type MigrationClient = {
@@ -29,6 +32,9 @@ const MIGRATIONS_TABLE = `
  * Each migration runs in a transaction of its own, behind a transaction-scoped advisory lock, and looks again
  * at what is applied once it holds the lock. So two starters take turns, a crash leaves whole migrations only,
  * and a transaction-mode pooler in between does no harm.
+ *
+ * Rights on the database and settings of its logins are no part of the schema, and a dump does not carry them. Every run
+ * restores them.
  */
 export const migrate = async (
   client: MigrationClient,
@@ -42,6 +48,9 @@ export const migrate = async (
     if (!ran) continue
     applied.push(migration.name)
     onApplied(migration)
+  }
+  for (const description of [describeRevocations(), describeTimeouts(FUNCTIONS_ROLE)]) {
+    await inLockedTransaction(client, () => followDescription(client, description))
   }
   return { version: migrations.at(-1)?.version ?? 0, applied }
 }
@@ -83,6 +92,23 @@ const applyOnce = async (client: MigrationClient, migration: Migration): Promise
   ])
   return true
 }
+
+/** Runs the statements that the query describes. A role that may not run them leaves them: the runtimes refuse to start then. */
+const followDescription = async (
+  client: MigrationClient,
+  { text, values }: Query<unknown>,
+): Promise<void> => {
+  const { rows } = await client.query(text, [...values])
+  for (const { statement } of rows) {
+    await client.query('savepoint described')
+    await client.query(String(statement)).catch(async (error: { code?: string }) => {
+      if (error.code !== INSUFFICIENT_PRIVILEGE) throw error
+      await client.query('rollback to savepoint described')
+    })
+  }
+}
+
+const INSUFFICIENT_PRIVILEGE = '42501'
 
 const DEADLOCK = '40P01'
 const TRIES = 5

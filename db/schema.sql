@@ -1742,7 +1742,7 @@ $$;
 
 create function tagged_jobs(in_org uuid, in_tag text) returns setof uuid
 language sql stable security definer
-set search_path = pg_catalog, public
+set search_path = pg_catalog, public, pg_temp
 begin atomic
   select id
   from jobs
@@ -1754,7 +1754,7 @@ end;
 
 create function newest_event_at() returns timestamptz
 language sql stable security definer
-set search_path = pg_catalog, public
+set search_path = pg_catalog, public, pg_temp
 -- Its plan lives as long as the session, and may be made while the table is small.
 set enable_seqscan = off
 begin atomic
@@ -1794,7 +1794,7 @@ comment on table queue_snapshots is
 
 create function queue_snapshot(at_leisure boolean default false) returns queue_snapshots
 language plpgsql security definer
-set search_path = pg_catalog, public
+set search_path = pg_catalog, public, pg_temp
 set max_parallel_workers_per_gather = 0
 as $$
 -- Made anew at most once a second, and so seldom that it takes no more than a twentieth of the time: with a million ready
@@ -1901,7 +1901,7 @@ $$;
 create function queue_ahead(in_org uuid, in_job uuid, most integer)
 returns table (lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision)
 language sql stable security definer
-set search_path = pg_catalog, public
+set search_path = pg_catalog, public, pg_temp
 set enable_seqscan = off
 -- Jobs that would be claimed before this one by their lane, `counted` if they are fewer than `most`. Else its place within
 -- its lane, from 0 to 1, tells about how many: keys are given one after the other.
@@ -1933,7 +1933,7 @@ end;
 
 create function count_slow_jobs() returns bigint
 language sql stable security definer
-set search_path = pg_catalog, public
+set search_path = pg_catalog, public, pg_temp
 -- Running beyond their 99th percentile, of all organisations.
 begin atomic
   select count(*)
@@ -2352,7 +2352,7 @@ $$;
 
 create function callbacks_of_job(in_org uuid, told_job uuid) returns setof uuid
 language sql stable security definer
-set search_path = pg_catalog, public
+set search_path = pg_catalog, public, pg_temp
 -- Like tagged_jobs: under row-level security no index serves what looks into JSON.
 begin atomic
   select id
@@ -2922,7 +2922,7 @@ comment on table queue_gauges is 'How deep the queue is, by class and status. Ke
 
 create function lease_gauges() returns table (in_flight bigint, expired bigint)
 language sql stable security definer
-set search_path = pg_catalog, public
+set search_path = pg_catalog, public, pg_temp
 -- Jobs that run, and those whose lease has run out and that nobody has taken over yet, of all organisations.
 begin atomic
   select count(started_at), count(*) filter (where expires_at <= now())

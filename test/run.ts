@@ -54,14 +54,14 @@ const main = async (): Promise<number> => {
   })
   try {
     await migrateDatabase(postgres.url)
-    await createLogins(postgres.url)
+    await createLogins(postgres.superuserUrl)
     const wrangler = offlineWrangler(join(folder, 'wrangler'))
     Object.assign(process.env, wrangler)
     await bundled
     const host = await startWorkerdHost(bundle)
     const env = {
       ...wrangler,
-      TEST_POSTGRES_URL: postgres.url,
+      TEST_POSTGRES_URL: postgres.superuserUrl,
       TEST_WORKERD_HOST: host.url,
       TEST_WORKER_FOLDER: bundle,
     }

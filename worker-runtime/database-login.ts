@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
-import { describeLogin } from '../db/queries/logins.ts'
+import { describeLogin, describeTimeouts, type Statement } from '../db/queries/logins.ts'
 import { FUNCTIONS_ROLE, WORKERS_ROLE } from '../db/queries/walls.ts'
+import type { Query } from '../db/query.ts'
 import { UsageError } from './command.ts'
 
 /** Who connects to the database. Neither can see past row-level security. */
@@ -11,22 +12,30 @@ export type Runtime = keyof typeof RUNTIMES
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** Makes a login for a runtime, or gives an existing one a new password. */
+/** Creates a login for a runtime, or gives an existing one a new password. That of the functions gets its timeouts. */
 export const ensureLogin = async (
   client: pg.Client,
   runtime: Runtime,
   login: { name: string; password: string },
 ): Promise<void> => {
-  const query = describeLogin({ ...login, group: RUNTIMES[runtime] })
   try {
-    const { rows } = await client.query(query.text, [...query.values])
-    await client.query(rows[0].statement)
+    await followDescription(client, describeLogin({ ...login, group: RUNTIMES[runtime] }))
+    if (runtime === 'functions') await followDescription(client, describeTimeouts(FUNCTIONS_ROLE, login.name))
   } catch (error) {
     if ((error as { code?: string }).code !== INSUFFICIENT_PRIVILEGE) throw error
     throw new UsageError(
       'The role of DATABASE_URL may not make logins. Give it CREATEROLE, or use the one that has migrated the database.',
     )
   }
+}
+
+/** Runs the statements that the query describes. */
+export const followDescription = async (
+  client: pg.Client,
+  { text, values }: Query<Statement>,
+): Promise<void> => {
+  const { rows } = await client.query<Statement>(text, [...values])
+  for (const { statement } of rows) await client.query(statement)
 }
 
 /** No quotes, no signs that mean something in a URL. */

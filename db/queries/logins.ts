@@ -1,12 +1,13 @@
 import type { Query } from '../query.ts'
+import { IDLE_IN_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../rules/timeouts.ts'
+
+// DDL takes no parameters. So the server puts these statements together, with everything quoted, and they are sent back to it.
+export type Statement = { statement: string }
 
 export type Login = { name: string; password: string; group: string }
 
-/**
- * Roles take no parameters, so that the server itself puts the statement together, with everything quoted. It makes the
- * login, or gives an existing one the password and the group.
- */
-export const describeLogin = ({ name, password, group }: Login): Query<{ statement: string }> => ({
+/** Creates the login, or gives an existing one the password and the group. */
+export const describeLogin = ({ name, password, group }: Login): Query<Statement> => ({
   name: 'describe-login',
   text: `
     select
@@ -19,8 +20,53 @@ export const describeLogin = ({ name, password, group }: Login): Query<{ stateme
   values: [name, password, group],
 })
 
+/**
+ * Sets the timeouts of the functions' login of this name; without a name, of those that have none. They are settings of each
+ * login: members do not inherit a group's.
+ */
+export const describeTimeouts = (group: string, name: string | null = null): Query<Statement> => ({
+  name: 'describe-timeouts',
+  text: `
+    select format('alter role %I set %s = %s', login.rolname, timeout.name, timeout.ms) as statement
+    from pg_roles login
+    cross join (
+      values
+        ('statement_timeout', $3::integer),
+        ('lock_timeout', $4::integer),
+        ('idle_in_transaction_session_timeout', $5::integer)
+    ) as timeout (name, ms)
+    where login.rolcanlogin
+      and not login.rolsuper
+      and exists (select from pg_roles where rolname = $1::text and pg_has_role(login.oid, oid, 'usage'))
+      and case
+        when $2::text is null then not exists (
+          select
+          from pg_db_role_setting stored
+          cross join unnest(stored.setconfig) as entry
+          where stored.setrole = login.oid
+            and stored.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+            and starts_with(entry, timeout.name || '=')
+        )
+        else login.rolname = $2::text
+      end
+    order by login.rolname, timeout.name`,
+  values: [group, name, STATEMENT_TIMEOUT_MS, LOCK_TIMEOUT_MS, IDLE_IN_TRANSACTION_TIMEOUT_MS],
+})
+
+/** Takes from everybody what Postgres grants by default: temporary tables, and, before version 15, tables in our schema. */
+export const describeRevocations = (): Query<Statement> => ({
+  name: 'describe-revocations',
+  text: `
+    select format('revoke temporary on database %I from public', current_database()) as statement
+    where has_database_privilege('public', current_database(), 'temporary')
+    union all
+    select 'revoke create on schema public from public'
+    where has_schema_privilege('public', 'public', 'create')`,
+  values: [],
+})
+
 /** Takes a login away. What it is connected with goes on until it disconnects. */
-export const describeDrop = (name: string): Query<{ statement: string }> => ({
+export const describeDrop = (name: string): Query<Statement> => ({
   name: 'describe-drop',
   text: `
     select format('drop role %I', $1::text) as statement`,

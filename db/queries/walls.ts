@@ -17,6 +17,12 @@ export type WallReport = {
   is_other: boolean
   /** Organisations are open before anybody has entered: a setting of the role, the database or the URL. */
   is_open: boolean
+  /** It may create temporary tables, which are found before ours where a search path does not list them. */
+  may_shadow: boolean
+  /** It may create tables and functions in our schema. */
+  may_create: boolean
+  /** Timeouts that neither the role nor this session has. */
+  without_timeouts: string[]
 }
 
 /** What the role of this session could do to the wall between organisations. */
@@ -70,13 +76,33 @@ export const inspectWalls = (expected: string): Query<WallReport> => ({
       (
         coalesce(current_setting('smartqueue.all_orgs', true), '') <> ''
         or coalesce(current_setting('smartqueue.orgs', true), '') not in ('', '{}')
-      ) as is_open`,
+      ) as is_open,
+      has_database_privilege(session_user, current_database(), 'temporary') as may_shadow,
+      has_schema_privilege(session_user, 'public', 'create') as may_create,
+      array(
+        select s.name
+        from pg_settings s
+        where s.name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')
+          and s.setting = '0'
+          -- A pooler's session may be older than the setting of the role.
+          and not exists (
+            select
+            from pg_db_role_setting stored
+            join pg_roles r on r.oid = stored.setrole and r.rolname = session_user
+            cross join unnest(stored.setconfig) as entry
+            where stored.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+              and starts_with(entry, s.name || '=')
+              and entry <> s.name || '=0'
+          )
+        order by s.name
+      ) as without_timeouts`,
   values: [expected],
 })
 
 /** Why a runtime must not start with this role; nothing if it may. */
 export const faultOfWalls = (report: WallReport, expected: string): string | undefined => {
   const { role, bypasses_as, owns, open_table, is_member, is_other, is_open } = report
+  const { may_shadow, may_create, without_timeouts } = report
   const remedy = `Make a login with: npm run admin -- database-login ${expected === FUNCTIONS_ROLE ? 'functions' : 'workers'}`
   if (bypasses_as === role) return `The database role ${role} bypasses row-level security. ${remedy}`
   if (bypasses_as)
@@ -89,5 +115,11 @@ export const faultOfWalls = (report: WallReport, expected: string): string | und
     return `The database role ${role} is in the groups of both the functions and the workers. ${remedy}`
   if (is_open)
     return `The database role ${role} has a smartqueue setting that opens organisations to everybody. Reset it.`
+  if (may_shadow)
+    return `The database role ${role} may create temporary tables, which could shadow those of SmartQueue. Run npm run migrate as the owner of the database.`
+  if (may_create)
+    return `The database role ${role} may create objects in the schema public. Run npm run migrate as the owner of the database.`
+  if (expected === FUNCTIONS_ROLE && without_timeouts.length > 0)
+    return `The database role ${role} has no ${without_timeouts.join(', ')}. Run npm run migrate as the role that created it.`
   return undefined
 }

@@ -27,8 +27,8 @@ export const withOwnPostgres = async <T>(
   })
   try {
     await migrateDatabase(postgres.url)
-    await createLogins(postgres.url)
-    process.env.TEST_POSTGRES_URL = postgres.url
+    await createLogins(postgres.superuserUrl)
+    process.env.TEST_POSTGRES_URL = postgres.superuserUrl
     const database = await createTestDatabase()
     const answer = await work(database)
     await database.drop()

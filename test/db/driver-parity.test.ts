@@ -194,7 +194,8 @@ const NAMED_DATABASES = [
 /** What only an operator may: `npm run admin`, as the owner of the database. */
 const OWNER_ONLY = [
   ...['create-admin', 'set-admin', 'list-admins', 'reset-password', 'set-default-quotas'],
-  ...['describe-login', 'describe-drop'],
+  ...['describe-login', 'describe-drop', 'describe-timeouts', 'describe-revocations'],
+  ...['describe-owner', 'describe-database', 'describe-handover'],
 ]
 
 const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`

@@ -9,7 +9,7 @@ import {
   WORKERS_ROLE,
 } from '../../db/queries/walls.ts'
 import { ensureLogin, withLogin } from '../../worker-runtime/database-login.ts'
-import { withClient } from '../../worker-runtime/migrate.ts'
+import { migrateDatabase, withClient } from '../../worker-runtime/migrate.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { jobInState } from '../support/job-in-state.ts'
 import { seedTenant, type Tenant } from '../support/jobs.ts'
@@ -310,13 +310,41 @@ test('nor may a role have a bypass within reach, or own a table', async () => {
   await database.sql(`grant create on schema public to ${login.name}`)
   await database.sql(`alter table pauses owner to ${login.name}`)
   assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /owns the table pauses/)
-  await database.sql('alter table pauses owner to smartqueue')
+  await database.sql('alter table pauses owner to smartqueue_owner')
   await database.sql('alter table pauses no force row level security')
   assert.match(
     (await inspect(url, FUNCTIONS_ROLE)) ?? '',
     /The table pauses has no forced row-level security/,
   )
   await database.sql('alter table pauses force row level security')
+  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /may create objects in the schema public/)
   await database.sql(`revoke create on schema public from ${login.name}`)
+  await database.sql(`drop role ${login.name}`)
+})
+
+test('the functions need timeouts, and neither runtime may create temporary tables', async () => {
+  const { pathname } = new URL(database.url)
+  const login = { name: `test_timeouts_${process.pid}`, password: 'test' }
+  const url = withLogin(database.url, login)
+  await withClient(database.url, (client) => ensureLogin(client, 'functions', login))
+  const rights = `temporary on database ${pathname.slice(1)}`
+
+  await database.sql(`grant ${rights} to ${login.name}`)
+  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /may create temporary tables.*npm run migrate/)
+  await database.sql(`revoke ${rights} from ${login.name}`)
+  await database.sql(`grant ${rights} to public`)
+  assert.match((await inspect(asLogin(database.url, 'workers'), WORKERS_ROLE)) ?? '', /may create temporary/)
+  await database.sql(`alter role ${login.name} set lock_timeout = 0`)
+  await database.sql(`alter role ${login.name} reset statement_timeout`)
+
+  await migrateDatabase(database.url)
+  assert.equal(await inspect(asLogin(database.url, 'workers'), WORKERS_ROLE), undefined)
+  assert.match(
+    (await inspect(url, FUNCTIONS_ROLE)) ?? '',
+    /has no lock_timeout\./,
+    'what is missing was set, and what an operator has chosen was left',
+  )
+  await withClient(database.url, (client) => ensureLogin(client, 'functions', login))
+  assert.equal(await inspect(url, FUNCTIONS_ROLE), undefined)
   await database.sql(`drop role ${login.name}`)
 })

@@ -11,11 +11,13 @@ import type { Readable } from 'node:stream'
 import { after, type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import { ensureLogin } from '../../worker-runtime/database-login.ts'
 import {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
   startEmbeddedPostgres,
 } from '../../worker-runtime/local/embedded-postgres.ts'
+import { migrateDatabase, withClient } from '../../worker-runtime/migrate.ts'
 
 // One data folder for the tests that do not care how it came about: initdb takes most of a second.
 const shared = await temporaryFolder()
@@ -37,6 +39,42 @@ test('data survives a stop and a start', async (t) => {
   assert.deepEqual(await readdir(folder), ['data'], 'neither a password file nor a staging folder remains')
 })
 
+test('the owner of the database is no superuser, also of one that an earlier release has made', async (t) => {
+  const { start } = await scratch(t, shared)
+  const first = await start()
+  await query(first.superuserUrl, 'create database made_by_superuser')
+  const old = Object.assign(new URL(first.superuserUrl), { pathname: 'made_by_superuser' }).href
+  const login = { name: 'smartqueue_old_functions', password: 'old' }
+  await migrateDatabase(old)
+  await withClient(old, (client) => ensureLogin(client, 'functions', login))
+  await first.stop()
+
+  const { url } = await start({ database: 'made_by_superuser' })
+  assert.deepEqual(
+    await query(url, 'select rolsuper, rolbypassrls from pg_roles where rolname = current_user'),
+    [{ rolsuper: false, rolbypassrls: false }],
+  )
+  const others = `
+    select oid::regclass::text as name from pg_class
+    where relnamespace = 'public'::regnamespace and pg_get_userbyid(relowner) <> current_user
+    union all
+    select oid::regprocedure::text from pg_proc
+    where pronamespace = 'public'::regnamespace and pg_get_userbyid(proowner) <> current_user
+    union all
+    select oid::regtype::text from pg_type
+    where typnamespace = 'public'::regnamespace and pg_get_userbyid(typowner) <> current_user
+    union all
+    select polname from pg_policy where 'smartqueue'::regrole = any (polroles)`
+  assert.deepEqual(await query(url, others), [])
+  assert.deepEqual((await migrateDatabase(url)).applied, [])
+  await withClient(url, async (client) => {
+    await ensureLogin(client, 'functions', login)
+    await ensureLogin(client, 'workers', { name: 'smartqueue_new_workers', password: 'new' })
+  })
+  await query(url, `insert into orgs (id, name) values (gen_random_uuid(), 'still writable')`)
+  assert.equal((await query(url, 'select from queue_snapshot()')).length, 1)
+})
+
 test('it is durable unless told otherwise, and listens on loopback only', async (t) => {
   const { start } = await scratch(t, shared)
   const names = [
@@ -49,7 +87,7 @@ test('it is durable unless told otherwise, and listens on loopback only', async 
   const read = async (server: EmbeddedPostgres): Promise<unknown[]> => {
     const sql =
       'select setting from unnest($1::text[]) with ordinality as u(name, n) join pg_settings using (name) order by n'
-    return (await query(server.url, sql, [names])).map((row) => row.setting)
+    return (await query(server.superuserUrl, sql, [names])).map((row) => row.setting)
   }
   const durable = await start({ durable: true })
   assert.deepEqual(await read(durable), ['on', 'on', 'on', '127.0.0.1', ''])

@@ -26,7 +26,7 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'smartqueue-test-'))
   await chmod(folder, 0o755) // as root the server runs under another account, which must get in
   postgres = await startPostgres()
-  gateway = await startNeonGateway({ target: postgres.url })
+  gateway = await startNeonGateway({ target: postgres.superuserUrl })
   neonConfig.fetchEndpoint = () => `http://${gateway.address}/sql`
   neonConfig.wsProxy = () => `${gateway.address}/v2`
   neonConfig.webSocketConstructor = WebSocket
@@ -139,7 +139,7 @@ test('a transaction with a failing statement leaves nothing, and its error names
 })
 
 test('a failed transaction is rolled back before its caller hears of it', async () => {
-  const single = await startNeonGateway({ target: postgres.url, maxConnections: 1 })
+  const single = await startNeonGateway({ target: postgres.superuserUrl, maxConnections: 1 })
   try {
     const backend = async () =>
       (await post({ query: 'select pg_backend_pid()' }, { gateway: single })).body.rows
@@ -164,7 +164,7 @@ test('a constraint that fails at commit fails the transaction', async () => {
 })
 
 test('a transaction that a lone statement opens is not handed to the next caller', async () => {
-  const single = await startNeonGateway({ target: postgres.url, maxConnections: 1 })
+  const single = await startNeonGateway({ target: postgres.superuserUrl, maxConnections: 1 })
   try {
     const ask = (query: string) => post({ query }, { gateway: single })
     await ask('begin')
@@ -187,7 +187,7 @@ test('a wrong connection string is refused', async () => {
   const wrong = [
     gateway.connectionString.replace(/:[^:@]+@/, ':guess@'),
     gateway.connectionString.replace(/[^/]+$/, 'postgres'),
-    postgres.url,
+    postgres.superuserUrl,
     '',
   ]
   for (const connectionString of wrong) {
@@ -239,19 +239,41 @@ test('a caller that hangs up in the middle of its request does no harm', async (
   assert.deepEqual(await sql()`select 1 as one`, [{ one: 1 }])
 })
 
-test('an unreachable Postgres is 08006, without credentials', async () => {
-  const wrongPassword = postgres.url.replace('secret', 'hunter2')
+test('an unreachable Postgres is 08001, without credentials', async () => {
+  const wrongPassword = postgres.superuserUrl.replace('secret', 'hunter2')
   for (const target of ['postgres://me:hunter2@127.0.0.1:1/db', wrongPassword]) {
     const cutOff = await startNeonGateway({ target })
     const { status, body } = await post({ query: 'select 1' }, { gateway: cutOff })
     await cutOff.stop()
-    assert.deepEqual([status, body.code], [400, '08006'])
+    assert.deepEqual([status, body.code], [400, '08001'])
     assert.doesNotMatch(JSON.stringify(body), /hunter2|smartqueue|"me"/)
   }
 })
 
+test('what a caller no longer waits for is not run once a connection is free', async (t) => {
+  const single = await startNeonGateway({ target: postgres.superuserUrl, maxConnections: 1 })
+  t.after(single.stop)
+  await direct('create table abandoned (n int)')
+  const sleeping = post({ query: 'select pg_sleep(63)' }, { gateway: single })
+  await until(() => isRunning('select pg_sleep(63)'))
+  const abort = new AbortController()
+  const headers = { 'neon-connection-string': single.connectionString }
+  const body = JSON.stringify({ query: 'insert into abandoned values (1)' })
+  const url = `http://${single.address}/sql`
+  const abandoned = fetch(url, { method: 'POST', body, headers, signal: abort.signal })
+  const waiting = post({ query: 'insert into abandoned values (2)' }, { gateway: single })
+  // Once later requests are answered, the gateway has read the earlier ones.
+  for (let later = 0; later < 3; later++) await fetch(`http://${single.address}/nowhere`, { method: 'POST' })
+  abort.abort()
+  await assert.rejects(abandoned, { name: 'AbortError' })
+  await direct(`select pg_cancel_backend(pid) from pg_stat_activity where query = 'select pg_sleep(63)'`)
+  assert.equal((await sleeping).body.code, '57014')
+  assert.equal((await waiting).status, 200)
+  assert.deepEqual(await direct('select n from abandoned'), [{ n: 2 }])
+})
+
 test('a client over WebSocket runs queries and hears notifications', { timeout: 15_000 }, async () => {
-  const client = new Client(postgres.url)
+  const client = new Client(postgres.superuserUrl)
   client.on('error', () => {})
   await client.connect()
   try {
@@ -273,7 +295,7 @@ test('a web page gets no tunnel to the database', async () => {
 })
 
 test('WebSocket clients that vanish leave no backend behind', { timeout: 15_000 }, async () => {
-  const connectionString = postgres.url
+  const connectionString = postgres.superuserUrl
   const clients = Array.from({ length: 5 }, () => new Client({ connectionString, application_name: 'lost' }))
   for (const client of clients) client.on('error', () => {})
   await Promise.all(clients.map((client) => client.connect()))
@@ -290,10 +312,10 @@ test('queries work again after Postgres was restarted', async () => {
   await Promise.all(Array.from({ length: 5 }, () => db`select pg_sleep(0.05)`))
   const cut = assert.rejects(db`select pg_sleep(60)`, { code: '57P01' })
   await until(() => isRunning('select pg_sleep(60)'))
-  const port = Number(new URL(postgres.url).port)
+  const port = Number(new URL(postgres.superuserUrl).port)
   await postgres.stop()
   await cut
-  await assert.rejects(db`select 1`, { code: '08006' })
+  await assert.rejects(db`select 1`, { code: '08001' })
   postgres = await startPostgres({ port })
   const answers = await Promise.all(Array.from({ length: 5 }, () => db`select 1 as one`))
   assert.deepEqual(answers.flat(), Array(5).fill({ one: 1 }))
@@ -313,7 +335,7 @@ test('a connection that breaks in the middle of a statement is 08006, and is rep
 })
 
 test('stop cuts off what still runs', { timeout: 15_000 }, async () => {
-  const short = await startNeonGateway({ target: postgres.url })
+  const short = await startNeonGateway({ target: postgres.superuserUrl })
   const sleeping = post({ query: 'select pg_sleep(61)' }, { gateway: short })
   const cut = assert.rejects(sleeping)
   await until(() => isRunning('select pg_sleep(61)'))
@@ -338,7 +360,7 @@ const post = async (
 }
 
 const direct = async (text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> => {
-  const client = new pg.Client(postgres.url)
+  const client = new pg.Client(postgres.superuserUrl)
   await client.connect()
   try {
     return (await client.query(text, values)).rows

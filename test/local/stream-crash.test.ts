@@ -41,9 +41,9 @@ before(async () => {
   port = await freePort()
   postgres = await startPostgres()
   await migrateDatabase(postgres.url)
-  await createLogins(postgres.url)
-  edge = await startEdge({ databaseUrl: postgres.url })
-  worker = await startWorker(postgres.url)
+  await createLogins(postgres.superuserUrl)
+  edge = await startEdge({ databaseUrl: postgres.superuserUrl })
+  worker = await startWorker(postgres.superuserUrl)
 })
 after(async () => {
   await worker?.stop()
@@ -84,7 +84,7 @@ const walWriter = async (): Promise<number> => {
 }
 
 const sql = async <Row>(text: string, values: unknown[] = []): Promise<Row[]> => {
-  const client = new pg.Client(postgres.url)
+  const client = new pg.Client(postgres.superuserUrl)
   client.on('error', () => {})
   await client.connect()
   try {

@@ -42,3 +42,18 @@ test('the functions answer nothing under such a role, and readyz says why', asyn
   }
   assert.deepEqual(await database.sql('select from users'), [])
 })
+
+test('neither runtime works with a login that may create temporary tables', async () => {
+  const rights = `temporary on database ${new URL(database.url).pathname.slice(1)}`
+  await database.sql(`grant ${rights} to test_functions, test_workers`)
+  const { status, stderr } = startWorker(asLogin(database.url, 'workers'))
+  assert.equal(status, 1)
+  assert.match(stderr, /test_workers may create temporary tables.*npm run migrate/)
+  const edge = await startEdge({ databaseUrl: database.url })
+  const ready = await edge.request('GET', '/readyz')
+  assertProblem(ready, 503, 'not-ready')
+  assert.match(ready.body.detail, /test_functions may create temporary tables/)
+  await database.sql(`revoke ${rights} from test_functions, test_workers`)
+  assert.equal((await edge.request('GET', '/readyz')).status, 200)
+  await edge.stop()
+})

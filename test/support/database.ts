@@ -24,7 +24,12 @@ export const createTestDatabase = async (options: { empty?: boolean } = {}): Pro
   if (!serverUrl) throw new Error('Run the tests with npm test: it starts their Postgres')
   const name = `test_${randomBytes(6).toString('hex')}`
   const template = options.empty ? 'template0' : TEMPLATE_DATABASE
-  await onServer(serverUrl, `create database ${name} template ${template}`)
+  // A copy has the default rights again.
+  await onServer(
+    serverUrl,
+    `create database ${name} template ${template}`,
+    `revoke temporary on database ${name} from public`,
+  )
   const url = databaseUrl(serverUrl, name)
   const pool = new pg.Pool({ connectionString: url, max: 10 })
   const walled = new pg.Pool({ connectionString: asLogin(url, 'both'), max: 10 })
@@ -62,16 +67,20 @@ export const createLogins = (serverUrl: string): Promise<void> =>
       for (const runtime of runtimes) await ensureLogin(client, runtime, loginOf(login as TestLogin))
     }
     await client.query(`alter role test_both set smartqueue.all_orgs = 'on'`)
+    // It also runs what only workers do, which may take longer.
+    for (const timeout of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) {
+      await client.query(`alter role test_both set ${timeout} = 0`)
+    }
   })
 
 /** The database as a part of SmartQueue reaches it. */
 export const asLogin = (url: string, login: TestLogin): string => withLogin(url, loginOf(login))
 
-const onServer = async (serverUrl: string, statement: string): Promise<void> => {
+const onServer = async (serverUrl: string, ...statements: string[]): Promise<void> => {
   const client = new pg.Client({ connectionString: databaseUrl(serverUrl, 'postgres') })
   await client.connect()
   try {
-    await client.query(statement)
+    for (const statement of statements) await client.query(statement)
   } finally {
     await client.end()
   }

@@ -1,14 +1,24 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import pg from 'pg'
-import { findDatabase } from '../../db/queries/databases.ts'
+import type pg from 'pg'
+import {
+  describeDatabase,
+  describeHandover,
+  describeOwner,
+  findDatabase,
+} from '../../db/queries/databases.ts'
+import { followDescription, newPassword } from '../database-login.ts'
+import { withClient } from '../migrate.ts'
 import { freePort } from './ports.ts'
 import { openPostgresBinaries, type PostgresBinaries, type PostgresProcess } from './postgres-binaries.ts'
 import { prepareDataDir, SUPERUSER } from './postgres-data-dir.ts'
 
 export type EmbeddedPostgres = {
+  /** As the owner of the database, who is no superuser. */
   readonly url: string
+  /** For what only a superuser may: none of it is part of SmartQueue. */
+  readonly superuserUrl: string
   readonly version: string
   /** Where the data really is: below the temp folder if the account of the server cannot reach the wanted place. */
   readonly dataDir: string
@@ -39,15 +49,50 @@ export const startEmbeddedPostgres = async (options: EmbeddedPostgresOptions): P
   const binaries = await openPostgresBinaries()
   const dataDir = await prepareDataDir(binaries, { dataDir: options.dataDir, password, durable })
   const { server, port } = await boot(binaries, dataDir, options)
-  const urlOf = (name: string): string =>
-    `postgres://${SUPERUSER}:${encodeURIComponent(password)}@127.0.0.1:${port}/${encodeURIComponent(name)}`
+  const superuser = { name: SUPERUSER, password }
+  const owner = { name: OWNER, password: newPassword() }
+  const urlOf = (role: Role, name: string): string =>
+    `postgres://${role.name}:${encodeURIComponent(role.password)}@127.0.0.1:${port}/${encodeURIComponent(name)}`
   try {
-    await createMissingDatabase(urlOf('postgres'), database)
+    await prepareDatabase((name) => urlOf(superuser, name), database, owner)
   } catch (error) {
     await server.stop()
     throw error
   }
-  return { ...server, url: urlOf(database), version: binaries.version, dataDir }
+  const { version } = binaries
+  return {
+    ...server,
+    url: urlOf(owner, database),
+    superuserUrl: urlOf(superuser, database),
+    version,
+    dataDir,
+  }
+}
+
+type Role = { readonly name: string; readonly password: string }
+
+/** Owns the database and its tables. The superuser only sets it up. */
+const OWNER = 'smartqueue_owner'
+
+const prepareDatabase = async (
+  urlOf: (database: string) => string,
+  database: string,
+  owner: Role,
+): Promise<void> =>
+  withClient(urlOf('postgres'), async (client) => {
+    await followDescription(client, describeOwner(owner.name, owner.password))
+    const { text, values } = findDatabase(database)
+    const [found] = (await client.query<{ owner: string }>(text, [...values])).rows
+    if (found?.owner === owner.name) return
+    // The superuser owned the databases of earlier releases, and everything in them.
+    if (found) await withClient(urlOf(database), (inside) => handOver(inside, owner.name))
+    await followDescription(client, describeDatabase(database, owner.name))
+  })
+
+const handOver = async (client: pg.Client, owner: string): Promise<void> => {
+  await client.query('begin')
+  await followDescription(client, describeHandover(owner))
+  await client.query('commit')
 }
 
 type Server = Pick<EmbeddedPostgres, 'pid' | 'exited' | 'stop'>
@@ -152,17 +197,4 @@ const requestStop = async (
 ): Promise<void> => {
   if (process.platform === 'win32') await binaries.run('pg_ctl', ['stop', '-W', '-D', dataDir, '-m', mode])
   else child.kill(STOP_SIGNALS[mode])
-}
-
-const createMissingDatabase = async (url: string, name: string): Promise<void> => {
-  const client = new pg.Client(url)
-  client.on('error', () => {})
-  await client.connect()
-  try {
-    const { text, values } = findDatabase(name)
-    const { rowCount } = await client.query(text, [...values])
-    if (rowCount === 0) await client.query(`create database ${pg.escapeIdentifier(name)}`)
-  } finally {
-    await client.end()
-  }
 }

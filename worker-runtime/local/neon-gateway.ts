@@ -11,6 +11,7 @@ import { pipeline } from 'node:stream'
 import pg from 'pg'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
 import { z } from 'zod'
+import { CONNECTION_TIMEOUT_MS } from '../../db/rules/timeouts.ts'
 
 export type NeonGateway = {
   /** `127.0.0.1:<port>`, for `neonConfig.fetchEndpoint` and `neonConfig.wsProxy`. */
@@ -90,6 +91,8 @@ const answer = async (req: IncomingMessage, sessions: Sessions, connectionString
   if (batch === undefined) return refusal('22023', 'unknown Neon-Batch-Isolation-Level')
   const run = runnerFor(req.headers)
   return sessions.use(async (client) => {
+    // Told that it failed, the caller must not find it done later.
+    if (req.socket.destroyed) return {}
     if (!('queries' in request.data)) return run(client, request.data)
     await client.query(batch)
     const results: unknown[] = []
@@ -171,7 +174,7 @@ type Sessions = {
 }
 
 const openSessions = (connectionString: string, max: number): Sessions => {
-  const timeouts = { connectionTimeoutMillis: 10_000, idleTimeoutMillis: 30_000 }
+  const timeouts = { connectionTimeoutMillis: CONNECTION_TIMEOUT_MS, idleTimeoutMillis: 30_000 }
   const pool = new pg.Pool({ connectionString, max, ...timeouts, fallback_application_name: 'neon-gateway' })
   const busy = new Set<pg.PoolClient>()
   // A server that goes away ends idle connections too; the pool has dropped them by the time it says so.
@@ -181,7 +184,7 @@ const openSessions = (connectionString: string, max: number): Sessions => {
   const checkOut = async (): Promise<pg.PoolClient> => pool.connect()
   const use: Sessions['use'] = async (work) => {
     const client = await checkOut().catch(toError)
-    if (client instanceof Error) return connectionFailure(client)
+    if (client instanceof Error) return connectionFailure(NO_CONNECTION, client)
     busy.add(client)
     const { reply, broken } = await settle(client, work)
     busy.delete(client)
@@ -203,7 +206,7 @@ const settle = async (client: pg.PoolClient, work: Work): Promise<{ reply: Reply
     return { reply: { status: 200, body: await work(client) }, broken: false }
   } catch (error) {
     if (!(error instanceof pg.DatabaseError))
-      return { reply: connectionFailure(toError(error)), broken: true }
+      return { reply: connectionFailure(CONNECTION_LOST, toError(error)), broken: true }
     // FATAL ends the session: its connection is about to close.
     const broken = error.severity !== 'ERROR'
     if (!broken && isInTransaction(client)) await client.query('rollback').catch(() => {})
@@ -213,9 +216,14 @@ const settle = async (client: pg.PoolClient, work: Work): Promise<{ reply: Reply
 
 const isInTransaction = (client: pg.PoolClient): boolean => client.getTransactionStatus() !== 'I'
 
+/** Nothing was sent to Postgres. */
+const NO_CONNECTION = '08001'
+/** Whether the transaction was committed is unknown. */
+const CONNECTION_LOST = '08006'
+
 // The code and not the message, which may name the account of the database.
-const connectionFailure = (error: Error & { code?: string }): Reply =>
-  refusal('08006', `the connection to Postgres failed: ${error.code ?? error.message}`)
+const connectionFailure = (sqlstate: string, error: Error & { code?: string }): Reply =>
+  refusal(sqlstate, `the connection to Postgres failed: ${error.code ?? error.message}`)
 
 const statementFailure = (error: pg.DatabaseError): Reply => {
   const { message, severity, code, detail, hint, position, internalPosition, internalQuery, where } = error

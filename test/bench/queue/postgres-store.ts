@@ -33,14 +33,15 @@ export const startPostgresStore = async (folder: string, reaper: Reaper): Promis
   })
   const run = (url: string, text: string, values: unknown[] = []) =>
     withClient(url, (client) => client.query(text, values))
-  const urlOf = (name: string): string => Object.assign(new URL(postgres.url), { pathname: `/${name}` }).href
+  const urlOf = (name: string): string =>
+    Object.assign(new URL(postgres.superuserUrl), { pathname: `/${name}` }).href
   const nameOf = (url: string): string => new URL(url).pathname.slice(1)
   let created = 0
 
   const create = async (template: string): Promise<string> => {
     const name = `bench_${++created}`
     // file_copy: the default strategy writes a copied database through the log, page by page.
-    await run(postgres.url, `create database ${name} template ${template} strategy file_copy`)
+    await run(postgres.superuserUrl, `create database ${name} template ${template} strategy file_copy`)
     return urlOf(name)
   }
 
@@ -48,7 +49,7 @@ export const startPostgresStore = async (folder: string, reaper: Reaper): Promis
   const untilUnused = async (url: string): Promise<void> => {
     const deadline = performance.now() + UNUSED_MS
     while (performance.now() < deadline) {
-      const { rows } = await run(postgres.url, SESSIONS, [nameOf(url)])
+      const { rows } = await run(postgres.superuserUrl, SESSIONS, [nameOf(url)])
       if (rows.length === 0) return
       await delay(10)
     }
@@ -62,7 +63,10 @@ export const startPostgresStore = async (folder: string, reaper: Reaper): Promis
     },
     drop: async (url) => {
       await untilUnused(url)
-      await run(postgres.url, `drop database if exists ${pg.escapeIdentifier(nameOf(url))} with (force)`)
+      await run(
+        postgres.superuserUrl,
+        `drop database if exists ${pg.escapeIdentifier(nameOf(url))} with (force)`,
+      )
     },
     settle: async (url) => {
       await run(url, 'vacuum (analyze)')
@@ -71,7 +75,7 @@ export const startPostgresStore = async (folder: string, reaper: Reaper): Promis
       await promisify(execFile)('sync')
     },
     usage: async () => {
-      const { rows } = await run(postgres.url, `select pg_current_wal_lsn() - '0/0' as bytes`)
+      const { rows } = await run(postgres.superuserUrl, `select pg_current_wal_lsn() - '0/0' as bytes`)
       return { cpuMs: treeCpuMs(postgres.pid), walBytes: Number(rows[0]?.bytes) }
     },
     stop: postgres.stop,

@@ -1,0 +1,25 @@
+/**
+ * How long the functions wait for the database, and how long the database works for them. Postgres must give up first: a
+ * request that was answered with 503 must not be committed afterwards. So one transaction ends, at worst, after
+ *
+ *     3 s   waiting for a connection of the gateway
+ *   + 12 s  three statements of 4 s each: enter, change, journal
+ *   + 1 s   network
+ *   = 16 s  the functions' patience
+ *
+ * The patience covers all tries. A failed try is repeated only if another one in full would still fit.
+ *
+ * A lock is given up before its statement is, so that the error says which of the two it was. A session that sits in an open
+ * transaction is ended sooner still: whoever waits for its locks gets them, and is not turned away.
+ */
+export const PATIENCE_MS = 16_000
+export const CONNECTION_TIMEOUT_MS = 3_000
+export const STATEMENT_TIMEOUT_MS = 4_000
+export const LOCK_TIMEOUT_MS = 3_000
+export const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2_000
+export const MAX_STATEMENTS = 3
+const NETWORK_MS = 1_000
+
+/** The longest that a transaction of so many statements can take. */
+export const longestTryMs = (statements: number): number =>
+  CONNECTION_TIMEOUT_MS + statements * STATEMENT_TIMEOUT_MS + NETWORK_MS

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { withClient } from '../../worker-runtime/migrate.ts'
+import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+type Definer = { name: string; call: string; settings: string[] }
+type Relation = { name: string; columns: string; nulls: string }
+
+const LOGINS = ['functions', 'workers'] as const
+
+let database: TestDatabase
+let definers: Definer[]
+let relations: Relation[]
+before(async () => {
+  database = await createTestDatabase()
+  definers = await database.sql<Definer>(`
+    select
+      p.oid::regprocedure::text as name,
+      format(
+        'select * from %I(%s)',
+        p.proname,
+        (select string_agg(format('null::%s', format_type(type, null)), ', ' order by n)
+         from unnest(p.proargtypes) with ordinality as arguments (type, n))
+      ) as call,
+      coalesce(p.proconfig, '{}') as settings
+    from pg_proc p
+    where p.prosecdef
+      and p.pronamespace = 'public'::regnamespace
+    order by 1`)
+  relations = await database.sql<Relation>(`
+    select
+      c.relname as name,
+      string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' order by a.attnum) as columns,
+      string_agg(format('null::%s as %I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' order by a.attnum) as nulls
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relnamespace = 'public'::regnamespace
+      and c.relkind in ('r', 'v')
+    group by c.relname
+    order by c.relname`)
+})
+after(() => database.drop())
+
+test('every security definer function looks into the temporary schema last', () => {
+  assert.ok(definers.length >= 7, 'the catalog was read')
+  for (const { name, settings } of definers) {
+    assert.ok(settings.includes('search_path=pg_catalog, public, pg_temp'), name)
+  }
+})
+
+test('no runtime login may create temporary tables', async () => {
+  for (const login of LOGINS) {
+    await withClient(asLogin(database.url, login), (client) =>
+      assert.rejects(client.query('create temporary table queue_snapshots (only_row boolean)'), {
+        code: '42501',
+      }),
+    )
+  }
+})
+
+/** Triggers tell of writes, and views of reads. */
+const SHADOWS: Record<string, (relation: Relation) => string> = {
+  'tables with triggers': ({ name, columns }) => `
+    create temporary table ${name} (${columns});
+    create trigger trap before insert or update or delete on ${name} execute function pg_temp.tell_write()`,
+  'views that call a function': ({ name, nulls }) =>
+    `create temporary view ${name} as select ${nulls} where pg_temp.tell_read('${name}')`,
+}
+
+const TRAPS = `
+  create function pg_temp.tell_write() returns trigger language plpgsql as
+    $$ begin raise exception 'wrote to the shadow of % as %', tg_relid::regclass, current_user; end $$;
+  create function pg_temp.tell_read(relation text) returns boolean language plpgsql as
+    $$ begin raise exception 'read the shadow of % as %', relation, current_user; end $$`
+
+for (const [kind, shadow] of Object.entries(SHADOWS)) {
+  test(`even with temporary tables allowed, definer functions ignore ${kind} in the place of ours`, async () => {
+    const { pathname } = new URL(database.url)
+    for (const login of LOGINS) {
+      await database.sql(`grant temporary on database ${pathname.slice(1)} to test_${login}`)
+      await withClient(asLogin(database.url, login), async (client) => {
+        await client.query([TRAPS, ...relations.map(shadow)].join(';'))
+        for (const { name, call } of definers) {
+          // One that is less than a second old would be returned as it is.
+          await database.sql(`update public.queue_snapshots set taken_at = 'epoch'`)
+          await assert.doesNotReject(client.query(call), `${name} as ${login}`)
+        }
+      })
+      await database.sql(`revoke temporary on database ${pathname.slice(1)} from test_${login}`)
+    }
+  })
+}
