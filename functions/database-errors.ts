@@ -1,12 +1,25 @@
 import { NOT_ENTERED } from '../db/queries/scope.ts'
 
-/** Postgres did not answer. Whether the statement committed is not known. */
+/**
+ * The database cannot serve the request now. `rolledBack`: it said so itself, and nothing was committed. Otherwise no answer
+ * came, and nobody knows what became of the transaction.
+ */
 export class DatabaseUnavailable extends Error {
-  constructor(cause: unknown) {
-    super('The database did not answer.', { cause })
+  readonly rolledBack: boolean
+
+  constructor(reason: string, options: { rolledBack: boolean; cause?: unknown }) {
+    super(reason, { cause: options.cause })
     this.name = 'DatabaseUnavailable'
+    this.rolledBack = options.rolledBack
   }
 }
+
+/** For what follows a commit in the same request: its failure must not say that nothing was committed. */
+export const afterCommit = <T>(work: Promise<T>): Promise<T> =>
+  work.catch((error: unknown) => {
+    if (!(error instanceof DatabaseUnavailable)) throw error
+    throw new DatabaseUnavailable(error.message, { rolledBack: false, cause: error })
+  })
 
 /** The database did not let the transaction in: nothing was seen, and nothing done. */
 export class NotEntered extends Error {

@@ -1,7 +1,8 @@
 import { NeonDbError, neon, neonConfig } from '@neondatabase/serverless'
 import { type Entry, NOT_ENTERED } from '../db/queries/scope.ts'
 import type { Query, Run } from '../db/query.ts'
-import { isConnectionLoss, isTransient } from '../db/rules/transient-error.ts'
+import { longestTryMs, MAX_STATEMENTS, PATIENCE_MS } from '../db/rules/timeouts.ts'
+import { DISK_FULL, isConnectionLoss, isTransient, reasonOfRollback } from '../db/rules/transient-error.ts'
 import { DatabaseUnavailable, NotEntered } from './database-errors.ts'
 
 export type Database = {
@@ -11,14 +12,16 @@ export type Database = {
   after(...entries: Entry[]): Run
   /** Runs them in one transaction and one round trip, and answers the rows of each. */
   transaction<Rows extends unknown[]>(queries: Queries<Rows>): Promise<{ [N in keyof Rows]: Rows[N][] }>
+  /** A write of this isolate failed a moment ago because the disk of the database was full. */
+  wasDiskFull(): boolean
 }
 
 /** A statement for each kind of row. */
 export type Queries<Rows extends unknown[]> = { [N in keyof Rows]: Query<Rows[N]> }
 
 const TRIES = 3
-/** Longer than any statement of ours should take, shorter than a client waits. */
-const TIMEOUT_MS = 15_000
+/** How long a full disk is remembered. */
+const DISK_FULL_MS = 15_000
 
 /** Runs statements over Neon's HTTP protocol: one round trip each, no connection held. */
 export const createDatabase = (options: { url: string; gateway?: string | undefined }): Database => {
@@ -26,39 +29,62 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
   if (gateway) neonConfig.fetchEndpoint = () => `http://${gateway}/sql`
   const sql = neon(options.url)
 
-  const runOnce = async <Row>(query: Query<Row>): Promise<Row[]> =>
-    (await inTime((options) => sql.query(query.text, [...query.values], options))) as Row[]
+  let diskFullAt = Number.NEGATIVE_INFINITY
 
-  const runTogether = async (queries: readonly Query<unknown>[]): Promise<unknown[][]> => {
-    const statements = queries.map(({ text, values }) => sql.query(text, [...values]))
-    return (await inTime((options) => sql.transaction(statements, options))) as unknown[][]
+  const noteDiskFull = (error: unknown): void => {
+    if (error instanceof NeonDbError && error.code === DISK_FULL) diskFullAt = Date.now()
   }
 
-  const runAfter = async <Row>(entries: readonly Entry[], query: Query<Row>): Promise<Row[]> =>
-    ((await runTogether([...entries, query])).at(-1) ?? []) as Row[]
+  const runOnce = <Row>(query: Query<Row>): Promise<Row[]> =>
+    persist(1, noteDiskFull, (options) => sql.query(query.text, [...query.values], options)) as Promise<Row[]>
+
+  const runTogether = async (queries: readonly Query<unknown>[]): Promise<unknown[][]> => {
+    if (queries.length > MAX_STATEMENTS) {
+      throw new Error(`A transaction of ${queries.length} statements may outlast PATIENCE_MS`)
+    }
+    const statements = () => queries.map(({ text, values }) => sql.query(text, [...values]))
+    return persist(queries.length, noteDiskFull, (options) =>
+      sql.transaction(statements(), options),
+    ) as Promise<unknown[][]>
+  }
 
   return {
-    run: (query) => persist(() => runOnce(query)),
+    run: runOnce,
     after:
       (...entries) =>
-      (query) =>
-        persist(() => runAfter(entries, query)),
+      async <Row>(query: Query<Row>) =>
+        ((await runTogether([...entries, query])).at(-1) ?? []) as Row[],
     transaction: <Rows extends unknown[]>(queries: Queries<Rows>) =>
-      persist(() => runTogether(queries)) as Promise<{ [N in keyof Rows]: Rows[N][] }>,
+      runTogether(queries) as Promise<{ [N in keyof Rows]: Rows[N][] }>,
+    wasDiskFull: () => Date.now() - diskFullAt < DISK_FULL_MS,
   }
 }
 
-/** A timer that is taken back: one of `AbortSignal.timeout` would keep a Durable Object from hibernating until it ends. */
-const inTime = async <T>(
-  send: (options: { fetchOptions: { signal: AbortSignal } }) => Promise<T>,
+type Send<T> = (options: { fetchOptions: { signal: AbortSignal } }) => Promise<T>
+
+/**
+ * Sends a transaction, and again if Postgres has rolled it back for a passing reason and there is time for another whole try.
+ * The timer is cleared: one of `AbortSignal.timeout` would keep a Durable Object from hibernating until it ends.
+ */
+const persist = async <T>(
+  statements: number,
+  onError: (error: unknown) => void,
+  send: Send<T>,
 ): Promise<T> => {
   const controller = new AbortController()
-  const timer = setTimeout(
-    () => controller.abort(new DOMException('Postgres did not answer in time.', 'TimeoutError')),
-    TIMEOUT_MS,
-  )
+  const lastStart = Date.now() + PATIENCE_MS - longestTryMs(statements)
+  const timeUp = () => controller.abort(new DOMException('Postgres did not answer in time.', 'TimeoutError'))
+  const timer = setTimeout(timeUp, PATIENCE_MS)
   try {
-    return await send({ fetchOptions: { signal: controller.signal } })
+    for (let tried = 1; ; tried++) {
+      try {
+        return await send({ fetchOptions: { signal: controller.signal } })
+      } catch (error) {
+        onError(error)
+        const isRepeatable = error instanceof NeonDbError && isTransient(error.code)
+        if (!isRepeatable || tried === TRIES || Date.now() > lastStart) throw meaningOf(error)
+      }
+    }
   } finally {
     clearTimeout(timer)
   }
@@ -67,20 +93,15 @@ const inTime = async <T>(
 const isNotEntered = (code: string | undefined): code is keyof typeof NOT_ENTERED =>
   code !== undefined && Object.hasOwn(NOT_ENTERED, code)
 
-/** Tries again what Postgres has rolled back for a passing reason. */
-const persist = async <T>(work: () => Promise<T>): Promise<T> => {
-  for (let tried = 1; ; tried++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (!(error instanceof NeonDbError)) throw error
-      if (isNotEntered(error.code)) throw new NotEntered(error.code)
-      if (isTransient(error.code) && tried < TRIES) continue
-      // Without a SQLSTATE nothing of Postgres answered at all.
-      if (!error.code || isTransient(error.code) || isConnectionLoss(error.code)) {
-        throw new DatabaseUnavailable(error)
-      }
-      throw error
-    }
-  }
+/** What an error of the driver means to the functions. */
+const meaningOf = (error: unknown): unknown => {
+  if (!(error instanceof NeonDbError)) return error
+  const { code } = error
+  if (isNotEntered(code)) return new NotEntered(code)
+  const reason = reasonOfRollback(code)
+  if (reason) return new DatabaseUnavailable(reason, { rolledBack: true, cause: error })
+  // Without a SQLSTATE nothing of Postgres answered at all.
+  return !code || isConnectionLoss(code)
+    ? new DatabaseUnavailable('The database did not answer.', { rolledBack: false, cause: error })
+    : error
 }

@@ -38,5 +38,6 @@ export const guardWalls = (database: Database): Database => {
       if (!stand) await inspect()
       return database.transaction(queries)
     },
+    wasDiskFull: database.wasDiskFull,
   }
 }

@@ -1,18 +1,19 @@
 /**
- * How long the functions wait for the database, and how long the database works for them. Postgres must give up first: a
- * request that was answered with 503 must not be committed afterwards. So one transaction ends, at worst, after
+ * How long the functions wait for the database, and how long the database works for them. Postgres must give up first: what was
+ * answered with 503 must not be committed afterwards. One transaction ends, at worst, after
  *
- *     3 s   waiting for a connection of the gateway
+ *      3 s  waiting for a connection of the gateway
  *   + 12 s  three statements of 4 s each: enter, change, journal
- *   + 1 s   network
- *   = 16 s  the functions' patience
+ *   +  1 s  network
+ *   = 16 s
  *
- * The patience covers all tries. A failed try is repeated only if another one in full would still fit.
+ * The functions' patience of 20 s covers all tries: a try that failed is repeated if another one, at its worst, still fits. So
+ * there is a second one after a deadlock (1 s) or a lock timeout (3 s).
  *
- * A lock is given up before its statement is, so that the error says which of the two it was. A session that sits in an open
- * transaction is ended sooner still: whoever waits for its locks gets them, and is not turned away.
+ * A lock is given up before its statement is, so that the error says which of the two it was. A session that is idle in a
+ * transaction is ended sooner still: whoever waits for its locks gets them and is not turned away.
  */
-export const PATIENCE_MS = 16_000
+export const PATIENCE_MS = 20_000
 export const CONNECTION_TIMEOUT_MS = 3_000
 export const STATEMENT_TIMEOUT_MS = 4_000
 export const LOCK_TIMEOUT_MS = 3_000

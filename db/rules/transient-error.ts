@@ -1,13 +1,38 @@
 /**
- * SQLSTATEs after which the same statement may succeed if sent again, and after which it certainly did not
- * commit: serialization failure, deadlock, lock not available, too many connections, and a server that
- * refuses because it is starting or stopping.
+ * What a SQLSTATE says about a transaction that Postgres, or the way to it, could not serve at the moment. With one of these it
+ * was certainly rolled back, or never begun. The reasons are told to clients.
  */
-const TRANSIENT = new Set(['40001', '40P01', '55P03', '53300', '57P03'])
+const ROLLED_BACK: Readonly<Record<string, string>> = {
+  '08001': 'The database accepts no connection.',
+  '08004': 'The database accepts no connection.',
+  '25006': 'The database is read-only.',
+  '25P03': 'The database ended the transaction, which was idle for too long.',
+  '25P04': 'The database took too long.',
+  '40001': 'The request conflicted with others.',
+  '40P01': 'The request conflicted with others.',
+  '53000': 'The database is out of resources.',
+  '53100': "The database's disk is full.",
+  '53200': 'The database is out of memory.',
+  '53300': 'The database has no free connection.',
+  '53400': 'The database has reached a configured limit.',
+  '55P03': 'The database waited too long for a lock.',
+  '57014': 'The database took too long.',
+  '57P03': 'The database is starting or stopping.',
+}
+
+export const reasonOfRollback = (sqlstate: string | undefined): string | undefined =>
+  sqlstate !== undefined && Object.hasOwn(ROLLED_BACK, sqlstate) ? ROLLED_BACK[sqlstate] : undefined
+
+/** Of these, the same transaction may succeed if it is sent again at once. */
+const TRANSIENT = new Set(['08001', '25P03', '40001', '40P01', '53300', '55P03', '57P03'])
 
 export const isTransient = (sqlstate: string | undefined): boolean =>
   sqlstate !== undefined && TRANSIENT.has(sqlstate)
 
-/** The connection is gone or could not be made: whether a statement committed is unknown. */
+/** The connection was lost: whether a transaction was committed is unknown. */
 export const isConnectionLoss = (sqlstate: string | undefined): boolean =>
-  sqlstate !== undefined && (sqlstate.startsWith('08') || sqlstate.startsWith('57P'))
+  sqlstate !== undefined &&
+  (sqlstate.startsWith('08') || sqlstate.startsWith('57P')) &&
+  reasonOfRollback(sqlstate) === undefined
+
+export const DISK_FULL = '53100'

@@ -1,5 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { probeDisk } from '../../db/queries/disk-probe.ts'
 import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../../db/queries/schema-version.ts'
+import type { Database } from '../database.ts'
 import { DatabaseUnavailable } from '../database-errors.ts'
 import { jsonContent, problemResponses } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -11,7 +13,7 @@ export const healthRoutes = () =>
   createRouter()
     .openapi(healthzRoute, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readyzRoute, async (c) => {
-      await requireCurrentSchema(c.get('services'))
+      await requireReady(c.get('services'))
       return c.json({ status: 'ok' as const, schema_version: SCHEMA_VERSION }, 200)
     })
 
@@ -27,7 +29,8 @@ const readyzRoute = createRoute({
   method: 'get',
   path: '/readyz',
   tags: ['operations'],
-  summary: 'The database answers, its schema is current, and its role cannot see across organisations',
+  summary:
+    'The database answers, its schema is current, its disk has room, and its role cannot see across organisations',
   responses: {
     200: jsonContent(z.object({ status: z.literal('ok'), schema_version: z.int() }), 'Ready'),
     ...problemResponses('not-ready'),
@@ -39,19 +42,35 @@ const READY_MS = 2_000
 
 const timeUp = (): Promise<never> =>
   new Promise((_, reject) => {
-    setTimeout(() => reject(new DatabaseUnavailable(`no answer within ${READY_MS} ms`)), READY_MS)
+    const late = new DatabaseUnavailable('The database does not answer.', { rolledBack: false })
+    setTimeout(() => reject(late), READY_MS)
   })
 
-const requireCurrentSchema = async ({ database }: Services): Promise<void> => {
-  const rows = await Promise.race([database.run(schemaVersion()), timeUp()]).catch(
-    (error: Error & { code?: string }) => {
-      if (error instanceof DatabaseUnavailable)
-        throw new ProblemError('not-ready', 'The database does not answer.')
-      if (error instanceof WallsDown) throw new ProblemError('not-ready', error.message)
-      if (error.code === UNDEFINED_TABLE) return []
-      throw error
-    },
-  )
+const requireReady = async ({ database }: Services): Promise<void> => {
+  try {
+    const look = lookAt(database)
+    look.catch(() => {})
+    await Promise.race([look, timeUp()])
+  } catch (error) {
+    if (error instanceof DatabaseUnavailable || error instanceof WallsDown) {
+      throw new ProblemError('not-ready', error.message)
+    }
+    throw error
+  }
+}
+
+const lookAt = async (database: Database): Promise<void> => {
+  await requireCurrentSchema(database)
+  // A limit of the provider's, such as Neon's on the size of a project, is met by writes to tables only.
+  if (database.wasDiskFull()) throw new ProblemError('not-ready', "The database's disk is full.")
+  await database.transaction(probeDisk())
+}
+
+const requireCurrentSchema = async (database: Database): Promise<void> => {
+  const rows = await database.run(schemaVersion()).catch((error: { code?: string }) => {
+    if (error.code === UNDEFINED_TABLE) return []
+    throw error
+  })
   const version = rows[0]?.version ?? 0
   if (version >= SCHEMA_VERSION) return
   const detail = `The schema is at version ${version}, ${SCHEMA_VERSION} is needed. Run npm run migrate.`

@@ -9,12 +9,12 @@ import { WallsDown } from '../walls.ts'
 import { log } from './log.ts'
 import { ProblemError, problemResponse } from './problem.ts'
 
-const LOGGED = ['internal-error', 'database-unavailable', 'not-ready'] as const
+const LOGGED = ['internal-error', 'database-unavailable', 'outcome-unknown', 'not-ready'] as const
 
 /** The one way out for every error. What is not a problem of the client's is logged and told without detail. */
 export const onError = (error: Error, c: Context<AppEnv>): Response => {
   const requestId = c.get('requestId')
-  const problem = toProblem(error)
+  const problem = toProblem(error, c)
   if (LOGGED.some((slug) => slug === problem.slug)) {
     const cause = error.cause instanceof Error ? error.cause.message : undefined
     // None, if the configuration cannot be used.
@@ -40,13 +40,9 @@ export const notFound = (c: Context<AppEnv>): Response =>
     c.get('requestId'),
   )
 
-const toProblem = (error: Error): ProblemError => {
+const toProblem = (error: Error, c: Context<AppEnv>): ProblemError => {
   if (error instanceof ProblemError) return error
-  if (error instanceof DatabaseUnavailable) {
-    return new ProblemError('database-unavailable', 'Try again in a few seconds.', {
-      headers: { 'retry-after': '2' },
-    })
-  }
+  if (error instanceof DatabaseUnavailable) return unavailable(error, c)
   if (error instanceof NotEntered) {
     return error.reason === 'forbidden'
       ? new ProblemError('forbidden', 'Your role in the organisation does not allow it.')
@@ -62,4 +58,18 @@ const toProblem = (error: Error): ProblemError => {
     return new ProblemError('malformed-body', error.message)
   }
   return new ProblemError('internal-error', 'Quote the request id if you report it.')
+}
+
+const RETRY = { headers: { 'retry-after': '2' } }
+
+/** A client may repeat what was not committed. What nobody knows the outcome of, it must look up first. */
+const unavailable = ({ message, rolledBack }: DatabaseUnavailable, c: Context<AppEnv>): ProblemError => {
+  if (rolledBack || c.req.method === 'GET') {
+    const state = c.req.method === 'GET' ? '' : ' Nothing was committed.'
+    return new ProblemError('database-unavailable', `${message}${state} Try again in a few seconds.`, RETRY)
+  }
+  const remedy = c.req.header('idempotency-key')
+    ? 'Repeat it with the same Idempotency-Key: nothing is submitted twice.'
+    : 'Look before you repeat it. With an Idempotency-Key a submission can be repeated safely.'
+  return new ProblemError('outcome-unknown', `Whether the request was committed is unknown. ${remedy}`, RETRY)
 }

@@ -35,7 +35,7 @@ export const BODY_PROBLEMS = [
 
 /** The error half of the `responses` of a route that asks the database. */
 export const problems = (...slugs: ProblemSlug[]): ProblemResponses =>
-  problemResponses(...slugs, 'database-unavailable')
+  problemResponses(...slugs, 'database-unavailable', 'outcome-unknown')
 
 export const problemResponses = (...slugs: ProblemSlug[]): ProblemResponses => {
   const responses: ProblemResponses = {}

@@ -30,7 +30,8 @@ export const PROBLEMS = {
   'rate-limited': { status: 429, title: 'Too many requests' },
   'quota-exceeded': { status: 429, title: 'A quota of the organisation is used up' },
   'internal-error': { status: 500, title: 'Something broke on our side' },
-  'database-unavailable': { status: 503, title: 'The database does not answer' },
+  'database-unavailable': { status: 503, title: 'The database is unavailable' },
+  'outcome-unknown': { status: 503, title: 'The database did not answer' },
   'autoscale-unknown': { status: 503, title: 'There is nothing to scale by' },
   'not-ready': { status: 503, title: 'Not ready to serve' },
 } as const satisfies Record<string, { status: ContentfulStatusCode; title: string }>

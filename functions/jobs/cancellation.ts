@@ -4,6 +4,7 @@ import { getJob, type JobRow } from '../../db/queries/jobs.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
 import { isFinished } from '../../db/rules/job-states.ts'
+import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -16,7 +17,7 @@ const TRIES = 5
 export const cancelJob = async (run: Run, orgId: string, jobId: string, hold: Hold): Promise<JobRow> => {
   for (let tried = 1; ; tried++) {
     hold(tellHolders(run, await run(cancelJobs(orgId, [jobId]))))
-    const [job] = await run(getJob(orgId, jobId))
+    const [job] = await afterCommit(run(getJob(orgId, jobId)))
     if (!job) throw noSuchJob(jobId)
     if (job.status === 'cancelled') return job
     if (isFinished(job.status)) {

@@ -3,6 +3,7 @@ import { getJob, type JobRow } from '../../db/queries/jobs.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import { isRetried, type RetriedJob, type RetryableState, retryJobs } from '../../db/queries/retries.ts'
 import type { Run } from '../../db/query.ts'
+import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -12,7 +13,7 @@ import { queueFull } from './quota.ts'
 /** Gives a failed or cancelled job a new round of attempts. */
 export const retryJob = async (run: Run, orgId: string, jobId: string, hold: Hold): Promise<JobRow> => {
   const { retried, full } = await retryMany(run, orgId, [jobId], hold)
-  const [job] = await run(getJob(orgId, jobId))
+  const [job] = await afterCommit(run(getJob(orgId, jobId)))
   if (!job) throw noSuchJob(jobId)
   if (retried > 0) return job
   if (full) throw queueFull()

@@ -10,6 +10,7 @@ import type { Run } from '../../db/query.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import { memberOf, type Principal } from '../auth/principal.ts'
+import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { ProblemError } from '../http/problem.ts'
 import type { Services } from '../services.ts'
@@ -88,7 +89,8 @@ export const submitAll = async (
     if (!used) {
       refuse(rows, { requests, ids, pathOf, principal })
       services.edgeTotals.duplicates(before.size, hold)
-      const found = before.size > 0 ? await findAll(run, orgId, jobs) : toRows(fresh, rows, principal)
+      const found =
+        before.size > 0 ? await afterCommit(findAll(run, orgId, jobs)) : toRows(fresh, rows, principal)
       return { rows: found, created: true }
     }
     for (const [position, id] of knownJobs(parts, used)) {

@@ -23,7 +23,9 @@ import {
   submitJobs,
 } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
-import { isConnectionLoss, isTransient } from '../../db/rules/transient-error.ts'
+import { PATIENCE_MS } from '../../db/rules/timeouts.ts'
+import { isConnectionLoss, reasonOfRollback } from '../../db/rules/transient-error.ts'
+import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { createAnnouncer } from './announcer.ts'
 import {
@@ -50,8 +52,8 @@ const MAX_BYTES = 1024 * 1024
 /** Remembered as existing. */
 const MAX_STREAMS = 10_000
 
-/** The edge gives a statement 15 s. */
-const PATIENCE = { turnMs: 5_000, answerMs: 20_000 }
+/** An answer is awaited for longer than the leader of a group waits for the database. */
+const PATIENCE = { turnMs: 5_000, answerMs: PATIENCE_MS + 5_000 }
 
 export const createSubmitter = (options: {
   run: Run
@@ -81,7 +83,7 @@ export const createSubmitter = (options: {
     await within(patience.turnMs, Promise.race([turn.promise, rows.promise]))
     if (!entry.sent) await lead(entry, hold)
     await within(patience.answerMs, rows.promise)
-    return entry.settled ? rows.promise : sendAgain(entry)
+    return entry.settled ? rows.promise : afterCommit(sendAgain(entry))
   }
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
@@ -241,5 +243,5 @@ const codeOf = (error: unknown): string | undefined => {
 /** Postgres answered that it will not have it, so it certainly did not commit. */
 const isRefusal = (error: unknown): boolean => {
   const code = codeOf(error)
-  return code !== undefined && !isTransient(code) && !isConnectionLoss(code)
+  return code !== undefined && reasonOfRollback(code) === undefined && !isConnectionLoss(code)
 }

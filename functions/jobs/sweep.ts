@@ -1,6 +1,7 @@
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { countJobs, listJobIds } from '../../db/queries/job-list.ts'
 import type { Run } from '../../db/query.ts'
+import { DatabaseUnavailable } from '../database-errors.ts'
 import { queueFull } from './quota.ts'
 
 /** `done`: all that match were looked at. If not, the same request goes on. */
@@ -18,8 +19,8 @@ const MAX_MS = 10_000
 export type Change = (ids: string[]) => Promise<{ changed: number; full: boolean }>
 
 /**
- * Changes all jobs that fit a filter, newest first, a bounded number in each statement. A queue that is full ends it
- * before: with an error if nothing was changed.
+ * Changes all jobs that fit a filter, newest first, a bounded number in each statement. A full queue ends it early, and so does
+ * a database that is unavailable: with an error only if nothing was changed.
  */
 export const sweepJobs = async (
   run: Run,
@@ -30,18 +31,28 @@ export const sweepJobs = async (
   const stopAt = Date.now() + MAX_MS
   const sweep = { matched: 0, changed: 0, done: false }
   let before: string | null = null
-  while (!sweep.done && sweep.matched < limit && Date.now() < stopAt) {
+  const takeStep = async (): Promise<{ full: boolean }> => {
     const step = Math.min(STEP, limit - sweep.matched)
     // One more than is changed now: the one that says whether there are more.
-    const rows: { id: string }[] = await run(listJobIds({ ...search, before, limit: step + 1 }))
+    const rows = await run(listJobIds({ ...search, before, limit: step + 1 }))
     const ids = rows.slice(0, step).map(({ id }) => id)
     const { changed, full } = ids.length > 0 ? await change(ids) : NOTHING
     sweep.changed += changed
     sweep.matched += ids.length
-    if (full && sweep.changed === 0) throw queueFull()
-    if (full) return sweep
-    sweep.done = rows.length <= step
+    sweep.done = !full && rows.length <= step
     before = ids.at(-1) ?? before
+    return { full }
+  }
+  while (!sweep.done && sweep.matched < limit && Date.now() < stopAt) {
+    try {
+      const { full } = await takeStep()
+      if (full && sweep.changed === 0) throw queueFull()
+      if (full) break
+    } catch (error) {
+      // The steps before are committed. What is left is left for the next request.
+      if (sweep.changed > 0 && error instanceof DatabaseUnavailable && error.rolledBack) break
+      throw error
+    }
   }
   return sweep
 }

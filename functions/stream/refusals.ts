@@ -9,7 +9,7 @@ const ABOUT: Record<Refusal, { code: number; reason: string }> = {
   removed: { code: CLOSE.removed, reason: 'Not a member of the organisation.' },
   ticket: { code: CLOSE.ended, reason: 'The ticket was used or has expired. POST /jobs/stream/tickets.' },
   'no-job': { code: CLOSE.badRequest, reason: 'There is no such job in the organisation.' },
-  unavailable: { code: CLOSE.tryLater, reason: 'The database does not answer. Come again.' },
+  unavailable: { code: CLOSE.tryLater, reason: 'The database does not answer. Try again later.' },
   full: { code: CLOSE.tryLater, reason: `${MOST_SUBSCRIBERS} follow this organisation already.` },
   'too-many': { code: CLOSE.tryLater, reason: `You follow ${MOST_OF_ONE} times already. Close some.` },
 }
@@ -18,7 +18,7 @@ const ABOUT: Record<Refusal, { code: number; reason: string }> = {
 export const problemOf = (refusal: Refusal): Error => {
   const { reason } = ABOUT[refusal]
   if (refusal === 'no-job') return new ProblemError('not-found', reason)
-  if (refusal === 'unavailable') return new DatabaseUnavailable(reason)
+  if (refusal === 'unavailable') return new DatabaseUnavailable(reason, { rolledBack: true })
   return refusal === 'full' || refusal === 'too-many'
     ? new ProblemError('limit-reached', reason)
     : membershipEnded()

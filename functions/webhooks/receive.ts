@@ -44,7 +44,10 @@ export const receive = async (services: Services, incoming: Incoming): Promise<R
       return await receiveFor(services, source, incoming)
     } catch (error) {
       if (!(error instanceof NotEntered)) throw error
-      if (tried === MOST_TRIES) throw new DatabaseUnavailable(error)
+      if (tried === MOST_TRIES) {
+        const reason = 'The webhook source changed while the delivery was stored.'
+        throw new DatabaseUnavailable(reason, { rolledBack: true, cause: error })
+      }
       webhookSources.forget(sourceId)
     }
   }

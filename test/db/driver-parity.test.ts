@@ -44,6 +44,7 @@ import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callba
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
+import { probeDisk } from '../../db/queries/disk-probe.ts'
 import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
 import { getRetryPolicies } from '../../db/queries/exchange.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
@@ -245,6 +246,7 @@ const playOperations = async ({ play }: Stage): Promise<void> => {
   await play(notify('a_channel', [TEXT, '']))
   await play(findDatabase('template1'))
   await play(schemaVersion())
+  for (const statement of probeDisk()) await play(statement)
 }
 
 const ORIGIN = { ip: '2001:db8::1', requestId: TEXT }

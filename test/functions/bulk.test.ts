@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { DatabaseUnavailable } from '../../functions/database-errors.ts'
 import { sweepJobs } from '../../functions/jobs/sweep.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -114,6 +115,22 @@ test('a sweep passes over jobs that it cannot change', async () => {
     },
   )
   assert.deepEqual([sweep, seen.size], [{ matched: 1200, changed: 0, done: true }, 1200])
+})
+
+test('a sweep that the database stops half-way answers what it has committed', async () => {
+  const jobs = Array.from({ length: 1001 }, () => newJob({ name: 'stopped' }))
+  await seedJobs(database.run, ada, jobs)
+  const stopIn = async (step: number, rolledBack: boolean) => {
+    let steps = 0
+    const change = async (ids: string[]) => {
+      if (++steps === step) throw new DatabaseUnavailable('The database took too long.', { rolledBack })
+      return { changed: ids.length, full: false }
+    }
+    return sweepJobs(database.run, { orgId: ada.orgId, filter: { name: 'stopped' } }, change)
+  }
+  assert.deepEqual(await stopIn(2, true), { matched: 1000, changed: 1000, done: false })
+  await assert.rejects(stopIn(1, true), DatabaseUnavailable, 'nothing was committed')
+  await assert.rejects(stopIn(2, false), DatabaseUnavailable, 'the outcome is unknown')
 })
 
 test('a filter that says nothing, or asks for the impossible, is refused', async () => {

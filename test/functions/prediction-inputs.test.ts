@@ -258,7 +258,7 @@ test('without inputs there is no prediction, and never an error', async () => {
   stage.answer = () => new Promise(() => {})
   stage.settle = async () => {}
   assert.deepEqual(await predict(), [null])
-  stage.answer = () => Promise.reject(new DatabaseUnavailable('down'))
+  stage.answer = () => Promise.reject(new DatabaseUnavailable('down', { rolledBack: false }))
   assert.deepEqual(await predict(), [null])
   assert.equal(
     stage.asked.filter((name) => name === 'count-prediction-faults').length,

@@ -17,6 +17,6 @@ export const autoscaleRoute =
 /** As the functions have them. */
 const DATABASE_UNAVAILABLE = {
   type: '/docs#problem-database-unavailable',
-  title: 'The database does not answer',
+  title: 'The database is unavailable',
 }
 const AUTOSCALE_UNKNOWN = { type: '/docs#problem-autoscale-unknown', title: 'There is nothing to scale by' }
