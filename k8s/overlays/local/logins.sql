@@ -1,5 +1,12 @@
--- What `npm run admin -- database-login` makes in production, with passwords of a machine that nobody else reaches. The groups
--- are made here already: migrations find them.
+-- Run once, by the superuser, when the database is made. The passwords are for a machine that nobody else reaches.
+
+-- Owns the database and migrates it: no superuser, but it may create logins.
+create role smartqueue_owner login password 'local-only' createrole;
+alter database smartqueue owner to smartqueue_owner;
+
+-- What `npm run admin -- database-login` makes in production. The owner makes the roles here, too, so that it may change them;
+-- migrations find the groups.
+set role smartqueue_owner;
 create role smartqueue_functions nologin;
 create role smartqueue_workers nologin;
 create role smartqueue_functions_login login password 'local-only' in role smartqueue_functions;
