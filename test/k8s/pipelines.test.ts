@@ -69,7 +69,11 @@ test('what compose sets are settings, and its logins are those that its Postgres
     for (const key of Object.keys(environment)) assert.ok(SETTINGS.includes(key) || key in FRUGAL_MALLOC, key)
     const { username, password, hostname } = new URL(environment.DATABASE_URL ?? '')
     assert.ok(compose.services[hostname], hostname)
-    assert.notEqual(username, compose.services.postgres?.environment.POSTGRES_USER, 'nothing runs as the superuser')
+    assert.notEqual(
+      username,
+      compose.services.postgres?.environment.POSTGRES_USER,
+      'nothing runs as the superuser',
+    )
     assert.match(logins, new RegExp(`create role ${username} login password '${password}'`))
   }
 })
