@@ -81,12 +81,14 @@ test('Postgres gives up before the functions do, and leaves time for a second tr
 })
 
 test('a session that is left in a transaction is ended, and whoever waited for it is served', async () => {
-  await configure(`set idle_in_transaction_session_timeout = '500ms'`)
+  await configure(`set idle_in_transaction_session_timeout = '1s'`)
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
     await client.query('lock table idempotency_keys in exclusive mode')
     const submitted = submit('held-up')
-    await waitFor('the submission to wait', waitsFor('relation'))
+    // As long as it looks, it is not idle.
+    const waiting = `select from pg_locks where relation = 'idempotency_keys'::regclass and not granted`
+    await waitFor('the submission to wait', async () => (await client.query(waiting)).rowCount)
     assert.equal((await submitted).status, 201)
     await assert.rejects(client.query('commit'))
   })
