@@ -48,6 +48,7 @@ export const servicesFor = (raw: RawBindings): Services => {
   const bindings = parseBindings(raw)
   hideSecrets(bindings)
   const database = guardWalls(createDatabase({ url: bindings.DATABASE_URL, gateway: bindings.NEON_GATEWAY }))
+  const predictions = createJobPredictions(database.run)
   const services = {
     database,
     keys: createKeyRing(bindings.AUTH_KEYS.keys),
@@ -57,8 +58,9 @@ export const servicesFor = (raw: RawBindings): Services => {
       run: database.run,
       runAs: (members) => database.after(enterTogether(members)),
       onError: logFailure,
+      onRefusedPrediction: predictions.refused,
     }),
-    predictions: createJobPredictions(database.run),
+    predictions,
     metrics: createMetrics(database),
     autoscale: createAutoscale(database.run),
     edgeTotals: createEdgeTotals(database.run),

@@ -1,5 +1,5 @@
 import type { PredictionSource } from '../queries/submission.ts'
-import { P90_DEVIATIONS } from '../rules/estimate.ts'
+import { flushTiny, P90_DEVIATIONS } from '../rules/estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'
@@ -102,7 +102,7 @@ export const conclude = (
     p99Log:
       runs >= ENOUGH_FOR_P99 ? Math.max(p90Log, p50Log + spreadP99(spreadLog, view.global.stretch)) : null,
     source: sourceOf(weights, baseline.source, runs > 0),
-    residualLog: estimate ? p50Log - estimate.meanLog : 0,
+    residualLog: estimate ? flushTiny(p50Log - estimate.meanLog) : 0,
     spreadLog: P90_DEVIATIONS * baseline.deviationLog,
     sample: {
       submittedAtS: job.submittedAtS,

@@ -1,8 +1,13 @@
-import { MOVED_LOG } from '../rules/estimate.ts'
+import { LEAST_LOG, MOVED_LOG } from '../rules/estimate.ts'
 
 const MOVED = MOVED_LOG.toFixed(3)
 
-const STREAM = 'select s.runs, s.mean_log, s.deviation_log, s.drift_log'
+const flushTiny = (column: string): string =>
+  `case when abs(${column}) >= ${LEAST_LOG} then ${column} when ${column} is not null then 0 end`
+
+const STREAM = `
+            select
+              s.runs, ${flushTiny('s.mean_log')} as mean_log, s.deviation_log, ${flushTiny('s.drift_log')} as drift_log`
 
 /** An estimate with a sample of `m` executions folded in; with none it stays what it is. */
 const fold = (estimate: string, sample: (estimate: string) => string, narrows: boolean): string => `

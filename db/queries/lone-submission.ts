@@ -5,6 +5,9 @@ import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import type { AnswerRow, NewJob } from './submission.ts'
 import { charge } from './submission-charge.ts'
 import {
+  estimatedLog,
+  estimatedP90Ms,
+  estimatedSpread,
   INSERT_EVENTS,
   INSERT_PENDING,
   INSERT_READY,
@@ -78,7 +81,7 @@ const ESTIMATED_VALUES: QueryValue[] = [
   P90_DEVIATIONS,
 ]
 
-const ESTIMATED = `exp(log), exp(log + $23::double precision * spread), source, $17::double precision, $18::real`
+const ESTIMATED = `exp(log), ${estimatedP90Ms('$23')}, source, $17::double precision, $18::real`
 
 /** The stream, if the user is a member. */
 const stream = (predicted: boolean): string => `
@@ -98,8 +101,8 @@ const stream = (predicted: boolean): string => `
 
 /** What there is to go by without a prediction. */
 const ESTIMATE = `,
-          coalesce(s.mean_log, t.mean_log, $21::double precision) as log,
-          coalesce(s.deviation_log, t.deviation_log, $22::double precision) as spread,
+          ${estimatedLog('coalesce(s.mean_log, t.mean_log, $21::double precision)')} as log,
+          ${estimatedSpread('coalesce(s.deviation_log, t.deviation_log, $22::double precision)')} as spread,
           coalesce(case when s.mean_log is not null then 'stream'::prediction_source end, t.source, 'default') as source`
 
 const CHARGE = charge({

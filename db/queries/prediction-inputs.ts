@@ -110,13 +110,17 @@ export const getModelWeights = (version: number): Query<{ weights: string }> => 
   values: [version],
 })
 
-/** Why the functions predicted without the model, or not at all. */
+/**
+ * Why the functions predicted without the model, or not at all. `refused`: the database rejected a value of the submission,
+ * and accepted it without its predictions.
+ */
 export const PREDICTION_FAULTS = [
   'timeout',
   'inputs-error',
   'corrupt-weights',
   'model-error',
   'experts-error',
+  'refused',
 ] as const
 
 export type PredictionFault = (typeof PREDICTION_FAULTS)[number]

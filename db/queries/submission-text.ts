@@ -2,7 +2,15 @@ import { JOBS_READY } from '../channels.ts'
 import { charge } from './submission-charge.ts'
 import { ACCEPTED, BLOCKED_IDS, DEPENDENCIES, JUDGED_ADMITTED } from './submission-dependencies.ts'
 import { type PredictionParameters, storeAlike, storeMixed } from './submission-stores.ts'
-import { RANK, START_BY, startingEstimate, where } from './submission-terms.ts'
+import {
+  estimatedLog,
+  estimatedP90Ms,
+  estimatedSpread,
+  RANK,
+  START_BY,
+  startingEstimate,
+  where,
+} from './submission-terms.ts'
 
 const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
 
@@ -14,8 +22,8 @@ const request = ({ predicted, linked, owned }: Shape): string => `
     request as materialized (
       select
         k.*, s.stream_id,
-        coalesce(s.mean_log, t.mean_log, $4::double precision) as log,
-        coalesce(s.deviation_log, t.deviation_log, $5::double precision) as spread,
+        ${estimatedLog('coalesce(s.mean_log, t.mean_log, $4::double precision)')} as log,
+        ${estimatedSpread('coalesce(s.deviation_log, t.deviation_log, $5::double precision)')} as spread,
         coalesce(case when s.mean_log is not null then 'stream'::prediction_source end, t.source, 'default') as found_source
       from rows from (
         jsonb_to_recordset($1::jsonb) as (
@@ -61,13 +69,13 @@ const PREDICTED_FIELDS = `,
 const ESTIMATED = `
         found_source as source,
         exp(log) as predicted_ms,
-        exp(log + $6::double precision * spread) as predicted_p90_ms`
+        ${estimatedP90Ms('$6')} as predicted_p90_ms`
 
 /** A kind without a prediction among others that have one goes by its estimate. */
 const PREDICTED = `
         coalesce(source, found_source) as source,
         exp(coalesce(p50_log, log)) as predicted_ms,
-        exp(coalesce(p90_log, log + $6::double precision * spread)) as predicted_p90_ms,
+        coalesce(exp(p90_log), ${estimatedP90Ms('$6')}) as predicted_p90_ms,
         exp(p99_log) as predicted_p99_ms,
         model_version,
         coalesce(residual_log, 0) as residual_log`

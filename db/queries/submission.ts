@@ -2,7 +2,7 @@ import { arrayOf } from '../array-literal.ts'
 import type { JobPrediction } from '../learning/prediction.ts'
 import type { Query, QueryValue } from '../query.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../rules/estimate.ts'
-import type { Priority, RankTerms } from '../rules/priority.ts'
+import { type Priority, type RankTerms, rankTerms } from '../rules/priority.ts'
 import type { Quota } from '../rules/quotas.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import { type Kinds, toKinds } from './submission-kinds.ts'
@@ -56,6 +56,21 @@ export type Submission = {
   /** What each of these keys stands for must not have been submitted before. */
   keys?: readonly IdempotencyKey[]
 }
+
+export const isPredicted = ({ jobs }: Submission): boolean =>
+  jobs.some(({ prediction }) => prediction !== null)
+
+/** The same submission, by the running estimates alone: for when the database refuses a value of a prediction. */
+export const withoutPredictions = <One extends Submission>(submission: One): One => ({
+  ...submission,
+  jobs: submission.jobs.map(unpredicted),
+})
+
+export const unpredicted = (job: NewJob): NewJob => ({
+  ...job,
+  ...rankTerms(job.priority, job.timeout_seconds),
+  prediction: null,
+})
 
 /** Good for 24 hours, unless it is to be kept for longer. */
 export type IdempotencyKey = {

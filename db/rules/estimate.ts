@@ -27,6 +27,14 @@ const DRIFT_STEP = 0.2
 export const SHORTEST_MS = 1
 const LEAST_DEVIATION = 0.01
 
+/** Anything smaller in ln(runtime) is zero. Postgres refuses arithmetic that underflows, and a mean that decays would get there. */
+export const LEAST_LOG = 1e-9
+
+/** A runtime is between e^-30 and e^30 ms, 300 years. Beyond that a value is corrupt, and `exp` of it may overflow. */
+export const MOST_LOG = 30
+
+export const flushTiny = (log: number): number => (Math.abs(log) < LEAST_LOG ? 0 : log)
+
 /** Executions of one stream that ended together: how many, their mean ln(runtime), and how far they lie around it. */
 export type Sample = { runs: number; meanLog: number; spreadLog: number }
 
@@ -105,7 +113,8 @@ export const foldEnds = (
   sample: Sample,
   timeoutLogs: readonly number[],
 ): StreamEstimate => {
-  const known = { ...foldSample(stream, sample), driftLog: foldDrift(stream, sample) }
+  const flushed = { ...stream, meanLog: flushTiny(stream.meanLog), driftLog: flushTiny(stream.driftLog) }
+  const known = { ...foldSample(flushed, sample), driftLog: foldDrift(flushed, sample) }
   if (known.runs === 0 || timeoutLogs.length === 0) return known
   const bounds = sampleOfLogs(timeoutLogs.map((log) => Math.max(log, known.meanLog)))
   const folded = foldSample(known, bounds)

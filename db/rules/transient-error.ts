@@ -36,3 +36,15 @@ export const isConnectionLoss = (sqlstate: string | undefined): boolean =>
   reasonOfRollback(sqlstate) === undefined
 
 export const DISK_FULL = '53100'
+
+/** The SQLSTATE of an error of either driver; undefined if Postgres did not send it. */
+export const sqlstateOf = (error: unknown): string | undefined => {
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}
+
+/** Postgres rejected what was sent. It did not commit, and would reject the same again. */
+export const isRefusal = (error: unknown): boolean => {
+  const code = sqlstateOf(error)
+  return code !== undefined && reasonOfRollback(code) === undefined && !isConnectionLoss(code)
+}

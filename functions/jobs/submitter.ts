@@ -17,14 +17,16 @@ import type { Member } from '../../db/queries/scope.ts'
 import {
   findSubmitted,
   isChargeable,
+  isPredicted,
   readSubmitted,
   type Submission,
   type SubmissionRow,
   submitJobs,
+  withoutPredictions,
 } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { PATIENCE_MS } from '../../db/rules/timeouts.ts'
-import { isConnectionLoss, reasonOfRollback } from '../../db/rules/transient-error.ts'
+import { isRefusal, sqlstateOf } from '../../db/rules/transient-error.ts'
 import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { createAnnouncer } from './announcer.ts'
@@ -64,8 +66,11 @@ export const createSubmitter = (options: {
   /** How long to wait for a turn before taking it, and for an answer to what another has sent before asking again. */
   patience?: { turnMs: number; answerMs: number }
   onError?: (error: unknown) => void
+  /** Hears of a submission that the database refused with its predictions, and accepted without them. */
+  onRefusedPrediction?: (error: unknown, hold: Hold) => void
 }): Submitter => {
   const { run, runAs = () => run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
+  const { onRefusedPrediction = () => {} } = options
   const announcer = createAnnouncer((types) => run(notify(JOBS_READY, types)), onError)
   const streams = new Set<string>()
   let waiting: Entry[] = []
@@ -83,7 +88,7 @@ export const createSubmitter = (options: {
     await within(patience.turnMs, Promise.race([turn.promise, rows.promise]))
     if (!entry.sent) await lead(entry, hold)
     await within(patience.answerMs, rows.promise)
-    return entry.settled ? rows.promise : afterCommit(sendAgain(entry))
+    return entry.settled ? rows.promise : afterCommit(sendAgain(entry, hold))
   }
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
@@ -137,6 +142,22 @@ export const createSubmitter = (options: {
     return readSubmitted(submissions, await ask(submitJobs(submissions)))
   }
 
+  /**
+   * Nothing about a prediction may fail a submission: if Postgres rejects a value, the submission is sent once more without
+   * its predictions.
+   */
+  const sendAlone = async (entry: Entry, hold: Hold): Promise<SubmissionRow[]> => {
+    try {
+      return await send([entry])
+    } catch (error) {
+      if (!isRefusal(error) || !isPredicted(entry.submission)) throw error
+      entry.submission = withoutPredictions(entry.submission)
+      const rows = await send([entry])
+      onRefusedPrediction(error, hold)
+      return rows
+    }
+  }
+
   const remember = (stream: string): void => {
     if (streams.size === MAX_STREAMS) streams.clear()
     streams.add(stream)
@@ -144,8 +165,10 @@ export const createSubmitter = (options: {
 
   /** What Postgres refuses is halved until the one that it refuses stands alone: it takes no other with it. */
   const commit = async (group: readonly Entry[], hold: Hold): Promise<void> => {
+    const [first] = group
     try {
-      await settleGroup(group, await send(group), hold)
+      const rows = first && group.length === 1 ? await sendAlone(first, hold) : await send(group)
+      await settleGroup(group, rows, hold)
     } catch (error) {
       if (group.length > 1 && isRefusal(error)) {
         const half = Math.ceil(group.length / 2)
@@ -176,7 +199,7 @@ export const createSubmitter = (options: {
   }
 
   /** Perhaps it was committed after all. The ids are the same: it is found then, and not committed twice. */
-  const sendAgain = async (entry: Entry): Promise<SubmissionRow[]> => {
+  const sendAgain = async (entry: Entry, hold: Hold): Promise<SubmissionRow[]> => {
     const { orgId, jobs } = entry.submission
     const find = () =>
       runAs(distinctMembers([entry]))(
@@ -188,9 +211,9 @@ export const createSubmitter = (options: {
     const found = await find()
     if (found.length > 0) return found
     try {
-      return await send([entry])
+      return await sendAlone(entry, hold)
     } catch (error) {
-      if (codeOf(error) !== UNIQUE_VIOLATION) throw error
+      if (sqlstateOf(error) !== UNIQUE_VIOLATION) throw error
       return find()
     }
   }
@@ -234,14 +257,3 @@ const within = async (ms: number, promise: Promise<unknown>): Promise<void> => {
 }
 
 const UNIQUE_VIOLATION = '23505'
-
-const codeOf = (error: unknown): string | undefined => {
-  const { code } = error as { code?: unknown }
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
-}
-
-/** Postgres answered that it will not have it, so it certainly did not commit. */
-const isRefusal = (error: unknown): boolean => {
-  const code = codeOf(error)
-  return code !== undefined && reasonOfRollback(code) === undefined && !isConnectionLoss(code)
-}

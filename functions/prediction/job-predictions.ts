@@ -12,6 +12,8 @@ import { ESTIMATE_MODEL, type RuntimeModel } from './runtime-model.ts'
 export type JobPredictions = {
   /** For each job, in their order. Null: the statement that stores it goes by what it finds. Never throws. */
   predict(jobs: readonly JobToPredict[], member: Asking): Promise<(JobPrediction | null)[]>
+  /** Counts a submission that the database refused with its predictions, and accepted without them. */
+  refused(error: unknown, hold: Hold): void
 }
 
 /** Who asks. `dryRun`: the jobs are not going to be submitted. */
@@ -52,24 +54,34 @@ export const joinParts = ({ inputs, models, faults, now }: Parts): JobPrediction
     { model: ESTIMATE_MODEL, fault: 'experts-error' },
   ]
 
+  const predict: JobPredictions['predict'] = async (jobs, member) => {
+    const seen = await look(jobs, member)
+    if (!seen) return jobs.map(() => null)
+    const at = now()
+    for (const { model, fault } of fallbacks(models.get(seen.champion, member.hold))) {
+      try {
+        const { predictions, arriving } = predictAll(jobs, seen, model, at)
+        if (!member.dryRun) {
+          seen.arrive(arriving)
+          seen.submitted(jobs, at)
+        }
+        return predictions
+      } catch (error) {
+        faults.count(fault, error, member.hold)
+      }
+    }
+    return jobs.map(() => null)
+  }
+
   return {
     predict: async (jobs, member) => {
-      const seen = await look(jobs, member)
-      if (!seen) return jobs.map(() => null)
-      const at = now()
-      for (const { model, fault } of fallbacks(models.get(seen.champion, member.hold))) {
-        try {
-          const { predictions, arriving } = predictAll(jobs, seen, model, at)
-          if (!member.dryRun) {
-            seen.arrive(arriving)
-            seen.submitted(jobs, at)
-          }
-          return predictions
-        } catch (error) {
-          faults.count(fault, error, member.hold)
-        }
+      try {
+        return await predict(jobs, member)
+      } catch (error) {
+        faults.count('model-error', error, member.hold)
+        return jobs.map(() => null)
       }
-      return jobs.map(() => null)
     },
+    refused: (error, hold) => faults.count('refused', error, hold),
   }
 }

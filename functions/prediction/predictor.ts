@@ -1,4 +1,5 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
+import { MOST_LOG } from '../../db/rules/estimate.ts'
 import type { Priority } from '../../db/rules/priority.ts'
 import { utf8Bytes } from '../../db/rules/utf8-bytes.ts'
 import type { Inputs } from './inputs.ts'
@@ -33,10 +34,13 @@ export const predictAll = (
   const runtimes = predictRuntimes(jobs, inputs, model, nowMs)
   const { etas, arriving } = predictWaits(jobs, runtimes, inputs, nowMs)
   const predictions = runtimes.map(
-    (runtime, n) => runtime && { ...runtime, promisedWaitMs: etas[n]?.startP50Ms ?? null },
+    (runtime, n) => runtime && { ...runtime, promisedWaitMs: finiteOrNull(etas[n]?.startP50Ms) },
   )
   return { predictions, arriving }
 }
+
+const finiteOrNull = (value: number | undefined): number | null =>
+  value !== undefined && Number.isFinite(value) ? value : null
 
 const predictRuntimes = (
   jobs: readonly JobToPredict[],
@@ -62,9 +66,10 @@ const predictRuntimes = (
   return placeOf.map((place) => predictions[place] ?? null)
 }
 
-/** From a tenth of a microsecond to three hundred years: what the database can reckon with. */
-const isSane = ({ p50Log, p90Log, p99Log, spreadLog }: RuntimePrediction): boolean =>
-  [p50Log, p90Log, p99Log ?? 0, spreadLog].every((value) => Math.abs(value) <= 30) && p90Log >= p50Log
+/** Whether the database can store it, and compute with it. */
+const isSane = ({ p50Log, p90Log, p99Log, spreadLog, residualLog }: RuntimePrediction): boolean =>
+  [p50Log, p90Log, p99Log ?? 0, spreadLog, residualLog].every((log) => Math.abs(log) <= MOST_LOG) &&
+  p90Log >= p50Log
 
 const toRequest = (
   job: JobToPredict,

@@ -114,6 +114,20 @@ test('the estimate in SQL is the one in TypeScript, over random groups of runtim
   }
 })
 
+test('executions are recorded, and types estimated, while the estimate decays towards zero', async () => {
+  await submit({ name: 'fast' })
+  for (const tiny of ['5e-324', '-5e-324', '1e-300']) {
+    await database.sql(
+      `update streams set runs = 9, mean_log = $1::double precision, deviation_log = 0.01, drift_log = $1::double precision`,
+      [tiny],
+    )
+    await runTogether('fast', [0], [0])
+    await database.run(estimateTypes(term))
+    const { meanLog, driftLog } = await estimateOf('fast')
+    assert.deepEqual([meanLog, driftLog], [0, 0])
+  }
+})
+
 test('a group of completions that is recorded as a whole teaches the same as one that is looked up', async () => {
   const whole = async (name: string, leaseJobs: boolean) => {
     for (const ms of [100, 300, 200]) {

@@ -163,7 +163,10 @@ const JOB = {
 
 const predictWith = (
   stage: ReturnType<typeof createStage>,
-  build: (version: number | null, weights: Uint8Array | undefined) => Pick<RuntimeModel, 'predict'>,
+  build: (
+    version: number | null,
+    weights: Uint8Array | undefined,
+  ) => Pick<RuntimeModel, 'predict'> & Partial<RuntimeModel>,
 ) => {
   const faults = createFaults(stage.run, stage.now)
   const models = createModelStore({
@@ -237,6 +240,12 @@ test('a model that fails, or predicts nonsense, is passed over and counted, at m
           .predict(jobs)
           .map((one) => ({ ...one, p50Log: Number.NaN })),
     },
+    {
+      predict: (jobs) =>
+        plain()
+          .predict(jobs)
+          .map((one) => ({ ...one, residualLog: Number.POSITIVE_INFINITY })),
+    },
   ]
   for (const model of faulty) {
     const stage = createStage()
@@ -248,6 +257,27 @@ test('a model that fails, or predicts nonsense, is passed over and counted, at m
     await predict()
     assert.equal(stage.asked.filter((name) => name === 'count-prediction-faults').length, 2)
   }
+})
+
+test('a model that cannot be freed fails no submission', async () => {
+  const stage = createStage()
+  stage.champion = 4
+  const predict = predictWith(stage, (version) =>
+    version === null
+      ? plain()
+      : {
+          ...network(version),
+          dispose: () => {
+            throw new Error('still in use')
+          },
+        },
+  )
+  await predict()
+  assert.equal((await predict())[0]?.modelVersion, 4)
+  stage.champion = null
+  stage.at = 9_000
+  assert.deepEqual(await predict(), [null])
+  assert.ok(stage.asked.includes('count-prediction-faults'))
 })
 
 test('without inputs there is no prediction, and never an error', async () => {

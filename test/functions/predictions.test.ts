@@ -5,10 +5,11 @@ import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
-import { newJob, seedJobs } from '../support/jobs.ts'
+import { acceptPredictions, newJob, refusePredictions, seedJobs } from '../support/jobs.ts'
 import { reportLive } from '../support/live-worker.ts'
 import { assertProblem } from '../support/problem.ts'
 import { waitFor } from '../support/wait-for.ts'
+import { send, webhooksOf } from '../support/webhooks.ts'
 
 let database: TestDatabase
 let edge: Edge
@@ -99,6 +100,85 @@ test('a champion whose weights cannot be read is passed over, and that is counte
   await waitFor('the fault to be counted', async () => {
     assert.equal((await submit(JOB)).status, 201)
     const rows = await database.sql(`select from prediction_faults where reason = 'corrupt-weights'`)
+    return rows.length === 1
+  })
+})
+
+/** Submitted alone twice, for the second takes the way of a series that is known, and in a batch. */
+const submitEveryWay = async (name: string): Promise<void> => {
+  for (const _ of [1, 2]) {
+    const { status, text } = await submit({ ...JOB, name })
+    assert.equal(status, 201, `${name}: ${text}`)
+  }
+  const jobs = [
+    { ...JOB, name },
+    { ...JOB, name, priority: 'low' },
+  ]
+  const batch = await edge.request('POST', '/jobs/batch', { json: { jobs }, token: ada.token })
+  assert.equal(batch.status, 201, `${name}: ${batch.text}`)
+}
+
+test('a series whose mean has almost decayed to zero can be submitted', async () => {
+  for (const meanLog of ['1e-60', '-3.9e-153', '5e-324']) {
+    const name = `decayed to ${meanLog}`
+    await seedJobs(database.run, ada, [newJob({ name })])
+    await database.sql(
+      `update streams set runs = 19000, mean_log = $2::double precision, deviation_log = 0.01 where name = $1`,
+      [name, meanLog],
+    )
+    await submitEveryWay(name)
+  }
+})
+
+test('a series whose estimate is corrupt can be submitted', async () => {
+  for (const [meanLog, deviationLog] of [
+    ['NaN', '1'],
+    ['Infinity', '1'],
+    ['-Infinity', '1'],
+    ['1e300', '1'],
+    ['-1e300', '1'],
+    ['1', 'NaN'],
+    ['1', '1e308'],
+    ['1', '-1e308'],
+  ]) {
+    const name = `corrupt ${meanLog} ${deviationLog}`
+    await seedJobs(database.run, ada, [newJob({ name })])
+    await database.sql(
+      `update streams set runs = 9, mean_log = $2::double precision, deviation_log = $3::double precision where name = $1`,
+      [name, meanLog, deviationLog],
+    )
+    await submitEveryWay(name)
+  }
+})
+
+test('jobs that the database refuses with a prediction are stored without, counted, and cost others nothing', async () => {
+  await refusePredictions(database.sql, 'poisoned')
+  const names = Array.from({ length: 30 }, (_, n) => (n % 10 === 3 ? 'poisoned' : `healthy ${n}`))
+  const webhooks = webhooksOf(edge, ada)
+  const source = await webhooks.make({ template: { name: 'poisoned', type: 'test', payload: { n: 1 } } })
+  try {
+    const answers = await Promise.all(names.map((name) => submit({ ...JOB, name })))
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [201])
+    const keyed = { ...JOB, name: 'poisoned', idempotency_key: 'poisoned once' }
+    const [first, again] = [await submit(keyed), await submit(keyed)]
+    assert.deepEqual([first.status, again.status, again.body.id], [201, 200, first.body.id])
+    const delivered = await send(edge, source, { n: 1 })
+    assert.deepEqual([delivered.status, delivered.body.status], [202, 'accepted'], delivered.text)
+  } finally {
+    await acceptPredictions(database.sql)
+  }
+  const stored = await database.sql<{ name: string; predicted: boolean }>(
+    `select name, sample is not null as predicted from jobs where name = 'poisoned' or name like 'healthy %'`,
+  )
+  const [poisoned = [], healthy = []] = [true, false].map((is) =>
+    stored.filter(({ name }) => (name === 'poisoned') === is),
+  )
+  assert.deepEqual([poisoned.length, healthy.length], [5, 27])
+  assert.ok(poisoned.every(({ predicted }) => !predicted))
+  // Not all of them: on a busy machine the inputs of a prediction may come too late.
+  assert.ok(healthy.some(({ predicted }) => predicted))
+  await waitFor('the fault to be counted', async () => {
+    const rows = await database.sql(`select from prediction_faults where reason = 'refused'`)
     return rows.length === 1
   })
 })

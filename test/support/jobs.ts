@@ -318,3 +318,17 @@ export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
     `update analytics_cursors set xid = pg_snapshot_xmin(pg_current_snapshot()), id = 0, foreign_id = 0`,
   )
 }
+
+/** Has the database refuse jobs of this name with a data exception if they carry a prediction, as for a value out of range. */
+export const refusePredictions = (sql: TestDatabase['sql'], name: string): Promise<unknown> =>
+  sql(`
+    create or replace function refuse_prediction() returns trigger language plpgsql as $$
+    begin
+      raise exception 'out of range for type real' using errcode = '22003';
+    end
+    $$;
+    create trigger refuse_prediction before insert on jobs
+    for each row when (new.name = '${name}' and new.sample is not null) execute function refuse_prediction()`)
+
+export const acceptPredictions = (sql: TestDatabase['sql']): Promise<unknown> =>
+  sql('drop trigger refuse_prediction on jobs')

@@ -12,7 +12,17 @@ import {
   type TickPredictions,
 } from '../../worker-runtime/schedules/tick-predictions.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { claim, clearJobs, completed, end, lead, seedTenant, type Tenant } from '../support/jobs.ts'
+import {
+  acceptPredictions,
+  claim,
+  clearJobs,
+  completed,
+  end,
+  lead,
+  refusePredictions,
+  seedTenant,
+  type Tenant,
+} from '../support/jobs.ts'
 import { newScheduledJob, seedSchedule } from '../support/schedules.ts'
 import { startTarget } from '../support/target.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -51,6 +61,7 @@ const connect = (settings: Record<string, string> = {}): Database =>
 const NONE: TickPredictions = {
   prepare: () => {},
   predict: async (_org, _job, count) => Array.from({ length: count }, () => null),
+  refused: async () => {},
 }
 
 type Options = { transaction?: Database['transaction']; predictions?: TickPredictions }
@@ -437,6 +448,27 @@ test('its jobs are predicted as those of the API are, and learned from', async (
   const second = await fire()
   assert.equal(second?.prediction_source, 'stream')
   assert.ok(Number(second?.predicted_ms) > 10_000, String(second?.predicted_ms))
+})
+
+test('a tick whose prediction the database refuses fires without it, and that is counted', async () => {
+  const job = newScheduledJob({ name: 'poisoned' })
+  const predictions = createTickPredictions({ run: workers.run, onError: (error) => assert.fail(error) })
+  await waitFor('the predictor', async () => (await predictions.predict(tenant.orgId, job, 1))[0])
+  const id = await seed({ job })
+  await refusePredictions(database.sql, 'poisoned')
+  try {
+    const leader = duty({ predictions })
+    await leader.step(await lead(database.run))
+    assert.deepEqual(leader.errors, [])
+  } finally {
+    await acceptPredictions(database.sql)
+  }
+  await assertOnce(id, 1)
+  assert.equal((await database.sql(`select from jobs where name = 'poisoned' and sample is null`)).length, 1)
+  await waitFor('the fault to be counted', async () => {
+    const rows = await database.sql(`select from prediction_faults where reason = 'refused'`)
+    return rows.length === 1
+  })
 })
 
 test('without a predictor its jobs go by what the database knows', async () => {

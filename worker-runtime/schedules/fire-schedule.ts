@@ -9,6 +9,7 @@ import {
   storeTicks,
   suspendSchedule,
 } from '../../db/queries/schedule-ticks.ts'
+import { unpredicted } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { planTicks, type TickPlan } from '../../db/rules/catch-up.ts'
 import { type Database, isRefused } from '../database.ts'
@@ -58,13 +59,30 @@ const planOf = (schedule: DueSchedule): TickPlan | string => {
 
 type Firing = { term: string; schedule: DueSchedule; plan: TickPlan; jobs: readonly TickJob[] }
 
-/** What Postgres will never take is refused once and for all: else it would be tried for ever. */
-const commitOrRefuse = async (
-  { transaction, logger }: FiringOptions,
+/** If Postgres rejects a value, the ticks are committed once more without predictions: these must not fail a submission. */
+const commitPredicted = async (
+  { transaction, predictions }: FiringOptions,
   firing: Firing,
 ): Promise<SubmittedTicks | undefined> => {
   try {
     return await transaction((run) => commitTicks(run, firing))
+  } catch (error) {
+    if (!isRefused(error) || !firing.jobs.some(({ job }) => job.prediction)) throw error
+    const jobs = firing.jobs.map(({ tickAt, job }) => ({ tickAt, job: unpredicted(job) }))
+    const done = await transaction((run) => commitTicks(run, { ...firing, jobs }))
+    await predictions.refused(error)
+    return done
+  }
+}
+
+/** What Postgres will never take is refused once and for all: else it would be tried for ever. */
+const commitOrRefuse = async (
+  options: FiringOptions,
+  firing: Firing,
+): Promise<SubmittedTicks | undefined> => {
+  const { transaction, logger } = options
+  try {
+    return await commitPredicted(options, firing)
   } catch (error) {
     if (!isRefused(error)) throw error
     logger.error('the database refuses the job of a schedule', { ...describe(firing.schedule), error })

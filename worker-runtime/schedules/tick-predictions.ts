@@ -14,6 +14,8 @@ export type TickPredictions = {
   prepare(): void
   /** For `count` jobs that are alike. Null where there is none, or not in time. Never throws. */
   predict(orgId: string, job: ScheduledJob, count: number): Promise<(JobPrediction | null)[]>
+  /** Counts ticks that the database refused with their predictions, and accepted without them. */
+  refused(error: unknown): Promise<void>
 }
 
 /** A tick waits for this long at most until the predictor is there, and then as long as a submission would. */
@@ -43,6 +45,7 @@ export const createTickPredictions = (options: {
       const ready = await Promise.race([get(), delay(PATIENCE_MS, undefined, { ref: false })])
       return ready ? ready.predict(jobs, { run, orgId, hold: () => {} }) : jobs.map(() => null)
     },
+    refused: async (error) => (await get())?.refused(error, () => {}),
   }
 }
 
