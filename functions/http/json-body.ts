@@ -1,4 +1,4 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Context, MiddlewareHandler } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import type { AppEnv } from '../context.ts'
 import { ProblemError } from './problem.ts'
@@ -24,25 +24,22 @@ const JSON_TYPE = /^application\/([a-z-.]+\+)?json(;\s*[a-zA-Z0-9-]+=([^;]+))*$/
  * that Postgres can hold. Routes then validate the shape.
  */
 export const jsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
-  const limitSize = bodyLimit({ maxSize: limits.maxBytes, onError: () => refuseSize(limits) })
+  const limitSize = createSizeLimit(limits)
   return (c, next) =>
     limitSize(c, async () => {
-      if (!JSON_TYPE.test(c.req.header('content-type') ?? '')) {
-        throw new ProblemError('unsupported-media-type', 'Send the body as content-type: application/json.')
-      }
-      checkJson(parseJson(await c.req.arrayBuffer()), limits)
+      await checkBody(c, limits)
       await next()
     })
 }
 
 /** The same for a route that may be called without a body, whatever the header says of one. */
 export const optionalJsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv> => {
-  const limitSize = bodyLimit({ maxSize: limits.maxBytes, onError: () => refuseSize(limits) })
-  const check = jsonBody(limits)
+  const limitSize = createSizeLimit(limits)
   return (c, next) =>
     limitSize(c, async () => {
       if ((await c.req.arrayBuffer()).byteLength > 0) {
-        await check(c, next)
+        await checkBody(c, limits)
+        await next()
         return
       }
       const { url, method, headers } = c.req.raw
@@ -53,8 +50,20 @@ export const optionalJsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv>
     })
 }
 
-const refuseSize = ({ maxBytes }: BodyLimits): never => {
-  throw new ProblemError('body-too-large', `A body may have ${maxBytes / KIB} KiB.`)
+/** Once per request: the limit reads a chunked body to its end, and nothing is left for a second one. */
+const createSizeLimit = ({ maxBytes }: BodyLimits): MiddlewareHandler<AppEnv> =>
+  bodyLimit({
+    maxSize: maxBytes,
+    onError: () => {
+      throw new ProblemError('body-too-large', `A body may have ${maxBytes / KIB} KiB.`)
+    },
+  })
+
+const checkBody = async (c: Context<AppEnv>, limits: BodyLimits): Promise<void> => {
+  if (!JSON_TYPE.test(c.req.header('content-type') ?? '')) {
+    throw new ProblemError('unsupported-media-type', 'Send the body as content-type: application/json.')
+  }
+  checkJson(parseJson(await c.req.arrayBuffer()), limits)
 }
 
 const parseJson = (bytes: ArrayBuffer): unknown => {

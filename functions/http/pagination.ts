@@ -22,6 +22,14 @@ export const pageFields = (position: z.ZodType<string>) => ({
     .openapi({ type: 'integer', minimum: 1, maximum: 200 }),
 })
 
+const GREATEST_ID = 2n ** 63n - 1n
+
+/** The position of lists that are ordered by a bigint. A pipe: what is not a number never reaches `BigInt`. */
+export const idPosition = z
+  .string()
+  .regex(/^\d{1,19}$/)
+  .pipe(z.string().refine((id) => BigInt(id) <= GREATEST_ID))
+
 export const pageQuery = (position: z.ZodType<string>) => z.strictObject(pageFields(position))
 
 export const pageOf = <Item extends z.ZodType>(item: Item) =>

@@ -2,6 +2,7 @@ import { type Hook, OpenAPIHono } from '@hono/zod-openapi'
 import { z } from 'zod'
 import type { AppEnv } from '../context.ts'
 import { ProblemError, type ProblemReason, type ProblemSlug, toPointer } from './problem.ts'
+import { findUnstorable } from './storable.ts'
 
 // Said of a field, as in "#/name is required".
 z.config({
@@ -18,12 +19,25 @@ export const createRouter = (): OpenAPIHono<AppEnv> =>
   new OpenAPIHono<AppEnv>({ strict: false, defaultHook: refuseInvalid })
 
 const refuseInvalid: Hook<unknown, AppEnv, string, void> = (result) => {
-  if (result.success) return
+  if (result.success) {
+    if (result.target === 'query') refuseUnstorable(result.data)
+    return
+  }
   // A path that cannot name a resource names none.
   if (result.target === 'param') throw new ProblemError('not-found', 'Nothing has this id.')
   const place = result.target === 'query' || result.target === 'header' ? result.target : 'body'
   throw invalidRequest(place, result.error.issues)
 }
+
+/** Postgres has no text with NUL. Bodies are checked when they are read. */
+const refuseUnstorable = (query: unknown): void => {
+  const found = findUnstorable(query, MAX_QUERY_DEPTH)
+  if (found)
+    throw problemAt('invalid-request', [{ in: 'query', pointer: found.pointer, detail: found.detail }])
+}
+
+/** A parameter is read as a value, a list or an object of values. */
+const MAX_QUERY_DEPTH = 3
 
 export const invalidRequest = (
   place: ProblemReason['in'],

@@ -4,13 +4,7 @@ import { JOB_STATES } from '../../db/rules/job-states.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
 import { time } from '../http/openapi.ts'
 
-/** Query parameters may hold what no body may: Postgres has no text with NUL. */
-const text = (max: number) =>
-  z
-    .string()
-    .min(1)
-    .max(max)
-    .refine((value) => !value.includes('\0'), 'contains a NUL character')
+const text = (max: number) => z.string().min(1).max(max)
 
 /** Which jobs are meant. All fields that are given must hold. */
 export const filterFields = {

@@ -45,7 +45,7 @@ const toJobType = (schema: Record<string, unknown>): JobType => ({
   payload: toPayloadSchema(schema),
   describe: (path) => {
     let field: JsonSchema | undefined = schema
-    for (const key of path) field = field?.properties?.[String(key)]
+    for (const key of path) field = new Map(Object.entries(field?.properties ?? {})).get(String(key))
     return field?.description
   },
 })

@@ -5,7 +5,7 @@ import { type JobLogRow, listJobLogs } from '../../db/queries/job-logs.ts'
 import { getJob } from '../../db/queries/jobs.ts'
 import { access, enterAs, seesAllOrgs } from '../auth/permit.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
-import { pageFields, pageOf, pageQuery, toPage } from '../http/pagination.ts'
+import { idPosition, pageFields, pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { FINGERPRINT_RULE, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
 import { findEta } from './job-eta.ts'
@@ -86,19 +86,12 @@ const logsRoute = createRoute({
   tags: ['jobs'],
   summary: "Read a job's log, oldest line first",
   ...accessToJob('jobs:read'),
-  request: { params: pathId, query: pageQuery(z.string().regex(/^\d{1,18}$/)) },
+  request: { params: pathId, query: pageQuery(idPosition) },
   responses: {
     200: jsonContent(pageOf(logLine), 'A page of log lines'),
     ...problems('unauthenticated', 'forbidden', 'not-found', 'invalid-request'),
   },
 })
-
-/** The attempts that have no row of their own stand at the very end of what a bigint holds. */
-const GREATEST_ID = 2n ** 63n - 1n
-const attemptCursor = z
-  .string()
-  .regex(/^\d{1,19}$/)
-  .refine((id) => BigInt(id) <= GREATEST_ID)
 
 const attemptsRoute = createRoute({
   method: 'get',
@@ -107,7 +100,7 @@ const attemptsRoute = createRoute({
   summary: "Read a job's attempts, oldest first",
   description: 'Those of a job that was retried count from 1 again.',
   ...accessToJob('jobs:read'),
-  request: { params: pathId, query: pageQuery(attemptCursor) },
+  request: { params: pathId, query: pageQuery(idPosition) },
   responses: {
     200: jsonContent(pageOf(attempt), 'A page of attempts'),
     ...problems('unauthenticated', 'forbidden', 'not-found', 'invalid-request'),

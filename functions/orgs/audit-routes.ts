@@ -2,7 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { AUDIT_ACTIONS, listAuditLog } from '../../db/queries/audit.ts'
 import { access } from '../auth/permit.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
-import { pageFields, pageOf, toPage } from '../http/pagination.ts'
+import { idPosition, pageFields, pageOf, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { auditEntry } from './schemas.ts'
 
@@ -32,7 +32,7 @@ const auditRoute = createRoute({
   request: {
     query: z.strictObject({
       action: z.enum(AUDIT_ACTIONS).optional(),
-      ...pageFields(z.string().regex(/^\d{1,18}$/)),
+      ...pageFields(idPosition),
     }),
   },
   responses: {

@@ -3,7 +3,7 @@ import { listTicks } from '../../db/queries/schedule-ticks.ts'
 import { getSchedule, listSchedules } from '../../db/queries/schedules.ts'
 import { access } from '../auth/permit.ts'
 import { jsonBody } from '../http/json-body.ts'
-import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems, time } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { noSuchSchedule, requireCron } from './changes.ts'
@@ -74,7 +74,7 @@ const ticksRoute = createRoute({
   summary: 'List the ticks of a schedule, newest first',
   description: 'What became of each, kept as long as finished jobs are. The newest stays.',
   ...access('jobs:read'),
-  request: { params: pathId, query: pageQuery(z.iso.datetime()) },
+  request: { params: pathId, query: pageQuery(time) },
   responses: {
     200: jsonContent(pageOf(tick), 'A page of ticks'),
     ...problems('unauthenticated', 'forbidden', 'not-found', 'invalid-request'),

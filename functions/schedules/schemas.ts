@@ -8,13 +8,13 @@ import { newJob } from '../jobs/new-job.ts'
 const { type, payload, priority, resources, tags, timeout_seconds, retry, callback_url } = newJob.shape
 
 /** What a job of its own may have, and the job of a schedule may not. */
-const OUT_OF_PLACE: Record<string, string> = {
-  run_at: 'does not go with a schedule: its ticks say when',
-  deadline: 'does not go with a schedule: send deadline_seconds, which count from each tick',
-  depends_on: 'does not go with a schedule: each tick makes a job of its own',
-  on_parent_failure: 'does not go with a schedule: its jobs depend on none',
-  idempotency_key: 'does not go with a schedule: each tick is submitted once anyway',
-}
+const OUT_OF_PLACE = new Map([
+  ['run_at', 'does not go with a schedule: its ticks say when'],
+  ['deadline', 'does not go with a schedule: send deadline_seconds, which count from each tick'],
+  ['depends_on', 'does not go with a schedule: each tick makes a job of its own'],
+  ['on_parent_failure', 'does not go with a schedule: its jobs depend on none'],
+  ['idempotency_key', 'does not go with a schedule: each tick is submitted once anyway'],
+])
 
 const jobFields = {
   name: newJob.shape.name
@@ -39,7 +39,7 @@ const newScheduledJob = z
   .looseObject(jobFields)
   .superRefine((job, ctx) => {
     for (const key of Object.keys(job).filter((one) => !Object.hasOwn(jobFields, one))) {
-      ctx.addIssue({ code: 'custom', path: [key], message: OUT_OF_PLACE[key] ?? 'is not a known field' })
+      ctx.addIssue({ code: 'custom', path: [key], message: OUT_OF_PLACE.get(key) ?? 'is not a known field' })
     }
   })
   .openapi('NewScheduledJob', { additionalProperties: false })

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { JOB_STATES } from '../../db/rules/job-states.ts'
 import { timestamp } from '../http/openapi.ts'
-import { pageFields } from '../http/pagination.ts'
+import { idPosition, pageFields } from '../http/pagination.ts'
 import { filterFields } from '../jobs/filter.ts'
 import { jobSummary } from '../jobs/schemas.ts'
 import { parseCursor } from './cursor.ts'
@@ -56,7 +56,7 @@ export const streamQuery = z
     log_cursor: z
       .literal('start')
       .transform(() => LOG_START)
-      .or(pageFields(z.string().regex(/^\d{1,18}$/)).cursor)
+      .or(pageFields(idPosition).cursor)
       .optional()
       .openapi({
         type: 'string',

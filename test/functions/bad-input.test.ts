@@ -214,3 +214,53 @@ test('a path or method that does not exist is a 404 problem', async () => {
   assertProblem(await edge.request('GET', '/nowhere'), 404, 'not-found')
   assertProblem(await edge.request('DELETE', '/jobs', { token: account.token }), 404, 'not-found')
 })
+
+test('a cursor that is not one of the list is refused with 422', async () => {
+  const id = crypto.randomUUID()
+  const encode = (text: string) => Buffer.from(text).toString('base64url')
+  const lists: [string, string[]][] = [
+    [`/jobs/${id}/attempts`, ['NaN', '-1', '1.5', '9223372036854775808', '1n', '']],
+    [`/jobs/${id}/logs`, ['NaN', '9223372036854775808']],
+    ['/orgs/me/audit', ['NaN', '9223372036854775808']],
+    [`/schedules/${id}/ticks`, ['0000-01-01T00:00:00Z', '9999-13-01T00:00:00Z', 'yesterday']],
+    ['/jobs', ['NaN', `${id}0`]],
+    ['/dlq', ['1', '1.x']],
+  ]
+  for (const [path, cursors] of lists) {
+    for (const cursor of cursors) {
+      const answer = await edge.request('GET', `${path}?cursor=${encode(cursor)}`, { token: account.token })
+      assertProblem(answer, 422, 'invalid-request', '#/cursor')
+    }
+  }
+})
+
+test('NUL in a query parameter is refused with 422 and its name', async () => {
+  for (const path of ['/analytics/prediction-accuracy?type', '/jobs?name', '/jobs?tag', '/dlq?type']) {
+    const answer = await edge.request('GET', `${path}=a%00b`, { token: account.token })
+    assertProblem(answer, 422, 'invalid-request', `#/${path.split('?')[1]}`)
+  }
+})
+
+test('fields that are called as what every object has are unknown like any other', async () => {
+  for (const key of ['toString', 'constructor', 'hasOwnProperty', 'valueOf']) {
+    const json = { name: 'n', cron: '0 0 * * *', job: { type: 'test', payload: {}, [key]: 1 } }
+    const answer = await edge.request('POST', '/schedules', { token: account.token, json })
+    assertProblem(answer, 422, 'invalid-request', `#/job/${key}`)
+  }
+})
+
+test('a chunked body is read wherever a body is', async () => {
+  const id = crypto.randomUUID()
+  for (const path of [`/webhooks/sources/${id}/rotate`, `/webhooks/deliveries/${id}/replay`]) {
+    for (const chunks of [['{', '}'], ['{'], []]) {
+      const response = await fetch(new URL(path, edge.url), {
+        method: 'POST',
+        headers: { authorization: `Bearer ${account.token}`, 'content-type': 'application/json' },
+        body: ReadableStream.from(chunks.map((chunk) => new TextEncoder().encode(chunk))),
+        duplex: 'half',
+      })
+      const malformed = chunks.length === 1
+      assert.equal(response.status, malformed ? 400 : 404, await response.text())
+    }
+  }
+})

@@ -54,7 +54,7 @@ const main = async (): Promise<number> => {
     console.log(HELP)
     return values.help ? 0 : 1
   }
-  const chosen = COMMANDS[command]
+  const chosen = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined
   if (!chosen)
     throw new UsageError(`There is no command "${command}". There are: ${Object.keys(COMMANDS).join(', ')}.`)
   const readPassword = values['password-stdin']

@@ -18,7 +18,7 @@ export function groupRows(loading: Loading, records: readonly NumberedRow[], ref
 
 function withKey(records: readonly NumberedRow[], key: readonly string[], refuse: Refuse): NumberedRow[] {
   return records.filter((record) => {
-    const missing = key.find((column) => (record.row[column] ?? null) === null)
+    const missing = key.find((column) => !Object.hasOwn(record.row, column) || record.row[column] === null)
     if (missing !== undefined) refuse(record, `has no ${missing}, which is part of the key`)
     return missing === undefined
   })
