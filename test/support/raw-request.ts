@@ -1,0 +1,49 @@
+import { Agent, type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
+
+export type RawRequest = {
+  method: string
+  path: string
+  /** Names and values; a name may come twice. */
+  headers: [string, string][]
+  /** Several are sent chunked, without a length. */
+  body?: Buffer | Buffer[] | undefined
+}
+
+export type RawAnswer = { status: number; type: string; text: string }
+
+/** Sends what `fetch` would mend or refuse: any headers, a body to any method, chunks. Streams are closed once they open. */
+export const createRawClient = (origin: string, maxSockets: number) => {
+  const agent = new Agent({ keepAlive: true, maxSockets })
+
+  const send = ({ method, path, headers, body }: RawRequest): Promise<RawAnswer> =>
+    new Promise((resolve, reject) => {
+      const flat = headers.flat()
+      if (Buffer.isBuffer(body)) flat.push('content-length', String(body.length))
+      else if (body) flat.push('transfer-encoding', 'chunked')
+      const sent = request(new URL(origin), { agent, method, path, headers: ['host', 'localhost', ...flat] })
+      sent.on('error', reject)
+      sent.on('upgrade', (response, socket) => {
+        socket.destroy()
+        resolve(toAnswer(response, ''))
+      })
+      sent.on('response', (response) => {
+        if (!response.headers['content-type']?.startsWith('text/event-stream')) {
+          text(response).then((answer) => resolve(toAnswer(response, answer)), reject)
+          return
+        }
+        response.destroy()
+        resolve(toAnswer(response, ''))
+      })
+      for (const chunk of Buffer.isBuffer(body) ? [body] : (body ?? [])) sent.write(chunk)
+      sent.end()
+    })
+
+  return { send, close: () => agent.destroy() }
+}
+
+const toAnswer = ({ statusCode = 0, headers }: IncomingMessage, answer: string): RawAnswer => ({
+  status: statusCode,
+  type: headers['content-type'] ?? '',
+  text: answer,
+})
