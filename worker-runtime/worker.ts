@@ -66,7 +66,8 @@ export const createWorker = (options: {
   learningThread?: URL
 }): Worker => {
   const { config, logger, tracing, metrics } = options
-  const id = `${hostname()}-${process.pid}-${crypto.randomUUID().slice(0, 4)}`
+  // Opaque: organisations see it on their jobs. The registry and the log say which host it is.
+  const id = `worker-${crypto.randomUUID().replaceAll('-', '').slice(0, 12)}`
   const url = config.DATABASE_URL
   const { SMARTQUEUE_HTTP_ALLOW: allow, SMARTQUEUE_CONNECTIONS: connections = {} } = config
   const threads = createThreadPool({ allow, connections })
@@ -248,7 +249,15 @@ export const createWorker = (options: {
     for (const part of [exchanger, listener, leaseKeeper, slowWatch, leader]) part.start()
     started = true
     const { cpuUnits, memoryMb } = capacity
-    logger.info('worker started', { worker_id: id, types, slots, cpu_units: cpuUnits, memory_mb: memoryMb })
+    logger.info('worker started', {
+      worker_id: id,
+      hostname: hostname(),
+      pid: process.pid,
+      types,
+      slots,
+      cpu_units: cpuUnits,
+      memory_mb: memoryMb,
+    })
   }
 
   const { promise: patienceEnds, resolve: endPatience } = Promise.withResolvers<void>()

@@ -3,20 +3,23 @@ import { SILENT_SECONDS } from './queue-facts.ts'
 
 export type WorkerRow = {
   worker_id: string
-  hostname: string
+  /** Null: not for whoever asks. */
+  hostname: string | null
   status: 'online' | 'draining' | 'offline'
   types: string[]
   slots: number
   cpu_units: number
   memory_mb: number
   running: number
-  jobs_processed: string
+  jobs_processed: string | null
   started_at: Date
   last_seen: Date
 }
 
-/** In the order of their ids. */
-export const listWorkers = (page: { after: string | null; limit: number }): Query<WorkerRow> => ({
+type WorkerPage = { after: string | null; limit: number }
+
+/** In the order of their ids, with their hosts and with totals over all organisations: for those who operate the system. */
+export const listWorkers = (page: WorkerPage): Query<WorkerRow> => ({
   name: 'list-workers',
   text: `
     select
@@ -28,6 +31,29 @@ export const listWorkers = (page: { after: string | null; limit: number }): Quer
     order by worker_id
     limit $2::int`,
   values: [page.after, page.limit, SILENT_SECONDS],
+})
+
+/** As an organisation sees them: `running` counts its own jobs, and nothing tells hosts or what others run. */
+export const listWorkersFor = (orgId: string, page: WorkerPage): Query<WorkerRow> => ({
+  name: 'list-workers-for',
+  text: `
+    select
+      w.worker_id, null as hostname,
+      case when w.last_seen < now() - $3::int * interval '1 second' then 'offline' else w.status end as status,
+      w.types, w.slots, w.cpu_units, w.memory_mb, coalesce(own.running, 0) as running, null as jobs_processed,
+      w.started_at, w.last_seen
+    from workers w
+    left join (
+      select worker_id, count(*)::int as running
+      from held_jobs
+      where org_id = $4::uuid
+        and started_at is not null
+      group by worker_id
+    ) own on own.worker_id = w.worker_id
+    where w.worker_id > coalesce($1::text, '')
+    order by w.worker_id
+    limit $2::int`,
+  values: [page.after, page.limit, SILENT_SECONDS, orgId],
 })
 
 export type LeaderRow = { worker_id: string; term: string; elected_at: Date; last_seen: Date }

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { listKnownTypes } from '../../db/queries/job-types.ts'
-import { getLeader, listWorkers } from '../../db/queries/registry.ts'
-import { access } from '../auth/permit.ts'
+import { getLeader, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
+import { access, enterAs } from '../auth/permit.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -13,7 +13,12 @@ export const registryRoutes = () =>
   createRouter()
     .openapi(workersRoute, async (c) => {
       const { cursor, limit } = c.req.valid('query')
-      const rows = await c.get('run')(listWorkers({ after: cursor ?? null, limit: limit + 1 }))
+      const page = { after: cursor ?? null, limit: limit + 1 }
+      const { role, org_id } = c.get('principal')
+      const rows =
+        role === 'admin'
+          ? await enterAs(c, { leastRole: 'admin' })(listWorkers(page))
+          : await c.get('run')(listWorkersFor(org_id, page))
       return c.json(toPage(rows, limit, { position: (row) => row.worker_id, item: viewWorker }), 200)
     })
     .openapi(typesRoute, async (c) => {
@@ -32,6 +37,9 @@ const workersRoute = createRoute({
   path: '/jobs/workers',
   tags: ['jobs'],
   summary: 'List the workers',
+  description:
+    'They serve all organisations. You see how many of your own jobs run on each; hosts, and totals over all ' +
+    'organisations, are for admins.',
   ...access('jobs:read'),
   request: { query: pageQuery(z.string().regex(/^[\w.-]+$/)) },
   responses: {

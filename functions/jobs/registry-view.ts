@@ -5,14 +5,18 @@ import { timestamp } from '../http/openapi.ts'
 export const worker = z
   .object({
     worker_id: z.string(),
-    hostname: z.string(),
+    hostname: z.string().nullable().openapi({ description: 'Null unless you are an admin.' }),
     status: z.enum(['online', 'draining', 'offline']).openapi({
       description: '`draining`: finishes its jobs and stops. `offline`: not seen for 10 s, or stopped.',
     }),
     last_seen: timestamp,
     started_at: timestamp,
-    jobs_processed: z.int(),
-    running: z.int(),
+    jobs_processed: z.int().nullable().openapi({
+      description: 'Of all organisations, since it started. Null unless you are an admin.',
+    }),
+    running: z.int().openapi({
+      description: "Your organisation's jobs that run on it. For an admin: those of all organisations.",
+    }),
     slots: z.int(),
     cpu_units: z.number(),
     memory_mb: z.int(),
@@ -26,7 +30,7 @@ export const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
   status: row.status,
   last_seen: row.last_seen.toISOString(),
   started_at: row.started_at.toISOString(),
-  jobs_processed: Number(row.jobs_processed),
+  jobs_processed: row.jobs_processed === null ? null : Number(row.jobs_processed),
   running: row.running,
   slots: row.slots,
   cpu_units: row.cpu_units,

@@ -143,7 +143,7 @@ export const createSubmitter = (options: {
   }
 
   /**
-   * Nothing about a prediction may fail a submission: if Postgres rejects a value, the submission is sent once more without
+   * Nothing about a prediction may fail a submission: if Postgres rejects it, the submission is sent once more without
    * its predictions.
    */
   const sendAlone = async (entry: Entry, hold: Hold): Promise<SubmissionRow[]> => {

@@ -1,4 +1,4 @@
-import type { Member } from '../../db/queries/scope.ts'
+import { enter, type Member } from '../../db/queries/scope.ts'
 import {
   enterStream,
   readStream,
@@ -23,6 +23,8 @@ export type Reader = {
   ): Promise<{ verdicts: StreamVerdict[]; pages: StreamPage[] }>
   /** Runs statements only if all of them still may. */
   runAs(members: readonly Member[]): Run
+  /** The same, only if all of them are still admins of the whole system. */
+  runAsAdmins(members: readonly Member[]): Run
 }
 
 export const createReader = (database: Database, orgId: string): Reader => ({
@@ -44,4 +46,5 @@ export const createReader = (database: Database, orgId: string): Reader => ({
       if (!entry?.verdicts.every((verdict) => verdict === 'entered')) throw new NotEntered('SQ401')
       return rows
     },
+  runAsAdmins: (members) => database.after(...members.map((member) => enter(member, { leastRole: 'admin' }))),
 })

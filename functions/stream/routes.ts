@@ -56,7 +56,11 @@ export const streamRoutes = () =>
 
 const followerOf = (c: Context<AppEnv>): Follower => {
   const principal = c.get('principal')
-  return { member: memberOf(principal), expiresAt: principal.expires_at }
+  return {
+    member: memberOf(principal),
+    isAdmin: principal.role === 'admin',
+    expiresAt: principal.expires_at,
+  }
 }
 
 const PROTOCOL = 'smartqueue.v1'

@@ -17,7 +17,12 @@ export type Wish = {
 }
 
 /** Whoever follows the stream, in the organisation, and until when their token is good. */
-export type Follower = { member: Member; expiresAt: number | null }
+export type Follower = {
+  member: Member
+  /** Of the whole system: then the topic `workers` tells what is of nobody's organisation, too. */
+  isAdmin: boolean
+  expiresAt: number | null
+}
 
 /** What the object knows of a socket. It is kept with the socket, and so survives hibernation: at most 2 kB. */
 export type Subscriber = Follower &
@@ -51,12 +56,12 @@ export const CREDIT = 256
 export const MOST_CREDIT = 10_000
 
 export const subscribe = (
-  { member, expiresAt }: Follower,
+  { member, isAdmin, expiresAt }: Follower,
   wish: Wish,
   place: StreamPlace,
   now: number,
 ): Subscriber => ({
-  ...{ member, expiresAt, place },
+  ...{ member, isAdmin, expiresAt, place },
   ...{ filter: wish.filter, topics: wish.topics, logsAfter: wish.logsAfter },
   credit: CREDIT,
   starvedAt: null,
@@ -69,7 +74,7 @@ export const subscribe = (
 export const wants = ({ topics }: Subscriber, topic: TopicName): boolean => topics.includes(topic)
 
 /** Those who proved themselves in the same way: they are let in, and refused, together. */
-export const identityOf = ({ member }: Follower): string =>
+export const identityOf = ({ member }: Pick<Follower, 'member'>): string =>
   [member.userId, member.sessionId, member.keyId].join(' ')
 
 export const giveCredit = (subscriber: Subscriber, n: number): void => {

@@ -45,5 +45,5 @@ export const redeemTicket = async (
   const key = await keyOf(ticket)
   const found = await store.get<StoredTicket>(key)
   if (!found || !(await store.delete(key)) || found.until <= now) return undefined
-  return { member: found.member, expiresAt: found.expiresAt }
+  return { member: found.member, isAdmin: found.isAdmin, expiresAt: found.expiresAt }
 }

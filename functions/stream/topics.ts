@@ -1,5 +1,5 @@
 import { followJob } from '../../db/queries/job-logs.ts'
-import { getLeader, listWorkers } from '../../db/queries/registry.ts'
+import { getLeader, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import { encodeCursor } from '../http/pagination.ts'
 import { viewProgress } from '../jobs/job-view.ts'
@@ -16,6 +16,8 @@ export type Topic = {
   readonly idleIntervalMs: number
   /** Subscribers with the same key share a read. */
   keyOf(subscriber: Subscriber): string
+  /** Whether it is read with the rights of an admin, who is shown more. */
+  isForAdmins?(subscriber: Subscriber): boolean
   read(run: Run, subscriber: Subscriber): Promise<TopicNews>
 }
 
@@ -61,10 +63,12 @@ const workersTopic: Topic = {
   name: 'workers',
   minIntervalMs: 2_000,
   idleIntervalMs: 5_000,
-  keyOf: () => '',
-  read: async (run) => {
+  keyOf: ({ isAdmin }) => (isAdmin ? 'all' : 'own'),
+  isForAdmins: ({ isAdmin }) => isAdmin,
+  read: async (run, { isAdmin, member }) => {
+    const page = { after: null, limit: MOST_WORKERS }
     const [workers, [leader]] = await Promise.all([
-      run(listWorkers({ after: null, limit: MOST_WORKERS })),
+      run(isAdmin ? listWorkers(page) : listWorkersFor(member.orgId, page)),
       run(getLeader()),
     ])
     const view = { workers: workers.map(viewWorker), leader: leader ? viewLeader(leader) : null }

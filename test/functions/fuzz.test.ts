@@ -248,6 +248,9 @@ const keepId = ({ status, text }: RawAnswer, { path }: Operation): void => {
   if (id) ids.get(path.split('/')[1] ?? '')?.push(id)
 }
 
+/** A connection that is closed without an answer is as bad as a 5xx. */
+const asAnswer = (error: Error): RawAnswer => ({ status: 599, type: '', text: error.message })
+
 const show = ({ method, path, headers, body }: RawRequest): string => {
   const hidden = headers.map(([name, value]) => `${name}: ${name === 'authorization' ? '…' : value}`)
   const bytes = Array.isArray(body) ? Buffer.concat(body) : body
@@ -263,7 +266,7 @@ test(`no input to any operation answers 5xx (FUZZ_SEED=${SEED})`, async (t) => {
   const worker = async (): Promise<void> => {
     for (const [n, operation] of plan) {
       const request = requestOf(operation, n)
-      const answer = await client.send(request)
+      const answer = await client.send(request).catch(asAnswer)
       statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1)
       keepId(answer, operation)
       const fault = faultOf(answer, operation)

@@ -1,25 +1,36 @@
 import assert from 'node:assert/strict'
+import { hostname } from 'node:os'
 import { after, before, test } from 'node:test'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
+import { newJob, seedJobs } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
+import { openStream } from '../support/stream.ts'
+import { signIn } from '../support/tenants.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { handle, prepareWorker } from '../support/worker.ts'
 
 let database: TestDatabase
 let edge: Edge
 let ada: TestAccount
+/** An admin of the whole system. */
+let root: TestAccount
 before(async () => {
   database = await createTestDatabase()
   edge = await startEdge({ databaseUrl: database.url })
   ada = await registerUser(edge)
+  root = await registerUser(edge)
+  await database.sql('update users set is_admin = true where id = $1', [root.userId])
+  root = { ...root, token: (await signIn(edge, root)).body.access_token }
 })
 after(async () => {
   await edge.stop()
   await database.drop()
 })
 
-const get = (path: string) => edge.request('GET', path, { token: ada.token })
+const get = (path: string, account = ada) => edge.request('GET', path, { token: account.token })
 
 test('workers are listed with what they can do and how they are', async () => {
   assert.deepEqual((await get('/jobs/workers')).body, { items: [], next_cursor: null })
@@ -40,16 +51,21 @@ test('workers are listed with what they can do and how they are', async () => {
   )
   const { last_seen, started_at, ...first } = items[0]
   assert.ok(Date.parse(last_seen) && Date.parse(started_at))
-  assert.deepEqual(first, {
+  const seenByAll = {
     worker_id: 'pod-1',
-    hostname: 'host-a',
     status: 'online',
-    jobs_processed: 5_000_000_000,
-    running: 3,
     slots: 10,
     cpu_units: 2.5,
     memory_mb: 512,
     types: ['http', 'test'],
+  }
+  assert.deepEqual(first, { ...seenByAll, hostname: null, jobs_processed: null, running: 0 })
+  const { last_seen: _, started_at: __, ...whole } = (await get('/jobs/workers', root)).body.items[0]
+  assert.deepEqual(whole, {
+    ...seenByAll,
+    hostname: 'host-a',
+    jobs_processed: 5_000_000_000,
+    running: 3,
   })
   const page = (await get('/jobs/workers?limit=2')).body
   const next = (await get(`/jobs/workers/?limit=2&cursor=${page.next_cursor}`)).body
@@ -100,3 +116,59 @@ test('types are listed with their schemas and how many workers take them now, bu
   assert.deepEqual([page.items.length, next.items[0].type, next.next_cursor], [2, 'test', null])
   assertProblem(await get('/jobs/types?cursor=zzzz'), 422, 'invalid-request')
 })
+
+test('an organisation sees its own jobs on a worker, and neither its host nor jobs of others in any answer', async (t) => {
+  const bob = await registerUser(edge)
+  const held = Promise.withResolvers<void>()
+  const worker = prepareWorker(database.url, [
+    handle(async ({ ends }) => {
+      if (ends === 'badly') throw new Error('It broke.')
+      if (ends !== 'well') await held.promise
+    }),
+  ])
+  await worker.start()
+  t.after(() => {
+    held.resolve()
+    return worker.stop()
+  })
+  const submit = (account: TestAccount, name: string, payload: object, max_attempts = 1) =>
+    seedJobs(database.run, account, [newJob({ name, type: 'test', payload: { ...payload }, max_attempts })])
+  const [done] = await submit(ada, 'done', { ends: 'well' })
+  const [failed] = await submit(ada, 'failed', { ends: 'badly' })
+  const [running] = await submit(ada, 'running', {})
+  await submit(bob, 'running too', {})
+  await submit(bob, 'running too', {})
+  await waitFor('all of them', async () => {
+    const states = await database.sql<{ status: string }>(
+      'select status::text as status from job_overview order by 1',
+    )
+    return states.map(({ status }) => status).join() === 'completed,failed,running,running,running'
+  })
+  const isIt = ({ worker_id }: { worker_id: string }) => worker_id === worker.id
+  const own = async (account: TestAccount) => (await get('/jobs/workers', account)).body.items.find(isIt)
+  assert.deepEqual([(await own(ada)).running, (await own(bob)).running], [1, 2])
+  await waitFor('the heartbeat', async () => (await own(root)).running === 3)
+  assert.equal((await own(root)).hostname, hostname())
+
+  const { paths } = (await get('/openapi.json')).body
+  const reads = Object.keys(paths).filter((path) => paths[path].get && !STREAMS.has(path))
+  const seen = reads.flatMap((path) =>
+    [done, failed, running].map((id) => get(path.replace(/\{\w+\}/, id ?? ''))),
+  )
+  const stream = await openStream(edge, { token: ada.token, query: { topics: 'workers' } })
+  const frame = await stream.frame('workers')
+  stream.close()
+  // As words: a short name may stand inside of a cursor or a key.
+  const hosts = [hostname(), 'host-a', 'host-b'].map((host) => new RegExp(`(?<![\\w-])${host}(?!\\w)`))
+  for (const text of [...(await Promise.all(seen)).map(({ text }) => text), JSON.stringify(frame)]) {
+    for (const host of hosts) assert.doesNotMatch(text, host)
+  }
+  const mine = frame.workers?.find(isIt)
+  assert.deepEqual(mine, { ...(await own(ada)), last_seen: mine?.last_seen })
+  const full = await openStream(edge, { token: root.token, query: { topics: 'workers' } })
+  const all = (await full.frame('workers')).workers?.find(isIt)
+  assert.deepEqual([all?.hostname, all?.running], [hostname(), 3])
+  full.close()
+})
+
+const STREAMS = new Set(['/jobs/stream', '/jobs/events'])

@@ -17,7 +17,7 @@ const NOW = 1_000_000
 
 const subscriber = (wish: Partial<Wish> = {}): Subscriber =>
   subscribe(
-    { member: MEMBER, expiresAt: null },
+    { member: MEMBER, isAdmin: false, expiresAt: null },
     { place: null, filter: {}, topics: ['events'], logsAfter: null, ...wish },
     START,
     NOW,

@@ -19,13 +19,17 @@ const follow = (topic: TopicName, answers: Record<string, () => unknown[]>) => {
   const place = { incarnation: '00000000000000aa', xid: '1', id: '0', position: 0 }
   const wish = { place: null, filter: { job_id: 'j' }, topics: [topic], logsAfter: '0' }
   const socket: Socket = {
-    subscriber: subscribe({ member, expiresAt: null }, wish, place, Date.now()),
+    subscriber: subscribe({ member, isAdmin: false, expiresAt: null }, wish, place, Date.now()),
     send: (text) => frames.push(JSON.parse(text)),
     close: () => {},
     save: () => {},
   }
   const run = (async ({ name }) => answers[name]?.() ?? []) as Run
-  const reader: Reader = { read: () => assert.fail('no events are read here'), runAs: () => run }
+  const reader: Reader = {
+    read: () => assert.fail('no events are read here'),
+    runAs: () => run,
+    runAsAdmins: () => run,
+  }
   const topics = createTopicReader(
     createTopics(async () => ({})),
     (error) => errors.push(error),
@@ -51,7 +55,7 @@ const worker = (overrides: object = {}) => ({
 
 test('that a worker was seen again is told every five seconds, anything else at once', async () => {
   let running = 0
-  const client = follow('workers', { 'list-workers': () => [worker({ running })] })
+  const client = follow('workers', { 'list-workers-for': () => [worker({ running })] })
   await client.read()
   mock.timers.tick(2_000)
   await client.read()
@@ -86,7 +90,7 @@ test('a topic that cannot be read is tried again at its pace', async () => {
   const broken = () => {
     throw new Error('out of order')
   }
-  const client = follow('workers', { 'list-workers': broken })
+  const client = follow('workers', { 'list-workers-for': broken })
   await client.read()
   assert.equal(client.errors.length, 1)
   assert.ok(client.dueInMs() >= 2_000)

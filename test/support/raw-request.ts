@@ -16,13 +16,15 @@ export type RawAnswer = { status: number; type: string; text: string }
 export const createRawClient = (origin: string, maxSockets: number) => {
   const agent = new Agent({ keepAlive: true, maxSockets })
 
-  const send = ({ method, path, headers, body }: RawRequest): Promise<RawAnswer> =>
+  const send = (wanted: RawRequest): Promise<RawAnswer> =>
     new Promise((resolve, reject) => {
+      const { method, path, headers, body } = wanted
       const flat = headers.flat()
-      if (Buffer.isBuffer(body)) flat.push('content-length', String(body.length))
-      else if (body) flat.push('transfer-encoding', 'chunked')
+      if (Array.isArray(body)) flat.push('transfer-encoding', 'chunked')
+      else if (body) flat.push('content-length', String(body.length))
       const sent = request(new URL(origin), { agent, method, path, headers: ['host', 'localhost', ...flat] })
-      sent.on('error', reject)
+      // The server may close an idle connection in the moment in which it is used again.
+      sent.on('error', (error) => (sent.reusedSocket ? resolve(send(wanted)) : reject(error)))
       sent.on('upgrade', (response, socket) => {
         socket.destroy()
         resolve(toAnswer(response, ''))
@@ -35,7 +37,7 @@ export const createRawClient = (origin: string, maxSockets: number) => {
         response.destroy()
         resolve(toAnswer(response, ''))
       })
-      for (const chunk of Buffer.isBuffer(body) ? [body] : (body ?? [])) sent.write(chunk)
+      for (const chunk of [body ?? []].flat()) sent.write(chunk)
       sent.end()
     })
 

@@ -59,7 +59,7 @@ const planOf = (schedule: DueSchedule): TickPlan | string => {
 
 type Firing = { term: string; schedule: DueSchedule; plan: TickPlan; jobs: readonly TickJob[] }
 
-/** If Postgres rejects a value, the ticks are committed once more without predictions: these must not fail a submission. */
+/** If Postgres rejects them, the ticks are committed once more without predictions: these must not fail a submission. */
 const commitPredicted = async (
   { transaction, predictions }: FiringOptions,
   firing: Firing,

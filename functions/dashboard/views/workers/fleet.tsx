@@ -70,6 +70,7 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
   const online = present.length - draining
   const slots = sum((worker) => worker.slots)
   const busy = sum((worker) => worker.running)
+  const seesAll = workers.some(({ hostname }) => hostname !== null)
   return (
     <Stats>
       <Stat
@@ -78,19 +79,26 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
         unit={things(online, 'worker')}
         note={onlineNote(online, draining)}
       />
-      <Stat label="Busy" value={count(busy)} unit={things(busy, 'slot')} note={`of ${count(slots)} in all`} />
+      <Stat
+        label="Busy"
+        value={count(busy)}
+        unit={things(busy, 'slot')}
+        note={`${seesAll ? '' : 'with your jobs, '}of ${count(slots)} in all`}
+      />
       <Stat
         label="CPU"
         value={count(sum((worker) => worker.cpu_units))}
         unit="units"
         note="for jobs, in all"
       />
-      <Stat
-        label="Processed"
-        value={shortCount(sum((worker) => worker.jobs_processed))}
-        unit="jobs"
-        note="since they started"
-      />
+      {seesAll && (
+        <Stat
+          label="Processed"
+          value={shortCount(sum((worker) => worker.jobs_processed ?? 0))}
+          unit="jobs"
+          note="since they started"
+        />
+      )}
     </Stats>
   )
 }

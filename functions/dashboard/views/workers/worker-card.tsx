@@ -22,8 +22,12 @@ export const WorkerCard = (props: { worker: Worker; leader: Leader | null; jobs:
       {worker.status === 'draining' && <p class="muted">It finishes its jobs and stops.</p>}
       {worker.status !== 'offline' && <Load worker={worker} />}
       <dl class="facts">
-        <dt>Host</dt>
-        <dd>{worker.hostname}</dd>
+        {worker.hostname !== null && (
+          <>
+            <dt>Host</dt>
+            <dd>{worker.hostname}</dd>
+          </>
+        )}
         <dt>Last seen</dt>
         <dd>
           <Time at={worker.last_seen} />
@@ -32,8 +36,12 @@ export const WorkerCard = (props: { worker: Worker; leader: Leader | null; jobs:
         <dd>
           <Time at={worker.started_at} />
         </dd>
-        <dt>Processed</dt>
-        <dd>{counted(worker.jobs_processed, 'job')}</dd>
+        {worker.jobs_processed !== null && (
+          <>
+            <dt>Processed</dt>
+            <dd>{counted(worker.jobs_processed, 'job')}</dd>
+          </>
+        )}
         <dt>Room</dt>
         <dd>
           {counted(worker.cpu_units, 'CPU unit')}, {bytes(worker.memory_mb * 1024 ** 2)} of memory
@@ -56,8 +64,8 @@ export const WorkerCard = (props: { worker: Worker; leader: Leader | null; jobs:
   )
 }
 
-/** Slots that are taken, as a bar and in words. */
-const Load = ({ worker: { worker_id, running, slots } }: { worker: Worker }) => (
+/** Slots that are taken, as a bar and in words: an admin sees all of them, others those of their own organisation. */
+const Load = ({ worker: { worker_id, hostname, running, slots } }: { worker: Worker }) => (
   <div class="load">
     <meter
       aria-label={`Busy slots of ${worker_id}`}
@@ -67,7 +75,7 @@ const Load = ({ worker: { worker_id, running, slots } }: { worker: Worker }) => 
       class={running >= slots ? 'full' : ''}
     />
     <span>
-      {count(running)} of {count(slots)} slots busy
+      {count(running)} of {count(slots)} slots busy{hostname === null && ' with your jobs'}
     </span>
   </div>
 )
