@@ -158,7 +158,7 @@ describe('rows are upserted', () => {
 
   it('by a column that is called as what every object has', async (t) => {
     await database.sql('alter table orders add column "constructor" int unique')
-    const rows = [{ id: 1, constructor: 1 }, { id: 2 }]
+    const rows: Rows = [{ id: 1, constructor: 1 }, { id: 2 }]
     const result = await load(t, rows, { mode: 'upsert', key: ['constructor'] }, { max_bad_rows: 1 })
     assert.deepEqual([result.rows_loaded, result.bad_rows, await ids()], [1, 1, [1]])
   })
