@@ -153,5 +153,6 @@ const fillViews = async (): Promise<[string, string][]> => {
     ['#/organisation', 'Organisation'],
     ['#/keys', 'API keys'],
     ['#/audit', 'Audit'],
+    ['#/account', 'Account'],
   ]
 }

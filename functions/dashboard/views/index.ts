@@ -86,4 +86,11 @@ export const VIEWS: readonly View[] = [
     needs: 'audit:read',
     load: async () => (await managementViews()).Audit,
   },
+  {
+    path: 'account',
+    title: 'Account',
+    icon: 'account',
+    needs: 'account',
+    load: async () => (await managementViews()).Account,
+  },
 ]

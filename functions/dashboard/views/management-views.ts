@@ -1,4 +1,5 @@
 /** What makes jobs come, what runs them, and what is looked at now and then. */
+export { View as Account } from './account/account.tsx'
 export { View as Audit } from './audit/audit.tsx'
 export { View as Keys } from './keys/keys.tsx'
 export { View as Model } from './model/model.tsx'

@@ -10,7 +10,6 @@ import { Time } from '../../ui/time.tsx'
 import { Invitations } from './invitations.tsx'
 import { Leave } from './leave.tsx'
 import { Members } from './members.tsx'
-import { Password } from './password.tsx'
 import { QuotaPanel } from './quotas.tsx'
 import { Users } from './users.tsx'
 
@@ -28,7 +27,6 @@ export const View = () => {
             <Members onChange={org.reload} />
             {may('org:manage') && <Invitations org={active} />}
             <QuotaPanel org={active} />
-            <Password />
             {may('platform') && <Users />}
           </div>
         </>
