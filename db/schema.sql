@@ -36,13 +36,6 @@ create function scope_request() returns text
 language sql stable parallel safe
 return nullif(current_setting('smartqueue.request', true), '');
 
-create table orgs (
-  id uuid primary key,
-  name text not null,
-  created_at timestamptz not null default now(),
-  constraint orgs_name_length check (char_length(name) between 1 and 100)
-);
-
 create table users (
   id uuid primary key,
   username text not null,
@@ -61,6 +54,18 @@ comment on index users_username_key is 'Names that differ only in case are one n
 
 create index users_by_username_key on users (username_key);
 comment on index users_by_username_key is 'Serves begin-sign-in and create-invitation.';
+
+create table orgs (
+  id uuid primary key,
+  name text not null,
+  created_at timestamptz not null default now(),
+  -- Null: unknown, or the account was deleted.
+  created_by uuid default scope_user() references users on delete set null,
+  constraint orgs_name_length check (char_length(name) between 1 and 100)
+);
+
+create index orgs_by_creator on orgs (created_by);
+comment on index orgs_by_creator is 'Serves create-org and start-session, which count the organisations that a user has created.';
 
 create table memberships (
   org_id uuid not null references orgs on delete cascade,
@@ -83,11 +88,18 @@ create table refresh_families (
   revoked_at timestamptz,
   -- When the last of its tokens expires.
   expires_at timestamptz not null default now() + interval '30 days',
-  foreign key (org_id, user_id) references memberships on delete cascade
+  -- When the sign-in began or its refresh token was last exchanged.
+  last_used_at timestamptz not null default now(),
+  -- From where, at that time.
+  ip inet default scope_ip(),
+  user_agent text,
+  foreign key (org_id, user_id) references memberships on delete cascade,
+  constraint refresh_families_user_agent_length check (char_length(user_agent) <= 256)
 );
 
 create index refresh_families_by_user on refresh_families (user_id);
-comment on index refresh_families_by_user is 'Serves change-password, which ends all other sign-ins of a user.';
+comment on index refresh_families_by_user is
+  'Serves list-sessions, and change-password and end-other-sessions, which end the other sign-ins of a user.';
 
 create index refresh_families_by_expiry on refresh_families (expires_at);
 comment on index refresh_families_by_expiry is 'Serves delete-stale.';
@@ -1989,6 +2001,9 @@ create policy of_member on orgs to smartqueue_functions
   )
   with check ((select sees_all_orgs()) or id = any ((select scope_orgs())::uuid[]));
 create policy of_all_orgs on orgs for select to smartqueue_workers using (true);
+create policy of_creator on orgs for select to smartqueue_functions using (created_by = (select scope_user()));
+comment on policy of_creator on orgs is
+  'Whoever has left an organisation that they created still counts it against their limit.';
 
 create policy of_acquaintance on users to smartqueue_functions
   using (
@@ -2108,7 +2123,7 @@ grant update on
 to smartqueue_functions;
 grant update (password_hash) on users to smartqueue_functions;
 grant update (role) on memberships to smartqueue_functions;
-grant update (org_id, revoked_at, expires_at) on refresh_families to smartqueue_functions;
+grant update (org_id, revoked_at, expires_at, last_used_at, ip, user_agent) on refresh_families to smartqueue_functions;
 grant update (replaced_at) on refresh_tokens to smartqueue_functions;
 grant update (last_used_at, revoked_at) on api_keys to smartqueue_functions;
 grant update (accepted_at, accepted_by, revoked_at) on invitations to smartqueue_functions;

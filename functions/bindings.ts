@@ -1,4 +1,13 @@
 import { z } from 'zod'
+import {
+  DEFAULT_ORGS_PER_ACCOUNT,
+  HEADER_NAME,
+  HEADER_RULE,
+  MAX_ORGS_PER_ACCOUNT,
+  NO_HEADER,
+  REGISTRATION_MODES,
+  REGISTRATION_RULE,
+} from '../db/rules/account-settings.ts'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
 import {
   ENDPOINT_RULE,
@@ -49,6 +58,26 @@ const bindingsSchema = z.object({
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE)
     .transform((text) => parseOrigins(text) ?? []),
+  /** Who may create an account. Unset counts as `invite`: a deployment that forgot to choose is not open to everyone. */
+  SMARTQUEUE_REGISTRATION: z.enum(REGISTRATION_MODES, REGISTRATION_RULE).default('invite'),
+  /** How many organisations an account may create. Each has quotas of its own. */
+  SMARTQUEUE_ORGS_PER_ACCOUNT: z
+    .string()
+    .default(String(DEFAULT_ORGS_PER_ACCOUNT))
+    .refine(
+      (text) => /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= MAX_ORGS_PER_ACCOUNT,
+      `must be a whole number from 1 to ${MAX_ORGS_PER_ACCOUNT}`,
+    )
+    .transform(Number),
+  /**
+   * The header in which the proxy in front puts the client's address. Unset: no header is trusted, since without such a
+   * proxy a client can send any.
+   */
+  SMARTQUEUE_CLIENT_ADDRESS_HEADER: z
+    .string()
+    .regex(HEADER_NAME, HEADER_RULE)
+    .default(NO_HEADER)
+    .transform((name) => (name.toLowerCase() === NO_HEADER ? undefined : name)),
   /** The bearer token for metrics and the scaling signal. Unset: anybody may read them. */
   OPERATIONS_TOKEN: z
     .string()

@@ -1,4 +1,5 @@
 import { enterTogether } from '../db/queries/scope.ts'
+import type { RegistrationMode } from '../db/rules/account-settings.ts'
 import { type ApiKeys, createApiKeys } from './auth/api-key.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
 import { type Autoscale, createAutoscale } from './autoscale/snapshot.ts'
@@ -36,6 +37,11 @@ export type Services = {
   readonly assets: Assets
   /** Origins whose pages may call the API. */
   readonly corsOrigins: readonly string[]
+  readonly registration: RegistrationMode
+  /** How many organisations an account may create. */
+  readonly orgsPerAccount: number
+  /** Undefined: the client's address is not known. */
+  readonly clientAddressHeader: string | undefined
   /** Undefined: nothing is traced. */
   readonly tracing: Tracing | undefined
 }
@@ -73,6 +79,9 @@ export const servicesFor = (raw: RawBindings): Services => {
     },
     assets: bindings.ASSETS,
     corsOrigins: bindings.CORS_ORIGINS,
+    registration: bindings.SMARTQUEUE_REGISTRATION,
+    orgsPerAccount: bindings.SMARTQUEUE_ORGS_PER_ACCOUNT,
+    clientAddressHeader: bindings.SMARTQUEUE_CLIENT_ADDRESS_HEADER,
     tracing: createTracing(bindings),
   }
   isolates.set(raw, services)

@@ -1,4 +1,13 @@
 import { z } from 'zod'
+import {
+  DEFAULT_ORGS_PER_ACCOUNT,
+  HEADER_NAME,
+  HEADER_RULE,
+  MAX_ORGS_PER_ACCOUNT,
+  NO_HEADER,
+  REGISTRATION_MODES,
+  REGISTRATION_RULE,
+} from '../db/rules/account-settings.ts'
 import { LOG_LEVELS } from '../db/rules/log-levels.ts'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
 import {
@@ -63,6 +72,11 @@ const settings = {
     .string()
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE),
+  /** Unset: `npm run dev` is open to everyone on this machine, `npm run functions` to whoever is invited. */
+  SMARTQUEUE_REGISTRATION: z.enum(REGISTRATION_MODES, REGISTRATION_RULE).optional(),
+  SMARTQUEUE_ORGS_PER_ACCOUNT: wholeNumber(1, MAX_ORGS_PER_ACCOUNT).default(DEFAULT_ORGS_PER_ACCOUNT),
+  /** The header in which the proxy in front puts the client's address. */
+  SMARTQUEUE_CLIENT_ADDRESS_HEADER: z.string().regex(HEADER_NAME, HEADER_RULE).default(NO_HEADER),
   SMARTQUEUE_HTTP_ALLOW: z.string().default('').transform(orIssue(parseAllowList)),
   /** Without it there are no shell jobs. */
   SMARTQUEUE_SHELL_ALLOW: z.string().transform(orIssue(parseExecutables)).optional(),

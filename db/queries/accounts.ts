@@ -18,6 +18,7 @@ export const registerAccount = (account: {
   passwordHash: string
   refreshTokenHash: string
   refreshTokenDays: number
+  userAgent: string | null
 }): Query<Account> => ({
   name: 'register-account',
   text: `
@@ -28,8 +29,8 @@ export const registerAccount = (account: {
       returning id, username
     ),
     new_org as (
-      insert into orgs (id, name)
-      select $2::uuid, username
+      insert into orgs (id, name, created_by)
+      select $2::uuid, username, id
       from new_user
       returning id
     ),
@@ -40,8 +41,8 @@ export const registerAccount = (account: {
       returning org_id, user_id, role
     ),
     family as (
-      insert into refresh_families (id, user_id, org_id, expires_at)
-      select $3::uuid, user_id, org_id, now() + $7::int * interval '1 day'
+      insert into refresh_families (id, user_id, org_id, expires_at, user_agent)
+      select $3::uuid, user_id, org_id, now() + $7::int * interval '1 day', $8::text
       from membership
       returning id
     ),
@@ -62,6 +63,84 @@ export const registerAccount = (account: {
     account.passwordHash,
     account.refreshTokenHash,
     account.refreshTokenDays,
+    account.userAgent,
+  ],
+})
+
+/**
+ * Account, membership in the organisation that has invited by link, and first refresh token, or none of them. The row
+ * lock makes a second registration with the same link see that it was used. No row: the invitation is not open. Without a
+ * `user_id`: the name is taken, and the invitation stays open.
+ */
+export const registerInvited = (account: {
+  userId: string
+  familyId: string
+  username: string
+  passwordHash: string
+  invitationHash: string
+  refreshTokenHash: string
+  refreshTokenDays: number
+  userAgent: string | null
+}): Query<Account | { user_id: null }> => ({
+  name: 'register-invited',
+  text: `
+    with invitation as materialized (
+      select id, org_id, role
+      from invitations
+      where token_hash = decode($5::text, 'hex')
+        and accepted_at is null
+        and revoked_at is null
+        and expires_at > now()
+      for update
+    ),
+    new_user as (
+      insert into users (id, username, password_hash)
+      select $1::uuid, $3::text, $4::text
+      from invitation
+      on conflict (lower(username)) do nothing
+      returning id, username
+    ),
+    membership as (
+      insert into memberships (org_id, user_id, role)
+      select invitation.org_id, new_user.id, invitation.role
+      from invitation, new_user
+      returning org_id, user_id, role
+    ),
+    accepted as (
+      update invitations i
+      set accepted_at = now(), accepted_by = membership.user_id
+      from invitation, membership
+      where i.id = invitation.id
+      returning i.id, i.org_id, i.accepted_by as user_id, i.role
+    ),
+    family as (
+      insert into refresh_families (id, user_id, org_id, expires_at, user_agent)
+      select $2::uuid, user_id, org_id, now() + $7::int * interval '1 day', $8::text
+      from membership
+      returning id
+    ),
+    token as (
+      insert into refresh_tokens (token_hash, family_id, expires_at)
+      select decode($6::text, 'hex'), id, now() + $7::int * interval '1 day'
+      from family
+    ),
+    registered as (${audit('account.registered', `jsonb_build_object('user_id', user_id)`, 'accepted')}
+    ),
+    joined as (${audit('member.joined', `jsonb_build_object('user_id', user_id, 'role', role, 'invitation_id', id)`, 'accepted')}
+    )
+    select membership.user_id, new_user.username, membership.org_id, membership.role
+    from invitation
+    left join membership on true
+    left join new_user on true`,
+  values: [
+    account.userId,
+    account.familyId,
+    account.username,
+    account.passwordHash,
+    account.invitationHash,
+    account.refreshTokenHash,
+    account.refreshTokenDays,
+    account.userAgent,
   ],
 })
 
@@ -83,14 +162,18 @@ export const nameOf = (userId: string): Query<{ username: string }> => ({
   values: [userId],
 })
 
-/** Ends all other sign-ins of the user. No row: the password was changed meanwhile. */
+/**
+ * Ends all other sign-ins of the user and, if asked to, revokes their API keys in all organisations. No row: the password
+ * was changed meanwhile.
+ */
 export const changePassword = (change: {
   userId: string
   orgId: string
   sessionId: string
   from: string
   to: string
-}): Query<{ ended: number }> => ({
+  revokeKeys: boolean
+}): Query<{ ended: number; revoked: number }> => ({
   name: 'change-password',
   text: `
     with changed as (
@@ -109,11 +192,24 @@ export const changePassword = (change: {
         and f.revoked_at is null
       returning f.id
     ),
+    revoked as (
+      update api_keys k
+      set revoked_at = now()
+      from changed
+      where k.user_id = changed.id
+        and k.revoked_at is null
+        and $6::boolean
+      returning k.id, k.org_id, k.name, k.prefix
+    ),
     audit as (${audit('account.password_changed', `jsonb_build_object('user_id', id)`, 'changed')}
+    ),
+    audit_keys as (${audit('api_key.revoked', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix)`, 'revoked')}
     )
-    select (select count(*)::integer from ended) as ended
+    select
+      (select count(*)::integer from ended) as ended,
+      (select count(*)::integer from revoked) as revoked
     from changed`,
-  values: [change.userId, change.orgId, change.sessionId, change.from, change.to],
+  values: [change.userId, change.orgId, change.sessionId, change.from, change.to, change.revokeKeys],
 })
 
 export type UserRow = { id: string; username: string; is_admin: boolean; org_ids: string[]; created_at: Date }

@@ -3,24 +3,25 @@ import { audit } from './audit.ts'
 
 /** What an operator does with the database's own credentials: the audit log has no actor. */
 
-/** An account of a name that nobody has, with a personal organisation. No row: the name is taken. */
-export const createAdmin = (admin: {
+/** An account with a personal organisation. No row: the name is taken. */
+export const createAccount = (account: {
   userId: string
   orgId: string
   username: string
   passwordHash: string
+  isAdmin: boolean
 }): Query<{ user_id: string }> => ({
-  name: 'create-admin',
+  name: 'create-account',
   text: `
     with new_user as (
       insert into users (id, username, password_hash, is_admin)
-      values ($1::uuid, $3::text, $4::text, true)
+      values ($1::uuid, $3::text, $4::text, $5::boolean)
       on conflict (lower(username)) do nothing
       returning id, username
     ),
     new_org as (
-      insert into orgs (id, name)
-      select $2::uuid, username
+      insert into orgs (id, name, created_by)
+      select $2::uuid, username, id
       from new_user
       returning id
     ),
@@ -30,11 +31,13 @@ export const createAdmin = (admin: {
       from new_user, new_org
       returning org_id, user_id
     ),
-    audit as (${audit('admin.granted', `jsonb_build_object('user_id', user_id)`, 'membership')}
+    registered as (${audit('account.registered', `jsonb_build_object('user_id', user_id)`, 'membership')}
+    ),
+    granted as (${audit('admin.granted', `jsonb_build_object('user_id', user_id)`, 'membership where $5::boolean')}
     )
     select user_id
     from membership`,
-  values: [admin.userId, admin.orgId, admin.username, admin.passwordHash],
+  values: [account.userId, account.orgId, account.username, account.passwordHash, account.isAdmin],
 })
 
 /** No row: nobody has the name. */

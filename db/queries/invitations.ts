@@ -69,7 +69,8 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
           select count(*)
           from invitations i
           where i.org_id = $2::uuid
-            and i.user_id is distinct from (select id from invited)
+            -- One for the same user is replaced. Links have no user, and all of them count.
+            and (i.user_id = (select id from invited)) is not true
             and i.${PENDING}
         ) < ${MAX_PENDING}
       returning id, org_id, role, user_id, created_at, expires_at

@@ -18,26 +18,26 @@ const COLUMNS = `
 
 const MEMBERS = `(select count(*)::integer from memberships m where m.org_id = o.id)`
 
-/** Each has quotas of its own: nobody makes them without end. */
-export const MAX_OWN_ORGS = 50
-
-/** The transaction has entered the new organisation, although nobody is in it yet. No row: the user has too many. */
+/**
+ * The transaction has entered the new organisation, although nobody is in it yet. No row: the user has created `limit`
+ * organisations. The personal one counts; organisations that others have created do not, whatever the role.
+ */
 export const createOrg = (org: {
   id: string
   userId: string
   name: string
+  limit: number
 }): Query<{ id: string; name: string; created_at: Date }> => ({
   name: 'create-org',
   text: `
     with org as (
-      insert into orgs (id, name)
-      select $2::uuid, $3::text
+      insert into orgs (id, name, created_by)
+      select $2::uuid, $3::text, $1::uuid
       where (
         select count(*)
-        from memberships
-        where user_id = $1::uuid
-          and role = 'org_admin'
-      ) < ${MAX_OWN_ORGS}
+        from orgs
+        where created_by = $1::uuid
+      ) < $4::int
       returning id, id as org_id, name, created_at
     ),
     membership as (
@@ -49,7 +49,7 @@ export const createOrg = (org: {
     )
     select id, name, created_at
     from org`,
-  values: [org.userId, org.id, org.name],
+  values: [org.userId, org.id, org.name, org.limit],
 })
 
 export const getOrg = (orgId: string, userId: string): Query<OrgRow> => ({

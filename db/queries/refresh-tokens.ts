@@ -15,6 +15,7 @@ export const rotateRefreshToken = (rotation: {
   successorHash: string
   days: number
   graceSeconds: number | null
+  userAgent: string | null
 }): Query<Account & { session_id: string }> => ({
   name: 'rotate-refresh-token',
   text: `
@@ -50,7 +51,8 @@ export const rotateRefreshToken = (rotation: {
     ),
     prolonged as (
       update refresh_families f
-      set expires_at = now() + $3::int * interval '1 day'
+      set
+        expires_at = now() + $3::int * interval '1 day', last_used_at = now(), ip = scope_ip(), user_agent = $5::text
       from replaced r
       where f.id = r.family_id
     ),
@@ -69,7 +71,13 @@ export const rotateRefreshToken = (rotation: {
     join refresh_families f on f.id = r.family_id
     join memberships m on m.org_id = f.org_id and m.user_id = f.user_id
     join users u on u.id = m.user_id`,
-  values: [rotation.presentedHash, rotation.successorHash, rotation.days, rotation.graceSeconds],
+  values: [
+    rotation.presentedHash,
+    rotation.successorHash,
+    rotation.days,
+    rotation.graceSeconds,
+    rotation.userAgent,
+  ],
 })
 
 /**

@@ -21,8 +21,8 @@ export const NOT_ENTERED = {
 /** A user in an organisation, and how they proved it: by a session or by an API key. */
 export type Member = { orgId: string; userId: string; sessionId: string | null; keyId: string | null }
 
-/** From where a request came, for the audit log. */
-export type Origin = { ip: string | null; requestId: string }
+/** From where a request came, for the audit log and the list of sign-ins. */
+export type Origin = { ip: string | null; userAgent: string | null; requestId: string }
 
 export type EntryOptions = {
   leastRole: Role
@@ -106,6 +106,28 @@ export const openInvitation = (invitationId: string): Entry => ({
     select must_enter(open_invitation($1::uuid))`,
   values: [invitationId],
 })
+
+/** For whoever registers with an invitation link, after `approach` with the hash of its token. */
+export const openInvitationByToken = (): Entry => ({
+  name: 'open-invitation-by-token',
+  text: `
+    select must_enter(open_invitation((select id from invitations where token_hash = scope_secret())))`,
+  values: [],
+})
+
+/**
+ * Makes transactions that count before they insert run one after the other. It has to be a statement of its own: the
+ * next one then counts what the transaction before has committed.
+ */
+export const takeTurns = (limited: Limited, ownerId: string): Entry => ({
+  name: 'take-turns',
+  text: `
+    select pg_advisory_xact_lock(hashtextextended($1::text || $2::text, 0))`,
+  values: [limited, ownerId],
+})
+
+/** What an account or an organisation may have only so many of. */
+type Limited = 'orgs' | 'api-keys' | 'invitations' | 'schedules' | 'webhook-sources' | 'callback-endpoints'
 
 /** Before anybody is known: what the request itself names. */
 export const approach = (scope: {

@@ -70,15 +70,17 @@ export const beginSignIn = (
 
 /**
  * The user has proved who they are: in their oldest organisation. Whoever has left all of them, or was removed, gets a new
- * personal one.
+ * personal one. No row: they have created `orgLimit` organisations already.
  */
 export const startSession = (session: {
   userId: string
   /** For that. */
   orgId: string
+  orgLimit: number
   familyId: string
   tokenHash: string
   days: number
+  userAgent: string | null
 }): Query<Account> => ({
   name: 'start-session',
   text: `
@@ -90,11 +92,12 @@ export const startSession = (session: {
       limit 1
     ),
     new_org as (
-      insert into orgs (id, name)
-      select $5::uuid, username
+      insert into orgs (id, name, created_by)
+      select $5::uuid, username, id
       from users
       where id = $1::uuid
         and not exists (select from home)
+        and (select count(*) from orgs where created_by = $1::uuid) < $6::int
       returning id
     ),
     new_home as (
@@ -114,8 +117,8 @@ export const startSession = (session: {
       where name_hash = (select sha256(convert_to(lower(username), 'UTF8')) from account)
     ),
     family as (
-      insert into refresh_families (id, user_id, org_id, expires_at)
-      select $2::uuid, user_id, org_id, now() + $4::int * interval '1 day'
+      insert into refresh_families (id, user_id, org_id, expires_at, user_agent)
+      select $2::uuid, user_id, org_id, now() + $4::int * interval '1 day', $7::text
       from account
       returning id
     ),
@@ -128,5 +131,13 @@ export const startSession = (session: {
     )
     select user_id, username, org_id, role
     from account`,
-  values: [session.userId, session.familyId, session.tokenHash, session.days, session.orgId],
+  values: [
+    session.userId,
+    session.familyId,
+    session.tokenHash,
+    session.days,
+    session.orgId,
+    session.orgLimit,
+    session.userAgent,
+  ],
 })

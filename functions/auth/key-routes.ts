@@ -7,6 +7,7 @@ import {
   MAX_KEYS,
   revokeApiKey,
 } from '../../db/queries/api-keys.ts'
+import { takeTurns } from '../../db/queries/scope.ts'
 import type { Run } from '../../db/query.ts'
 import { isAtLeast } from '../../db/rules/roles.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
@@ -35,7 +36,11 @@ export const keyRoutes = () =>
         throw problemAt('invalid-request', [{ in: 'body', pointer: `#/scopes/${beyond}`, detail }])
       }
       const { secret, hash } = await createSecret('api-key')
-      const [row] = await c.get('run')(
+      const [row] = await enterAs(
+        c,
+        { leastRole: 'user' },
+        takeTurns('api-keys', org_id),
+      )(
         createApiKey({
           id: uuidV7(),
           orgId: org_id,

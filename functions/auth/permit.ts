@@ -1,6 +1,6 @@
 import type { Context, MiddlewareHandler } from 'hono'
 import { z } from 'zod'
-import { type EntryOptions, enter } from '../../db/queries/scope.ts'
+import { type Entry, type EntryOptions, enter } from '../../db/queries/scope.ts'
 import type { Run } from '../../db/query.ts'
 import { isAtLeast, type Role } from '../../db/rules/roles.ts'
 import type { AppEnv } from '../context.ts'
@@ -44,12 +44,17 @@ const permit =
 
 /**
  * Runs statements as the principal of the request, with more or less in sight than the route has by itself, or in another
- * organisation. One that the request names, and that the principal is not in, does not exist for them.
+ * organisation. One that the request names, and that the principal is not in, does not exist for them. `then` follows
+ * once they have entered.
  */
-export const enterAs = (c: Context<AppEnv>, options: EntryOptions & { orgId?: string }): Run => {
+export const enterAs = (
+  c: Context<AppEnv>,
+  options: EntryOptions & { orgId?: string },
+  ...then: Entry[]
+): Run => {
   const { orgId = c.get('principal').org_id, ...rest } = options
   const member = { ...memberOf(c.get('principal')), orgId }
-  const run = c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }))
+  const run = c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }), ...then)
   if (orgId === c.get('homeOrgId')) return run
   return (query) =>
     run(query).catch((error: unknown) => {

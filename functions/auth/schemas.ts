@@ -1,4 +1,6 @@
 import { z } from '@hono/zod-openapi'
+import { REGISTRATION_MODES } from '../../db/rules/account-settings.ts'
+import { SHORTEST_PASSWORD } from '../../db/rules/password-rules.ts'
 import { ROLES } from '../../db/rules/roles.ts'
 import { time, timestamp } from '../http/openapi.ts'
 import { SCOPES } from './permissions.ts'
@@ -13,12 +15,34 @@ const username = z
   )
   .openapi({ example: 'ada' })
 
-const password = z.string().min(8).max(256).openapi({ format: 'password', example: 'correct horse battery' })
+const password = z.string().min(SHORTEST_PASSWORD).max(256).openapi({
+  format: 'password',
+  example: 'correct horse battery',
+  description: 'Not the username, one of the most common passwords, or the same characters over and over.',
+})
 
 /** Not the rules of registration: a name or password that breaks them is simply wrong. */
 const anyPassword = z.string().max(256).openapi({ format: 'password', example: 'correct horse battery' })
 
-export const registration = z.strictObject({ username, password }).openapi('Registration')
+export const registration = z
+  .strictObject({
+    username,
+    password,
+    invitation: z.string().max(256).optional().openapi({
+      description:
+        'The token of an invitation link: the account joins that organisation, and gets none of its own.',
+    }),
+  })
+  .openapi('Registration')
+
+export const registrationPolicy = z
+  .object({
+    registration: z.enum(REGISTRATION_MODES).openapi({
+      description:
+        '`open`: anyone may register. `invite`: whoever has an invitation link. `closed`: the operator creates accounts.',
+    }),
+  })
+  .openapi('RegistrationPolicy')
 
 export const credentials = z
   .strictObject({ username: z.string().max(256).openapi({ example: 'ada' }), password: anyPassword })
@@ -35,8 +59,35 @@ export const refreshRequest = z
   .openapi('RefreshRequest')
 
 export const passwordChange = z
-  .strictObject({ current_password: anyPassword, new_password: password })
+  .strictObject({
+    current_password: anyPassword,
+    new_password: password,
+    revoke_keys: z
+      .boolean()
+      .default(false)
+      .openapi({ description: 'Also revokes all your API keys, in all organisations.' }),
+  })
   .openapi('PasswordChange')
+
+export const passwordChanged = z
+  .object({ ended_sessions: z.int(), revoked_keys: z.int() })
+  .openapi('PasswordChanged')
+
+export const signInSession = z
+  .object({
+    id: z.uuid(),
+    current: z.boolean().openapi({ description: 'The one that asks.' }),
+    org_id: z.uuid().openapi({ description: 'The organisation that it is active in.' }),
+    created_at: timestamp,
+    last_used_at: timestamp.openapi({ description: 'When it began, or got its last access token.' }),
+    expires_at: timestamp.openapi({ description: 'Unless it is used before.' }),
+    ip: z.string().nullable().openapi({ description: 'From where it was last used, if that is known.' }),
+    user_agent: z
+      .string()
+      .nullable()
+      .openapi({ description: 'What it was last used by, as that calls itself.' }),
+  })
+  .openapi('SignIn')
 
 const user = z.object({
   id: z.uuid(),

@@ -1,4 +1,4 @@
-import { createRoute, z } from '@hono/zod-openapi'
+import { createRoute } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
@@ -8,7 +8,16 @@ import { originOf } from '../http/origin.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import { access } from './permit.ts'
-import { credentials, jwks, passwordChange, refreshRequest, registration, session } from './schemas.ts'
+import {
+  credentials,
+  jwks,
+  passwordChange,
+  passwordChanged,
+  refreshRequest,
+  registration,
+  registrationPolicy,
+  session,
+} from './schemas.ts'
 import { sessionHeaders, type TokenKeeper, tokenKeeper } from './session-cookie.ts'
 import { viewSession } from './session-view.ts'
 import { login, logout, refresh, register, replacePassword, type SignedIn } from './sign-in.ts'
@@ -22,6 +31,7 @@ export const sessionRoutes = () =>
       const { view, headers } = await answerSession(c, keeper, signedIn)
       return c.json(view, 201, { ...signedIn.headers, ...headers })
     })
+    .openapi(registrationRoute, (c) => c.json({ registration: c.get('services').registration }, 200))
     .openapi(loginRoute, async (c) => {
       const keeper = tokenKeeper(c)
       const how = { kind: keeper.kind, hold: holdOf(c) }
@@ -75,14 +85,32 @@ const registerRoute = createRoute({
   method: 'post',
   path: '/auth/register',
   tags: ['auth'],
-  summary: 'Create an account and its personal organisation',
-  description: 'At most 5 a minute from one network: an IPv4 address, or the /64 of an IPv6 one.',
+  summary: 'Create an account',
+  description:
+    'With an organisation of its own; or, with the token of an invitation link, as a member of the organisation that ' +
+    'invites. The operator decides who may register: see `GET /auth/registration`. At most 5 a minute from one network: ' +
+    'an IPv4 address, or the /64 of an IPv6 one.',
   middleware: jsonBody(),
   request: { headers: sessionHeaders, body: jsonRequest(registration) },
   responses: {
     201: jsonContent(session, 'Signed in to the new account'),
-    ...problems(...BODY_PROBLEMS, 'forbidden', 'username-taken', 'rate-limited'),
+    ...problems(
+      ...BODY_PROBLEMS,
+      'forbidden',
+      'registration-closed',
+      'not-found',
+      'username-taken',
+      'rate-limited',
+    ),
   },
+})
+
+const registrationRoute = createRoute({
+  method: 'get',
+  path: '/auth/registration',
+  tags: ['auth'],
+  summary: 'See who may create an account',
+  responses: { 200: jsonContent(registrationPolicy, 'What the operator has decided') },
 })
 
 const loginRoute = createRoute({
@@ -97,7 +125,7 @@ const loginRoute = createRoute({
   request: { headers: sessionHeaders, body: jsonRequest(credentials) },
   responses: {
     200: jsonContent(session, 'Signed in'),
-    ...problems(...BODY_PROBLEMS, 'wrong-credentials', 'forbidden', 'rate-limited'),
+    ...problems(...BODY_PROBLEMS, 'wrong-credentials', 'forbidden', 'limit-reached', 'rate-limited'),
   },
 })
 
@@ -135,11 +163,12 @@ const passwordRoute = createRoute({
   path: '/auth/password',
   tags: ['auth'],
   summary: 'Change the password',
-  description: 'Ends all other sign-ins of the account. Counts as an attempt to sign in.',
+  description:
+    'Ends all other sign-ins of the account and, if asked to, revokes its API keys. Counts as an attempt to sign in.',
   ...access('account', jsonBody()),
   request: { body: jsonRequest(passwordChange) },
   responses: {
-    200: jsonContent(z.object({ ended_sessions: z.int() }), 'Changed'),
+    200: jsonContent(passwordChanged, 'Changed'),
     ...problems(...BODY_PROBLEMS, 'unauthenticated', 'wrong-credentials', 'forbidden', 'rate-limited'),
   },
 })

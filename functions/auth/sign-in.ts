@@ -1,20 +1,37 @@
-import { type Account, changePassword, nameOf, registerAccount } from '../../db/queries/accounts.ts'
+import type { z } from '@hono/zod-openapi'
+import {
+  type Account,
+  changePassword,
+  nameOf,
+  registerAccount,
+  registerInvited,
+} from '../../db/queries/accounts.ts'
 import { auditFailedSignIn } from '../../db/queries/audit.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
-import { approach, enterWithRefreshToken, type Origin } from '../../db/queries/scope.ts'
+import {
+  approach,
+  enterWithRefreshToken,
+  type Origin,
+  openInvitationByToken,
+  takeTurns,
+} from '../../db/queries/scope.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
 import type { Run } from '../../db/query.ts'
+import { passwordFault } from '../../db/rules/password-rules.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import type { Database } from '../database.ts'
+import { NotEntered } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { ProblemError } from '../http/problem.ts'
+import { problemAt } from '../http/validation.ts'
 import type { Services } from '../services.ts'
 import { hashPassword, spendPasswordCheck, verifyPassword } from './passwords.ts'
 import type { Principal } from './principal.ts'
 import { LIMITS, nameBlocked, rateHeaders, rateLimited } from './rate-limit.ts'
 import { graceOf, isOfKind, REFRESH_TOKEN_DAYS, type RefreshKind, successorOf } from './refresh-kinds.ts'
+import type { passwordChange } from './schemas.ts'
 import { createSecret, hashSecret } from './secrets.ts'
 
 type Credentials = { username: string; password: string }
@@ -26,27 +43,28 @@ export type SignedIn = {
   headers: Record<string, string>
 }
 
+/** Without an invitation link the account gets an organisation of its own; with one it joins the one that invites. */
 export const register = async (
-  { database }: Services,
+  { database, registration }: Services,
   origin: Origin,
-  { username, password }: Credentials,
+  { username, password, invitation }: Credentials & { invitation?: string | undefined },
   kind: RefreshKind,
 ): Promise<SignedIn> => {
+  if (registration === 'closed' || (registration === 'invite' && invitation === undefined))
+    throw registrationClosed(registration)
+  refuseGuessable('#/password', password, username)
   const [verdict] = await database.run(hitRateLimit(LIMITS.register, origin.ip))
   if (!verdict) throw new Error('A hit is one row')
   if (!verdict.admitted) throw rateLimited(LIMITS.register, verdict)
   const [passwordHash, refresh] = await Promise.all([hashPassword(password), createSecret(kind)])
-  const ids = { userId: uuidV7(), orgId: uuidV7(), familyId: uuidV7() }
-  const run = database.after(approach({ orgId: ids.orgId, userId: ids.userId, name: username, origin }))
-  const [account] = await run(
-    registerAccount({
-      ...ids,
-      username,
-      passwordHash,
-      refreshTokenHash: refresh.hash,
-      refreshTokenDays: REFRESH_TOKEN_DAYS,
-    }),
-  )
+  const made = {
+    ...{ userId: uuidV7(), familyId: uuidV7(), username, passwordHash, userAgent: origin.userAgent },
+    ...{ refreshTokenHash: refresh.hash, refreshTokenDays: REFRESH_TOKEN_DAYS },
+  }
+  const account =
+    invitation === undefined
+      ? await registerAlone(database, origin, made)
+      : await registerWith(database, origin, { ...made, invitationHash: await hashSecret(invitation) })
   const headers = rateHeaders(LIMITS.register, verdict)
   if (!account) {
     throw new ProblemError('username-taken', `"${username}" is taken. Choose another name, or sign in.`, {
@@ -54,16 +72,66 @@ export const register = async (
       headers,
     })
   }
-  return { account: { ...account, session_id: ids.familyId }, refreshToken: refresh.secret, headers }
+  return { account: { ...account, session_id: made.familyId }, refreshToken: refresh.secret, headers }
+}
+
+const registrationClosed = (registration: 'invite' | 'closed'): ProblemError =>
+  new ProblemError(
+    'registration-closed',
+    registration === 'invite'
+      ? 'An account is created with an invitation link only. Ask an org_admin for one, and send its token as "invitation".'
+      : 'Accounts are created by the operator only. Ask the operator of this system for one.',
+  )
+
+/** Undefined: the name is taken. */
+const registerAlone = async (
+  database: Database,
+  origin: Origin,
+  account: Omit<Parameters<typeof registerAccount>[0], 'orgId'>,
+): Promise<Account | undefined> => {
+  const orgId = uuidV7()
+  const { userId, username: name } = account
+  const run = database.after(approach({ orgId, userId, name, origin }))
+  const [registered] = await run(registerAccount({ ...account, orgId }))
+  return registered
+}
+
+/** Undefined: the name is taken. */
+const registerWith = async (
+  database: Database,
+  origin: Origin,
+  account: Parameters<typeof registerInvited>[0],
+): Promise<Account | undefined> => {
+  const { userId, username: name, invitationHash: secretHash } = account
+  const run = database.after(approach({ userId, name, secretHash, origin }), openInvitationByToken())
+  const [registered] = await run(registerInvited(account)).catch((error: unknown) => {
+    if (error instanceof NotEntered && error.reason === 'closed') return []
+    throw error
+  })
+  if (!registered) throw invitationNotOpen()
+  return registered.user_id === null ? undefined : registered
+}
+
+const invitationNotOpen = (): ProblemError =>
+  new ProblemError(
+    'not-found',
+    'The invitation was used, has expired or was revoked. Ask whoever invited you for a new link.',
+    { errors: [{ in: 'body', pointer: '#/invitation', detail: 'is not open' }] },
+  )
+
+const refuseGuessable = (pointer: string, password: string, username: string): void => {
+  const detail = passwordFault(password, username)
+  if (detail !== undefined) throw problemAt('invalid-request', [{ in: 'body', pointer, detail }])
 }
 
 /** A wrong password and an unknown name take the same steps and the same time, and get the same answer. */
 export const login = async (
-  { database }: Services,
+  services: Services,
   origin: Origin,
   { username, password }: Credentials,
   { kind, hold }: { kind: RefreshKind; hold: Hold },
 ): Promise<SignedIn> => {
+  const { database } = services
   const anyone = database.after(approach({ name: username, origin }))
   const { userId, hash, headers } = await countAttempt(anyone, username, origin)
   const isRight = hash === null ? await spendPasswordCheck(password) : await verifyPassword(password, hash)
@@ -73,7 +141,7 @@ export const login = async (
       headers,
     })
   }
-  return { ...(await startSessionOf(database, userId, origin, kind)), headers }
+  return { ...(await startSessionOf(services, userId, origin, kind)), headers }
 }
 
 /** Every look at a password counts as an attempt to sign in, whether it is the right one or not. */
@@ -90,17 +158,25 @@ const tellOfFailure = (run: Run, userId: string): Promise<unknown> =>
   run(auditFailedSignIn(userId)).catch(logFailure)
 
 const startSessionOf = async (
-  database: Database,
+  { database, orgsPerAccount }: Services,
   userId: string,
   origin: Origin,
   kind: RefreshKind,
 ): Promise<Omit<SignedIn, 'headers'>> => {
   const refresh = await createSecret(kind)
   const [familyId, orgId] = [uuidV7(), uuidV7()]
-  const session = { userId, orgId, familyId, tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS }
-  const [account] = await database.after(approach({ userId, orgId, origin }))(startSession(session))
-  if (!account) throw new Error('A user signed in who is none')
-  return { account: { ...account, session_id: session.familyId }, refreshToken: refresh.secret }
+  const run = database.after(approach({ userId, orgId, origin }), takeTurns('orgs', userId))
+  const [account] = await run(
+    startSession({
+      ...{ userId, orgId, familyId, tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS },
+      ...{ orgLimit: orgsPerAccount, userAgent: origin.userAgent },
+    }),
+  )
+  if (!account) {
+    const detail = `You are in no organisation, and have created ${orgsPerAccount}, which is the limit. Ask the operator.`
+    throw new ProblemError('limit-reached', detail)
+  }
+  return { account: { ...account, session_id: familyId }, refreshToken: refresh.secret }
 }
 
 /** Undefined: the token is worth nothing. */
@@ -114,9 +190,13 @@ export const refresh = async (
     successorOf(kind, keys, presented),
     hashSecret(presented),
   ])
-  const rotation = { presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS }
   const run = database.after(enterWithRefreshToken(presentedHash, origin))
-  const [account] = await run(rotateRefreshToken({ ...rotation, graceSeconds: graceOf(kind) }))
+  const [account] = await run(
+    rotateRefreshToken({
+      ...{ presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS },
+      ...{ graceSeconds: graceOf(kind), userAgent: origin.userAgent },
+    }),
+  )
   return account && { account, refreshToken: successor.secret }
 }
 
@@ -137,10 +217,11 @@ export const replacePassword = async (
   run: Run,
   { user_id: userId, org_id: orgId, session_id: sessionId }: Principal,
   origin: Origin,
-  { current_password, new_password }: { current_password: string; new_password: string },
-): Promise<{ ended_sessions: number }> => {
+  { current_password, new_password, revoke_keys: revokeKeys }: z.output<typeof passwordChange>,
+): Promise<{ ended_sessions: number; revoked_keys: number }> => {
   const [user] = await run(nameOf(userId))
   if (!user || sessionId === null) throw new Error('A session without a user')
+  refuseGuessable('#/new_password', new_password, user.username)
   const { hash, headers } = await countAttempt(run, user.username, origin)
   if (hash === null || !(await verifyPassword(current_password, hash))) {
     throw new ProblemError('wrong-credentials', 'The current password is wrong.', {
@@ -149,8 +230,8 @@ export const replacePassword = async (
     })
   }
   const to = await hashPassword(new_password)
-  const [changed] = await run(changePassword({ userId, orgId, sessionId, from: hash, to }))
+  const [changed] = await run(changePassword({ userId, orgId, sessionId, from: hash, to, revokeKeys }))
   if (!changed)
     throw new ProblemError('wrong-credentials', 'The password was changed meanwhile.', { headers })
-  return { ended_sessions: changed.ended }
+  return { ended_sessions: changed.ended, revoked_keys: changed.revoked }
 }

@@ -10,10 +10,11 @@ import {
   URL_TAKEN,
 } from '../../db/queries/callback-endpoints.ts'
 import { newCallback } from '../../db/queries/callback-job.ts'
+import { takeTurns } from '../../db/queries/scope.ts'
 import { readSubmitted, submitJobs } from '../../db/queries/submission.ts'
 import { CALLBACK_TYPE, TEST_EVENT } from '../../db/rules/callbacks.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import { access } from '../auth/permit.ts'
+import { access, enterAs } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
@@ -34,7 +35,8 @@ export const endpointRoutes = () =>
     .openapi(createEndpointRoute, async (c) => {
       const { url, events } = c.req.valid('json')
       const { org_id: orgId, user_id: userId } = c.get('principal')
-      const [made] = await c.get('run')(createEndpoint({ id: uuidV7(), orgId, userId, url, events }))
+      const run = enterAs(c, { leastRole: 'org_admin' }, takeTurns('callback-endpoints', orgId))
+      const [made] = await run(createEndpoint({ id: uuidV7(), orgId, userId, url, events }))
       if (!made) throw new Error('A wish for an endpoint is answered by one row')
       if (made.id === null) throw made.has_room ? alreadyThere() : tooMany()
       return c.json(viewEndpoint(made), 201)

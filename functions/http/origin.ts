@@ -4,9 +4,23 @@ import type { Origin } from '../../db/queries/scope.ts'
 import type { AppEnv } from '../context.ts'
 
 const address = z.union([z.ipv4(), z.ipv6()])
+const MAX_USER_AGENT = 256
 
-/** From where a request came. Cloudflare sets the header, whatever the client has sent; so does `wrangler dev`, if it has sent none. */
+/** From where a request came, as far as the proxy in front can be trusted to say. */
 export const originOf = (c: Context<AppEnv>): Origin => {
-  const given = address.safeParse(c.req.header('cf-connecting-ip'))
-  return { ip: given.success ? given.data : null, requestId: c.get('requestId') }
+  const header = c.get('services').clientAddressHeader
+  return {
+    ip: header === undefined ? null : clientAddress(c.req.header(header)),
+    userAgent: c.req.header('user-agent')?.slice(0, MAX_USER_AGENT).toWellFormed() ?? null,
+    requestId: c.get('requestId'),
+  }
+}
+
+/**
+ * The last entry of a list, as `X-Forwarded-For` is one: our proxy has appended it. Those before it are whatever the
+ * client has sent.
+ */
+const clientAddress = (value = ''): string | null => {
+  const given = address.safeParse(value.split(',').at(-1)?.trim())
+  return given.success ? given.data : null
 }

@@ -9,7 +9,7 @@ import {
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
-import { enter, openInvitation } from '../../db/queries/scope.ts'
+import { enter, openInvitation, takeTurns } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs } from '../auth/permit.ts'
 import { memberOf } from '../auth/principal.ts'
@@ -42,6 +42,7 @@ export const invitationRoutes = () =>
       const [made] = await enterAs(
         c,
         scope,
+        takeTurns('invitations', orgId),
       )(
         createInvitation({
           id,
@@ -59,7 +60,7 @@ export const invitationRoutes = () =>
       if (!made.created_at || !made.expires_at) {
         throw new ProblemError(
           'limit-reached',
-          `There are ${MAX_PENDING} open invitations. Revoke some first.`,
+          `The organisation has ${MAX_PENDING} open invitations. Revoke some first.`,
         )
       }
       return c.json(

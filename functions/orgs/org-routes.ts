@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { createOrg, getOrg, listOrgs, MAX_OWN_ORGS, switchOrg } from '../../db/queries/orgs.ts'
-import { approach, enter } from '../../db/queries/scope.ts'
+import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
+import { approach, enter, takeTurns } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs, noSuchOrg } from '../auth/permit.ts'
 import { memberOf } from '../auth/principal.ts'
@@ -20,16 +20,17 @@ export const orgRoutes = () =>
       const { name } = c.req.valid('json')
       const { user_id: userId } = c.get('principal')
       const [id, origin] = [uuidV7(), originOf(c)]
+      const { database, orgsPerAccount: limit } = c.get('services')
       // Lets in whoever is signed in, and then opens the organisation that is about to be made, and no other.
-      const run = c
-        .get('services')
-        .database.after(
-          enter(memberOf(c.get('principal')), { leastRole: 'user', origin }),
-          approach({ orgId: id, userId, origin }),
-        )
-      const [row] = await run(createOrg({ id, userId, name }))
+      const run = database.after(
+        enter(memberOf(c.get('principal')), { leastRole: 'user', origin }),
+        approach({ orgId: id, userId, origin }),
+        takeTurns('orgs', userId),
+      )
+      const [row] = await run(createOrg({ id, userId, name, limit }))
       if (!row) {
-        throw new ProblemError('limit-reached', `You are org_admin of ${MAX_OWN_ORGS} organisations already.`)
+        const detail = `An account may create ${limit} organisations, its personal one included, and you have.`
+        throw new ProblemError('limit-reached', detail)
       }
       const made = { id, name, role: 'org_admin' as const, created_at: row.created_at.toISOString() }
       return c.json(made, 201, { location: '/orgs/me' })

@@ -1,8 +1,9 @@
 import { createRoute } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { createSchedule, deleteSchedule, MAX_SCHEDULES } from '../../db/queries/schedules.ts'
+import { takeTurns } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import { access } from '../auth/permit.ts'
+import { access, enterAs } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { jsonBody, SCHEDULE_LIMITS } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
@@ -21,7 +22,11 @@ export const changeRoutes = () =>
       requireCron(cron, timezone)
       const job = toScheduledJob(request.job, name)
       await checkScheduledJob(c.get('services').jobTypes, job)
-      const [row] = await c.get('run')(
+      const [row] = await enterAs(
+        c,
+        { leastRole: 'user' },
+        takeTurns('schedules', org_id),
+      )(
         createSchedule({
           id: uuidV7(),
           orgId: org_id,

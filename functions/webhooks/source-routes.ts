@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
+import { takeTurns } from '../../db/queries/scope.ts'
 import {
   changeSource,
   createSource,
@@ -11,7 +12,7 @@ import {
   type WebhookSourceRow,
 } from '../../db/queries/webhook-sources.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import { access } from '../auth/permit.ts'
+import { access, enterAs } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { jsonBody, optionalJsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
@@ -40,7 +41,11 @@ export const sourceRoutes = () =>
       const warnings = await warningsOf(c.get('services').jobTypes, request.template)
       const secret = given ?? newSecret(request.scheme)
       const made = { id: uuidV7(), orgId, userId, ...request, verification, filter, secret }
-      const [row] = await c.get('run')(createSource(made))
+      const [row] = await enterAs(
+        c,
+        { leastRole: 'org_admin' },
+        takeTurns('webhook-sources', made.orgId),
+      )(createSource(made))
       if (!row) throw tooManySources()
       return c.json({ ...view(c, row), secret, warnings }, 201, { location: `/webhooks/sources/${row.id}` })
     })

@@ -3,7 +3,14 @@ import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import { changePassword, findUser, listUsers, nameOf, registerAccount } from '../../db/queries/accounts.ts'
+import {
+  changePassword,
+  findUser,
+  listUsers,
+  nameOf,
+  registerAccount,
+  registerInvited,
+} from '../../db/queries/accounts.ts'
 import {
   getLeaderHistory,
   getQueueDepth,
@@ -139,7 +146,9 @@ import {
   enterWithApiKey,
   enterWithRefreshToken,
   enterWithSource,
+  takeTurns,
 } from '../../db/queries/scope.ts'
+import { endOtherSessions, endOwnSession, listSessions } from '../../db/queries/sessions.ts'
 import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
 import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
 import { enterStream, readStream } from '../../db/queries/stream.ts'
@@ -249,7 +258,7 @@ const playOperations = async ({ play }: Stage): Promise<void> => {
   for (const statement of probeDisk()) await play(statement)
 }
 
-const ORIGIN = { ip: '2001:db8::1', requestId: TEXT }
+const ORIGIN = { ip: '2001:db8::1', userAgent: TEXT, requestId: TEXT }
 const LIMIT = { action: 'login', limit: 2, windowSeconds: 60 }
 const hash = (letter: string): string => letter.repeat(64)
 
@@ -261,6 +270,7 @@ const playAccounts = async ({ play }: Stage): Promise<void> => {
     passwordHash: TEXT,
     refreshTokenHash: hash('a'),
     refreshTokenDays: 30,
+    userAgent: TEXT,
   }
   await play(registerAccount(account))
   await play(registerAccount({ ...account, userId: id(4), orgId: id(5), username: 'ADA' }))
@@ -271,12 +281,16 @@ const playAccounts = async ({ play }: Stage): Promise<void> => {
     await play(beginSignIn(LIMIT, { username, ip: '2001:db8:1:2:3::4' }))
     await play(hitRateLimit(LIMIT, '::ffff:10.0.0.1'))
   }
-  await play(
-    startSession({ userId: TENANT.userId, orgId: id(8), familyId: id(6), tokenHash: hash('b'), days: 30 }),
-  )
+  const session = { userId: TENANT.userId, orgId: id(8), orgLimit: 5, days: 30, userAgent: TEXT }
+  await play(startSession({ ...session, familyId: id(6), tokenHash: hash('b') }))
   await play(auditFailedSignIn(TENANT.userId))
   await play(endSession(hash('b')))
-  const change = { ...TENANT, sessionId: id(3), from: TEXT, to: 'other' }
+  await play(startSession({ ...session, familyId: id(61), tokenHash: hash('1') }))
+  await play(endOwnSession({ id: id(61), userId: TENANT.userId }))
+  await play(startSession({ ...session, familyId: id(62), tokenHash: hash('2') }))
+  await play(endOtherSessions({ id: id(3), userId: TENANT.userId }))
+  await play(listSessions({ userId: TENANT.userId, before: null, limit: 10 }))
+  const change = { ...TENANT, sessionId: id(3), from: TEXT, to: 'other', revokeKeys: true }
   await play(changePassword(change))
   await play(changePassword(change))
 }
@@ -289,17 +303,18 @@ const playScopes = async ({ play }: Stage): Promise<void> => {
   await play(enterWithRefreshToken(hash('a'), ORIGIN))
   await play(enterWithApiKey(hash('c')))
   await play(approach({ ...TENANT, name: TEXT, secretHash: hash('a'), origin: ORIGIN }))
-  const rotation = { presentedHash: hash('a'), successorHash: hash('c'), days: 30 }
+  const rotation = { presentedHash: hash('a'), successorHash: hash('c'), days: 30, userAgent: TEXT }
   await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }))
   await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }))
   await play(rotateRefreshToken({ ...rotation, graceSeconds: null }))
+  await play(takeTurns('orgs', TENANT.userId))
   await play(inspectWalls(FUNCTIONS_ROLE))
 }
 
 const playOrgs = async ({ play }: Stage): Promise<void> => {
   const { orgId, userId } = TENANT
   const page = { after: null, limit: 10 }
-  await play(createOrg({ id: id(7), userId, name: TEXT }))
+  await play(createOrg({ id: id(7), userId, name: TEXT, limit: 5 }))
   await play(getOrg(orgId, userId))
   await play(listOrgs({ userId, everybodys: true, ...page }))
   await play(switchOrg({ orgId: id(7), userId, sessionId: id(3) }))
@@ -315,6 +330,10 @@ const playOrgs = async ({ play }: Stage): Promise<void> => {
   await play(listOrgInvitations({ orgId, ...page }))
   await play(listOwnInvitations({ userId, ...page }))
   await play(acceptInvitation({ id: id(31), userId, tokenHash: hash('e') }))
+  const guest = { userId: id(34), familyId: id(35), username: 'grace', passwordHash: TEXT, userAgent: TEXT }
+  const asked = { invitationHash: hash('f'), refreshTokenHash: hash('3'), refreshTokenDays: 30 }
+  await play(registerInvited({ ...guest, ...asked, username: 'ADA' }))
+  await play(registerInvited({ ...guest, ...asked }))
   await play(revokeInvitation(orgId, id(32)))
   await play(listMembers({ orgId, ...page }))
   await play(changeRole({ orgId, userId, role: 'user' }))

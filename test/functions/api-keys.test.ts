@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
-import type { TestAccount } from '../support/accounts.ts'
+import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Answer, type Edge, startEdge } from '../support/edge.ts'
 import { assertProblem } from '../support/problem.ts'
@@ -149,4 +149,19 @@ test('what is no key of ours is refused', async () => {
   for (const token of [`sqk_${'0'.repeat(64)}`, 'sqk_short', 'sqk_']) {
     assertProblem(await submit(token), 401, 'unauthenticated')
   }
+})
+
+test('an organisation has at most a thousand keys, however many requests come at once', async () => {
+  const ada = await registerUser(edge)
+  await database.sql(
+    `insert into api_keys (id, org_id, user_id, name, prefix, key_hash, scopes)
+     select gen_random_uuid(), $1, $2, 'k', 'sqk_', sha256(gen_random_uuid()::text::bytea), '{jobs:read}'
+     from generate_series(1, 998)`,
+    [ada.orgId, ada.userId],
+  )
+  const json = { name: 'k', scopes: ['jobs:read'] }
+  const answers = await Promise.all(
+    Array.from({ length: 8 }, () => edge.request('POST', '/auth/keys', { token: ada.token, json })),
+  )
+  assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 201, ...Array(6).fill(409)])
 })

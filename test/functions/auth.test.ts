@@ -5,6 +5,7 @@ import { fromElsewhere, registerUser } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { assertProblem } from '../support/problem.ts'
+import { signIn } from '../support/tenants.ts'
 
 let database: TestDatabase
 let edge: Edge
@@ -64,6 +65,69 @@ test('of many registrations of one name at once exactly one succeeds', async () 
     ),
   )
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409, 409, 409])
+})
+
+test('a password that is guessed first is refused, with what to do instead', async () => {
+  const register = (password: string) => post('/auth/register', { username: 'new-person', password })
+  for (const password of ['New-Person', 'new-personNEW-PERSON', 'aaaaaaaaaaaa', '12312312', 'Password1']) {
+    const answer = await register(password)
+    assertProblem(answer, 422, 'invalid-request', '#/password')
+    assert.match(answer.body.detail, /choose/)
+  }
+  assert.deepEqual(await database.sql(`select from users where username = 'new-person'`), [])
+})
+
+test('by invitation only: a link makes one account, in the organisation that invites', async () => {
+  const bindings = { SMARTQUEUE_REGISTRATION: 'invite' }
+  const invited = await startEdge({ databaseUrl: database.url, bindings })
+  const register = (username: string, invitation?: string) =>
+    invited.request('POST', '/auth/register', {
+      json: { username, password: 'correct horse', invitation },
+      headers: fromElsewhere(),
+    })
+  const owner = await registerUser(edge)
+  const { token } = (
+    await edge.request('POST', `/orgs/${owner.orgId}/invite`, { token: owner.token, json: {} })
+  ).body
+  assert.deepEqual((await invited.request('GET', '/auth/registration')).body, { registration: 'invite' })
+  assertProblem(await register('guest-0'), 403, 'registration-closed')
+  assertProblem(await register('guest-0', `sqi_${'0'.repeat(64)}`), 404, 'not-found', '#/invitation')
+  assertProblem(await register(owner.username, token), 409, 'username-taken', '#/username')
+  const answers = await Promise.all([1, 2, 3].map((n) => register(`guest-${n}`, token)))
+  const made = answers.filter(({ status }) => status === 201)
+  assert.equal(made.length, 1, answers.map(({ text }) => text).join())
+  for (const answer of answers) if (answer.status !== 201) assertProblem(answer, 404, 'not-found')
+  const { user, access_token } = made[0]?.body ?? {}
+  assert.deepEqual([user.org_id, user.role], [owner.orgId, 'user'])
+  const { items } = (await invited.request('GET', '/orgs', { token: access_token })).body
+  assert.deepEqual(
+    items.map(({ id }: { id: string }) => id),
+    [owner.orgId],
+    'and none of their own',
+  )
+  const again = { username: user.username, password: 'correct horse', token: '', userId: '', orgId: '' }
+  assert.equal((await signIn(edge, again)).body.user.org_id, owner.orgId)
+  assert.equal((await database.sql(`select from users where username like 'guest-%'`)).length, 1)
+  const log = await database.sql<{ action: string }>(
+    'select action from audit_log where org_id = $1 and actor_id = $2 order by id limit 2',
+    [owner.orgId, user.id],
+  )
+  assert.deepEqual(log.map(({ action }) => action).sort(), ['account.registered', 'member.joined'])
+  await invited.stop()
+})
+
+test('where registration is closed nobody registers, with an invitation or without', async () => {
+  const bindings = { SMARTQUEUE_REGISTRATION: 'closed' }
+  const closed = await startEdge({ databaseUrl: database.url, bindings })
+  const owner = await registerUser(edge)
+  const { token: invitation } = (
+    await edge.request('POST', `/orgs/${owner.orgId}/invite`, { token: owner.token, json: {} })
+  ).body
+  const credentials = { username: 'too-late', password: 'correct horse' }
+  for (const json of [credentials, { ...credentials, invitation }])
+    assertProblem(await closed.request('POST', '/auth/register', { json }), 403, 'registration-closed')
+  assert.equal((await closed.request('GET', '/auth/registration')).body.registration, 'closed')
+  await closed.stop()
 })
 
 test('login answers a session for the right password only', async () => {

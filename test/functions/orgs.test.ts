@@ -226,14 +226,50 @@ test('open invitations say who is invited and by whom, and whoever is invited ag
   assert.equal((await get('/orgs/invitations', guest)).body.items.length, 1)
 })
 
-test('nobody makes organisations without end', async () => {
+test('an account creates five organisations, its personal one included, however many requests come at once', async () => {
+  const [ada, grace] = [await registerUser(edge), await registerUser(edge)]
+  await database.sql(
+    `with made as (
+       insert into orgs (id, name, created_by)
+       select gen_random_uuid(), 'o', $2 from generate_series(1, 9)
+       returning id
+     )
+     insert into memberships (org_id, user_id, role) select id, $1, 'org_admin' from made`,
+    [ada.userId, grace.userId],
+  )
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, (_, n) => post('/orgs', ada, { name: `number ${n}` })),
+  )
+  const refused = answers.filter(({ status }) => status !== 201)
+  assert.equal(refused.length, 6, 'those that others have created do not count')
+  for (const answer of refused) assertProblem(answer, 409, 'limit-reached')
+})
+
+test('an organisation still counts after its creator has left it, also at the next sign-in', async () => {
   const ada = await registerUser(edge)
   await database.sql(
-    `with made as (insert into orgs (id, name) select gen_random_uuid(), 'o' from generate_series(1, 49) returning id)
-     insert into memberships (org_id, user_id, role) select id, $1, 'org_admin' from made`,
+    `insert into orgs (id, name, created_by) select gen_random_uuid(), 'o', $1 from generate_series(1, 4)`,
     [ada.userId],
   )
   assertProblem(await post('/orgs', ada, { name: 'one more' }), 409, 'limit-reached')
+  await database.sql('delete from memberships where user_id = $1', [ada.userId])
+  assertProblem(await signIn(edge, ada), 409, 'limit-reached')
+})
+
+test('an organisation has at most a thousand open invitations, links among them, however many requests come at once', async () => {
+  const [ada, guest] = [await registerUser(edge), await registerUser(edge)]
+  await invite(ada, { username: guest.username })
+  await database.sql(
+    `insert into invitations (id, org_id, role, token_hash, invited_by, expires_at)
+     select gen_random_uuid(), $1, 'user', sha256(gen_random_uuid()::text::bytea), $2, now() + interval '1 hour'
+     from generate_series(1, 997)`,
+    [ada.orgId, ada.userId],
+  )
+  const answers = await Promise.all(Array.from({ length: 8 }, () => invite(ada)))
+  const refused = answers.filter(({ status }) => status !== 201)
+  assert.equal(refused.length, 6)
+  for (const answer of refused) assertProblem(answer, 409, 'limit-reached')
+  assert.equal((await invite(ada, { username: guest.username })).status, 201, 'it replaces the one before')
 })
 
 test('whoever has left all organisations gets a personal one at the next sign-in', async () => {

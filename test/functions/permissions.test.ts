@@ -14,6 +14,7 @@ import { type Cast, makeCast } from '../support/tenants.ts'
 /** Routes that need no token. A new one must be named here on purpose. */
 const PUBLIC = [
   ...['GET /healthz', 'GET /readyz', 'GET /metrics', 'GET /autoscale', 'GET /.well-known/jwks.json'],
+  'GET /auth/registration',
   ...['POST /auth/register', 'POST /auth/login', 'POST /auth/refresh', 'POST /auth/logout'],
   // Whoever sends there proves themselves by a signature.
   'POST /hooks/{source_id}',

@@ -103,11 +103,104 @@ test('the password is changed with the old one only, and all other sign-ins end'
       headers: fromElsewhere(),
     })
   assertProblem(await change('wrong', 'a new password'), 401, 'wrong-credentials', '#/current_password')
-  assertProblem(await change(account.password, 'short'), 422, 'invalid-request', '#/new_password')
+  for (const weak of ['short', 'password123', account.username])
+    assertProblem(await change(account.password, weak), 422, 'invalid-request', '#/new_password')
   const changed = await change(account.password, 'a new password')
-  assert.deepEqual([changed.status, changed.body], [200, { ended_sessions: 1 }])
+  assert.deepEqual([changed.status, changed.body], [200, { ended_sessions: 1, revoked_keys: 0 }])
   assert.equal((await look(account.token)).status, 200, 'the one that did it goes on')
   assertProblem(await look(other.access_token), 401, 'unauthenticated')
   assert.equal((await signIn(edge, account)).status, 401)
   assert.equal((await signIn(edge, { ...account, password: 'a new password' })).status, 200)
+})
+
+test('whoever changes the password can revoke their API keys with it, in all organisations', async () => {
+  const [ada, grace] = [await registerUser(edge), await registerUser(edge)]
+  const make = async (token: string): Promise<string> =>
+    (await edge.request('POST', '/auth/keys', { token, json: { name: 'k', scopes: ['org:read'] } })).body.key
+  const other = (await edge.request('POST', '/orgs', { token: ada.token, json: { name: 'Other' } })).body
+  const there = (await edge.request('POST', `/orgs/${other.id}/switch`, { token: ada.token })).body
+    .access_token
+  const keys = [await make(ada.token), await make(there)]
+  const hers = await make(grace.token)
+  for (const key of keys) assert.equal((await look(key)).status, 200)
+  const changed = await edge.request('POST', '/auth/password', {
+    token: ada.token,
+    json: { current_password: ada.password, new_password: 'a new password', revoke_keys: true },
+    headers: fromElsewhere(),
+  })
+  assert.deepEqual(changed.body, { ended_sessions: 0, revoked_keys: 2 })
+  for (const key of keys) assertProblem(await look(key), 401, 'unauthenticated')
+  assert.equal((await look(hers)).status, 200)
+  const { items } = (await edge.request('GET', '/orgs/me/audit?action=api_key.revoked', { token: there }))
+    .body
+  assert.equal(items.length, 1, 'the log of each organisation has its own')
+})
+
+test('sign-ins are listed with where they were last used, newest first, and only to their owner', async () => {
+  const ada = await registerUser(edge)
+  const from = (ip: string, agent: string) => ({ 'cf-connecting-ip': ip, 'user-agent': agent })
+  const { username, password } = ada
+  const json = { username, password }
+  const laptop = await edge.request('POST', '/auth/login', { json, headers: from('192.0.2.8', 'Laptop') })
+  const phone = await edge.request('POST', '/auth/login', { json, headers: from('192.0.2.9', 'Phone') })
+  const { refresh_token } = laptop.body
+  await edge.request('POST', '/auth/refresh', {
+    json: { refresh_token },
+    headers: from('2001:db8::9', 'x'.repeat(300)),
+  })
+  const list = (query = '') =>
+    edge.request('GET', `/auth/sessions${query}`, { token: phone.body.access_token })
+  const { items, next_cursor } = (await list('?limit=2')).body
+  assert.deepEqual(
+    items.map((one: Record<string, unknown>) => [one.ip, one.user_agent, one.current, one.org_id]),
+    [
+      ['192.0.2.9', 'Phone', true, ada.orgId],
+      ['2001:db8::9', 'x'.repeat(256), false, ada.orgId],
+    ],
+  )
+  assert.ok(items[1].last_used_at > items[1].created_at && items[1].expires_at > items[1].last_used_at)
+  const rest = (await list(`?cursor=${next_cursor}`)).body
+  assert.deepEqual([rest.items.length, rest.next_cursor], [1, null], 'the one that it was registered with')
+  const key = await edge.request('POST', '/auth/keys', {
+    token: ada.token,
+    json: { name: 'k', scopes: ['org:read'] },
+  })
+  assertProblem(await edge.request('GET', '/auth/sessions', { token: key.body.key }), 403, 'forbidden')
+})
+
+test('a sign-in that is ended is worth nothing at once, and nobody ends those of others', async () => {
+  const [ada, eve] = [await registerUser(edge), await registerUser(edge)]
+  const { access_token: token, refresh_token } = (await signIn(edge, ada)).body
+  const [{ id }] = (await edge.request('GET', '/auth/sessions', { token })).body.items
+  const end = (by: string) => edge.request('DELETE', `/auth/sessions/${id}`, { token: by })
+  assertProblem(await end(eve.token), 404, 'not-found')
+  assert.equal((await look(token)).status, 200)
+  assert.equal((await end(ada.token)).status, 204)
+  assertProblem(await look(token), 401, 'unauthenticated')
+  assertProblem(
+    await edge.request('POST', '/auth/refresh', { json: { refresh_token } }),
+    401,
+    'refresh-token-invalid',
+  )
+  assert.equal((await end(ada.token)).status, 204, 'twice is fine')
+  const log = await edge.request('GET', '/orgs/me/audit?action=account.signed_out', { token: ada.token })
+  assert.deepEqual(
+    log.body.items.map(({ target }: { target: unknown }) => target),
+    [{ user_id: ada.userId, session_id: id }],
+  )
+})
+
+test('all other sign-ins are ended together, in whatever organisation they are', async () => {
+  const ada = await registerUser(edge)
+  const others = [(await signIn(edge, ada)).body, (await signIn(edge, ada)).body]
+  const org = (await edge.request('POST', '/orgs', { token: ada.token, json: { name: 'Other' } })).body
+  await edge.request('POST', `/orgs/${org.id}/switch`, { token: others[1].access_token })
+  const ended = await edge.request('DELETE', '/auth/sessions', { token: ada.token })
+  assert.deepEqual([ended.status, ended.body], [200, { ended_sessions: 2 }])
+  for (const { access_token } of others) assertProblem(await look(access_token), 401, 'unauthenticated')
+  const { items } = (await edge.request('GET', '/auth/sessions', { token: ada.token })).body
+  assert.deepEqual(
+    items.map(({ current }: { current: boolean }) => current),
+    [true],
+  )
 })

@@ -95,6 +95,47 @@ test('what is no address is one for all, and breaks nothing', async () => {
   assert.deepEqual(statuses(answers), { 201: 5, 429: 1 })
 })
 
+/** Logins that a network has had within this minute: each real one costs a password hash. */
+const hitBefore = (network: string, times: number) =>
+  database.sql(
+    `insert into rate_limits (action, subject, hits, admitted, last_hit)
+     select 'login', $1, array_agg(now()), true, now() from generate_series(1, $2)`,
+    [network, times],
+  )
+
+test('where no address header is trusted, forged ones do not escape the limit', async () => {
+  const bindings = { SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'none' }
+  const direct = await startEdge({ databaseUrl: database.url, bindings })
+  await hitBefore('unknown', 8)
+  const { username, password } = await registerUser(edge)
+  const answers = await Promise.all(
+    Array.from({ length: 13 }, (_, n) =>
+      direct.request('POST', '/auth/login', {
+        json: { username, password },
+        headers: { 'cf-connecting-ip': `203.0.113.${n}`, 'x-forwarded-for': `203.0.113.${n}` },
+      }),
+    ),
+  )
+  await direct.stop()
+  assert.deepEqual(statuses(answers), { 200: 2, 429: 11 })
+})
+
+test('of a list of addresses the last one counts, which the proxy has added', async () => {
+  const bindings = { SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'X-Forwarded-For' }
+  const proxied = await startEdge({ databaseUrl: database.url, bindings })
+  await hitBefore('198.51.100.1', 10)
+  const { username, password } = await registerUser(edge)
+  const via = (addresses: string) =>
+    proxied.request('POST', '/auth/login', {
+      json: { username, password },
+      headers: { ...fromElsewhere(), 'x-forwarded-for': addresses },
+    })
+  assertProblem(await via('192.0.2.200, 198.51.100.1'), 429, 'rate-limited')
+  assertProblem(await via('198.51.100.1'), 429, 'rate-limited')
+  assert.equal((await via('198.51.100.1, 198.51.100.2')).status, 200)
+  await proxied.stop()
+})
+
 /** The one name that is tried now: for how long it is blocked after its last attempt, in seconds. */
 const blockOf = async (name: string): Promise<number> => {
   const [row] = await database.sql<{ seconds: number | null }>(

@@ -122,6 +122,9 @@ test('a bad binding refuses all requests, and is named', () => {
     OTEL_EXPORTER_OTLP_HEADERS: 'top secret',
     OTEL_TRACES_SAMPLER: 'some',
     OTEL_TRACES_SAMPLER_ARG: '2',
+    SMARTQUEUE_REGISTRATION: 'Open',
+    SMARTQUEUE_ORGS_PER_ACCOUNT: '0',
+    SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'x-forwarded-for, x-real-ip',
   }
   for (const [name, value] of Object.entries(bad)) {
     assert.throws(

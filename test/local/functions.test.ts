@@ -30,7 +30,7 @@ test('the functions alone say in one line what they miss', async () => {
   assert.match(late.stderr, new RegExp(`^Port ${port} is taken`))
 })
 
-test('the functions alone trace where they are told to', () => {
+test('the functions alone trace where they are told to, register the invited and trust no address header', () => {
   const settings = {
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318',
     OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20secret',
@@ -42,6 +42,9 @@ test('the functions alone trace where they are told to', () => {
     NEON_GATEWAY: '127.0.0.1:1',
     AUTH_KEYS: '{}',
     CORS_ORIGINS: '',
+    SMARTQUEUE_REGISTRATION: 'invite',
+    SMARTQUEUE_ORGS_PER_ACCOUNT: '5',
+    SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'none',
     ...settings,
   })
 })

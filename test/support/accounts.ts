@@ -33,6 +33,7 @@ export const registerUser = async (edge: Edge): Promise<TestAccount> => {
       ...{ username, userId, orgId, familyId, refreshTokenHash },
       passwordHash: PASSWORD_HASH,
       refreshTokenDays: 30,
+      userAgent: null,
     }),
   )
   const session = { user_id: userId, org_id: orgId, role: 'org_admin' as const, session_id: familyId }

@@ -51,6 +51,8 @@ export const startEdge = async (options: {
       DATABASE_URL: gateway.connectionString,
       NEON_GATEWAY: gateway.address,
       AUTH_KEYS: JSON.stringify(authKeys),
+      SMARTQUEUE_REGISTRATION: 'open',
+      SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'cf-connecting-ip',
       ...options.bindings,
     },
   })

@@ -32,6 +32,7 @@ export const seedTenant = async (run: Run, username = `user-${uuidV7()}`): Promi
       passwordHash: 'none',
       refreshTokenHash: crypto.randomUUID().replaceAll('-', ''),
       refreshTokenDays: 30,
+      userAgent: null,
     }),
   )
   await run(registerJobTypes([{ type: 'test', payload_schema: {} }]))

@@ -66,6 +66,16 @@ test('a password can be given on the standard input, and is not printed', async 
   assert.deepEqual(Object.keys(JSON.parse(out)).sort(), ['user_id', 'username'])
   assert.equal((await login('piped', 'a long password')).status, 200)
   assert.match((await admin(['create', 'weak', '--password-stdin'], { input: 'short' })).err, /at least 8/)
+  const common = await admin(['create', 'weak', '--password-stdin'], { input: 'password123\n' })
+  assert.match(common.err, /most common passwords/)
+})
+
+test('an ordinary account is made by a command, for where registration is closed', async () => {
+  const { out } = await admin(['create', 'ordinary', '--user', '--password-stdin'], {
+    input: 'a long password\n',
+  })
+  assert.match(out, /ordinary has an account/)
+  assert.equal((await login('ordinary', 'a long password')).body.user.role, 'org_admin')
 })
 
 test('an account is made an admin and is one no more', async () => {

@@ -1,31 +1,33 @@
-import { createAdmin, listAdmins, resetPassword, setAdmin } from '../../db/queries/admins.ts'
+import { createAccount, listAdmins, resetPassword, setAdmin } from '../../db/queries/admins.ts'
 import type { Run } from '../../db/query.ts'
+import { passwordFault } from '../../db/rules/password-rules.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { hashPassword } from '../../functions/auth/passwords.ts'
 import { UsageError } from '../command.ts'
 import { newPassword } from '../database-login.ts'
 import type { AdminCommand, Answer } from './command.ts'
 
-const SHORTEST_PASSWORD = 8
-
 export const createCommand: AdminCommand = {
-  usage: 'create USERNAME [--password-stdin]',
-  about: 'make an account that is an admin; its password is printed once, or read',
-  run: async ({ name, run, readPassword }) => {
+  usage: 'create USERNAME [--user] [--password-stdin]',
+  about:
+    'make an account that is an admin, or with --user an ordinary one; its password is printed once, or read',
+  run: async ({ name, run, options, readPassword }) => {
     const username = need(name)
     if (!/^[A-Za-z0-9][A-Za-z0-9._@+-]{2,63}$/.test(username)) {
       throw new UsageError('USERNAME: 3 to 64 letters, digits and . _ @ + -, the first a letter or digit')
     }
-    const password = await choosePassword(readPassword)
+    const isAdmin = options.user !== true
+    const password = await choosePassword(username, readPassword)
     const ids = { userId: uuidV7(), orgId: uuidV7() }
     const passwordHash = await hashPassword(password.text)
-    const [made] = await run(createAdmin({ ...ids, username, passwordHash }))
+    const [made] = await run(createAccount({ ...ids, username, passwordHash, isAdmin }))
     if (!made) {
       throw new UsageError(
         `"${username}" is taken. To make that account an admin: npm run admin -- grant ${username}`,
       )
     }
-    return tell(`${username} is an admin.`, { username, user_id: made.user_id }, password)
+    const what = isAdmin ? `${username} is an admin.` : `${username} has an account.`
+    return tell(what, { username, user_id: made.user_id }, password)
   },
 }
 
@@ -59,7 +61,7 @@ export const passwordCommand: AdminCommand = {
   about: 'give any account a new password, printed once, and end all its sign-ins',
   run: async ({ name, run, readPassword }) => {
     const username = need(name)
-    const password = await choosePassword(readPassword)
+    const password = await choosePassword(username, readPassword)
     const [changed] = await run(resetPassword(username, await hashPassword(password.text)))
     if (!changed) throw nobody(username)
     return tell(`${username} has a new password.`, { username, user_id: changed.user_id }, password)
@@ -77,11 +79,14 @@ const change = async (run: Run, username: string, isAdmin: boolean): Promise<Ans
 
 type Password = { text: string; made: boolean }
 
-const choosePassword = async (readPassword: (() => Promise<string>) | undefined): Promise<Password> => {
+const choosePassword = async (
+  username: string,
+  readPassword: (() => Promise<string>) | undefined,
+): Promise<Password> => {
   if (!readPassword) return { text: newPassword(), made: true }
   const text = await readPassword()
-  if (text.length < SHORTEST_PASSWORD)
-    throw new UsageError(`A password has at least ${SHORTEST_PASSWORD} characters.`)
+  const fault = passwordFault(text, username)
+  if (fault !== undefined) throw new UsageError(`The password ${fault}.`)
   return { text, made: false }
 }
 

@@ -14,6 +14,7 @@ export type AdminContext = {
     file?: string | undefined
     promote?: string | undefined
     retire?: boolean | undefined
+    user?: boolean | undefined
   }
   url: string
   run: Run

@@ -44,6 +44,7 @@ const main = async (): Promise<number> => {
       file: { type: 'string' },
       promote: { type: 'string' },
       retire: { type: 'boolean' },
+      user: { type: 'boolean' },
       'password-stdin': { type: 'boolean' },
       json: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },

@@ -12,6 +12,10 @@ export const functionsBindings = (
   NEON_GATEWAY: gateway.address,
   AUTH_KEYS: home.authKeys,
   CORS_ORIGINS: config.SMARTQUEUE_CORS_ORIGINS,
+  SMARTQUEUE_REGISTRATION: config.SMARTQUEUE_REGISTRATION ?? 'invite',
+  SMARTQUEUE_ORGS_PER_ACCOUNT: String(config.SMARTQUEUE_ORGS_PER_ACCOUNT),
+  // wrangler.toml names Cloudflare's header, which nobody sets here but clients themselves.
+  SMARTQUEUE_CLIENT_ADDRESS_HEADER: config.SMARTQUEUE_CLIENT_ADDRESS_HEADER,
   ...tracingSettings(config),
 })
 

@@ -84,7 +84,13 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   }
 
   const startFunctions = async (gateway: NeonGateway): Promise<void> => {
-    const bindingsFile = home.writeBindings(functionsBindings(config, gateway, home))
+    const bindingsFile = home.writeBindings(
+      functionsBindings(
+        { ...config, SMARTQUEUE_REGISTRATION: config.SMARTQUEUE_REGISTRATION ?? 'open' },
+        gateway,
+        home,
+      ),
+    )
     const functions = spawnFunctions({
       port: config.PORT,
       bindingsFile,

@@ -134,7 +134,7 @@ const bareStatement = (gateway: Gateway, { orgId, userId }: Account, jobs: numbe
     'neon-array-mode': 'true',
   },
   body: () => {
-    const entry = approach({ orgId, userId, origin: { ip: null, requestId: 'bench' } })
+    const entry = approach({ orgId, userId, origin: { ip: null, userAgent: null, requestId: 'bench' } })
     const submission = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }], 'charge')
     const queries = [entry, submission].map(({ text, values }) => ({ query: text, params: values }))
     return JSON.stringify({ queries })

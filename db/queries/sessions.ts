@@ -1,0 +1,78 @@
+import type { Query } from '../query.ts'
+import { audit } from './audit.ts'
+
+/** The sign-ins of a user, in whatever organisation each is active. */
+export type SessionRow = {
+  id: string
+  org_id: string
+  created_at: Date
+  last_used_at: Date
+  expires_at: Date
+  ip: string | null
+  user_agent: string | null
+}
+
+/** Those that have not ended, newest first. */
+export const listSessions = (page: {
+  userId: string
+  before: string | null
+  limit: number
+}): Query<SessionRow> => ({
+  name: 'list-sessions',
+  text: `
+    select id, org_id, created_at, last_used_at, expires_at, host(ip) as ip, user_agent
+    from refresh_families
+    where user_id = $1::uuid
+      and revoked_at is null
+      and expires_at > now()
+      and ($2::uuid is null or id < $2::uuid)
+    order by id desc
+    limit $3::int`,
+  values: [page.userId, page.before, page.limit],
+})
+
+/** Answers where the sign-in was active. One that had ended before stays so. No row: the user has no such sign-in. */
+export const endOwnSession = (session: { id: string; userId: string }): Query<{ org_id: string }> => ({
+  name: 'end-own-session',
+  text: `
+    with found as materialized (
+      select id, org_id, revoked_at
+      from refresh_families
+      where id = $1::uuid
+        and user_id = $2::uuid
+      for update
+    ),
+    ended as (
+      update refresh_families f
+      set revoked_at = now()
+      from found
+      where f.id = found.id
+        and found.revoked_at is null
+      returning f.id, f.org_id, f.user_id
+    ),
+    audit as (${audit('account.signed_out', `jsonb_build_object('user_id', user_id, 'session_id', id)`, 'ended')}
+    )
+    select org_id
+    from found`,
+  values: [session.id, session.userId],
+})
+
+/** Ends all sign-ins of the user but one. A row for each that it has ended. */
+export const endOtherSessions = (session: { id: string; userId: string }): Query<{ org_id: string }> => ({
+  name: 'end-other-sessions',
+  text: `
+    with ended as (
+      update refresh_families
+      set revoked_at = now()
+      where user_id = $2::uuid
+        and id <> $1::uuid
+        and revoked_at is null
+        and expires_at > now()
+      returning id, org_id, user_id
+    ),
+    audit as (${audit('account.signed_out', `jsonb_build_object('user_id', user_id, 'session_id', id)`, 'ended')}
+    )
+    select org_id
+    from ended`,
+  values: [session.id, session.userId],
+})

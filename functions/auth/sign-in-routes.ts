@@ -1,0 +1,91 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { endOtherSessions, endOwnSession, listSessions } from '../../db/queries/sessions.ts'
+import type { AppEnv } from '../context.ts'
+import { holdOf } from '../http/background.ts'
+import { jsonContent, pathId, problems } from '../http/openapi.ts'
+import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
+import { ProblemError } from '../http/problem.ts'
+import { createRouter } from '../http/validation.ts'
+import { access } from './permit.ts'
+import { signInSession } from './schemas.ts'
+
+/** The sign-ins of an account: where it is signed in, and an end to it. */
+export const signInRoutes = () =>
+  createRouter()
+    .openapi(listRoute, async (c) => {
+      const { cursor, limit } = c.req.valid('query')
+      const { user_id: userId, session_id } = c.get('principal')
+      const rows = await c.get('run')(listSessions({ userId, before: cursor ?? null, limit: limit + 1 }))
+      const item = (row: (typeof rows)[number]) => ({
+        ...row,
+        current: row.id === session_id,
+        created_at: row.created_at.toISOString(),
+        last_used_at: row.last_used_at.toISOString(),
+        expires_at: row.expires_at.toISOString(),
+      })
+      return c.json(toPage(rows, limit, { position: ({ id }) => id, item }), 200)
+    })
+    .openapi(endRoute, async (c) => {
+      const { id } = c.req.valid('param')
+      const ended = await c.get('run')(endOwnSession({ id, userId: c.get('principal').user_id }))
+      if (ended.length === 0) throw new ProblemError('not-found', `You have no sign-in ${id}.`)
+      closeStreams(c, ended)
+      return c.body(null, 204)
+    })
+    .openapi(endOthersRoute, async (c) => {
+      const { user_id: userId, session_id: id } = c.get('principal')
+      if (id === null) throw new Error('Only a session can end the others')
+      const ended = await c.get('run')(endOtherSessions({ id, userId }))
+      closeStreams(c, ended)
+      return c.json({ ended_sessions: ended.length }, 200)
+    })
+
+/** Streams look again at everybody who follows them, and close for whoever has ended. */
+const closeStreams = (c: Context<AppEnv>, ended: readonly { org_id: string }[]): void => {
+  const { nudger } = c.get('services').streams
+  for (const orgId of new Set(ended.map(({ org_id }) => org_id))) nudger.nudge(orgId, holdOf(c))
+}
+
+const listRoute = createRoute({
+  method: 'get',
+  path: '/auth/sessions',
+  tags: ['auth'],
+  summary: 'List your sign-ins',
+  description: 'Those that have not ended, in all organisations, newest first.',
+  ...access('account'),
+  request: { query: pageQuery(z.uuid()) },
+  responses: {
+    200: jsonContent(pageOf(signInSession), 'A page of sign-ins'),
+    ...problems('unauthenticated', 'forbidden', 'invalid-request'),
+  },
+})
+
+const endRoute = createRoute({
+  method: 'delete',
+  path: '/auth/sessions/{id}',
+  tags: ['auth'],
+  summary: 'End one of your sign-ins',
+  description:
+    'At once: its refresh token and its access tokens are refused from then on. Yours may be the one that asks.',
+  ...access('account'),
+  request: { params: pathId },
+  responses: {
+    204: { description: 'It has ended' },
+    ...problems('unauthenticated', 'forbidden', 'not-found'),
+  },
+})
+
+const endOthersRoute = createRoute({
+  method: 'delete',
+  path: '/auth/sessions',
+  tags: ['auth'],
+  summary: 'End all your other sign-ins',
+  description:
+    'All but the one that asks, at once. API keys stay: see `revoke_keys` of `POST /auth/password`.',
+  ...access('account'),
+  responses: {
+    200: jsonContent(z.object({ ended_sessions: z.int() }), 'How many have ended'),
+    ...problems('unauthenticated', 'forbidden'),
+  },
+})
