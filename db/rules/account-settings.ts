@@ -1,9 +1,12 @@
-/** Settings of accounts that the functions and the commands that start them both read. */
+/** Settings and rules of accounts that the functions share with the dashboard and with the commands that start them. */
 
 /** Who may create an account: anyone, anyone with an invitation link, or only the operator. */
 export const REGISTRATION_MODES = ['open', 'invite', 'closed'] as const
 export type RegistrationMode = (typeof REGISTRATION_MODES)[number]
 export const REGISTRATION_RULE = 'must be open, invite or closed'
+
+/** In characters. The functions, the dashboard and the admin command ask for it. */
+export const SHORTEST_PASSWORD = 8
 
 export const DEFAULT_ORGS_PER_ACCOUNT = 5
 export const MAX_ORGS_PER_ACCOUNT = 10_000

@@ -1,10 +1,11 @@
+import { SHORTEST_PASSWORD } from './account-settings.ts'
+
 /**
  * Passwords that somebody would guess first. NIST SP 800-63B asks for a minimum length and a list of refused passwords, and
  * advises against rules about kinds of characters.
+ *
+ * Answers why a password is refused, said of its field; undefined if it is not.
  */
-export const SHORTEST_PASSWORD = 8
-
-/** Why a password is refused, said of its field; undefined if it is not. */
 export const passwordFault = (password: string, username: string): string | undefined => {
   const text = password.normalize('NFKC').toLowerCase()
   if (text.length < SHORTEST_PASSWORD) return `must have at least ${SHORTEST_PASSWORD} characters`

@@ -1,6 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { REGISTRATION_MODES } from '../../db/rules/account-settings.ts'
-import { SHORTEST_PASSWORD } from '../../db/rules/password-rules.ts'
+import { REGISTRATION_MODES, SHORTEST_PASSWORD } from '../../db/rules/account-settings.ts'
 import { ROLES } from '../../db/rules/roles.ts'
 import { time, timestamp } from '../http/openapi.ts'
 import { SCOPES } from './permissions.ts'

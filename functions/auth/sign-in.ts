@@ -68,7 +68,7 @@ export const register = async (
   const headers = rateHeaders(LIMITS.register, verdict)
   if (!account) {
     throw new ProblemError('username-taken', `"${username}" is taken. Choose another name, or sign in.`, {
-      errors: [{ in: 'body', pointer: '#/username', detail: 'is taken' }],
+      errors: [{ in: 'body', pointer: '#/username', detail: 'is taken: choose another, or sign in' }],
       headers,
     })
   }

@@ -3,7 +3,7 @@ import { after, before, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { buildDashboard } from '../../functions/dashboard/build.ts'
-import { registerUser, type TestAccount } from '../support/accounts.ts'
+import { fromElsewhere, registerUser, type TestAccount } from '../support/accounts.ts'
 import { findLowContrast, findViolations } from '../support/axe.ts'
 import {
   assertNoComplaints,
@@ -99,6 +99,50 @@ test('the menu and a dialog work without a mouse', async () => {
   assert.deepEqual(await findViolations(page), [])
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
+})
+
+test('sign-ins are listed with their device, and ended one by one or all but this one', async () => {
+  const { edge } = dashboard
+  const agents = ['curl/8.5.0', 'Mozilla/5.0 (Windows NT 10.0; rv:140.0) Gecko/20100101 Firefox/140.0']
+  const tokens: string[] = []
+  for (const agent of agents) {
+    const { username, password } = account
+    const headers = { ...fromElsewhere(), 'user-agent': agent }
+    const { body } = await edge.request('POST', '/auth/login', { json: { username, password }, headers })
+    tokens.push(body.access_token)
+  }
+  const statuses = async () =>
+    Promise.all(tokens.map(async (token) => (await edge.request('GET', '/orgs/me', { token })).status))
+  await goTo(page, '#/account', 'Account')
+  const table = page.getByRole('table', { name: 'Your sign-ins' })
+  await table.getByRole('row', { name: /Chrome on Linux this one/ }).waitFor()
+  await table.getByRole('button', { name: 'End the sign-in of Firefox on Windows' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
+  await table.getByRole('row', { name: /Firefox/ }).waitFor({ state: 'detached' })
+  assert.deepEqual(await statuses(), [200, 401])
+  await page.getByRole('button', { name: 'Sign out everywhere else' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Sign out', exact: true }).click()
+  await table.getByRole('row', { name: /curl/ }).waitFor({ state: 'detached' })
+  assert.deepEqual(await statuses(), [401, 401])
+  assert.equal(await table.getByRole('row').count(), 2, 'the head and this one')
+})
+
+test('who cannot register is told how to get an account', async () => {
+  for (const [registration, words] of [
+    ['invite', 'You need an invitation'],
+    ['closed', 'created by the operator'],
+  ] as const) {
+    const { page } = await dashboard.open('/docs')
+    await page.route('**/auth/registration', (route) => route.fulfill({ json: { registration } }))
+    await page.goto(`${dashboard.edge.url}/#/sign-up`)
+    await page.getByText(words).waitFor()
+    assert.equal(await page.getByLabel('Username').count(), 0)
+    await page.getByRole('link', { name: 'Sign in' }).click()
+    await page.getByLabel('Username').waitFor()
+    assert.equal(await page.getByRole('link', { name: 'Create one' }).count(), 0)
+    assert.deepEqual(await findViolations(page), [])
+    await page.context().close()
+  }
 })
 
 test('nothing of it breaks the policy of the page', () => assertNoComplaints(open))

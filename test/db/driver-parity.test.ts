@@ -186,6 +186,7 @@ const TCP_ONLY = [
   'end-silent-leader',
   'end-job-session',
   'open-invitation',
+  'open-invitation-by-token',
 ]
 
 /** In databases that the operator has named: handlers ask there, and the functions never do. */
@@ -203,7 +204,7 @@ const NAMED_DATABASES = [
 
 /** What only an operator may: `npm run admin`, as the owner of the database. */
 const OWNER_ONLY = [
-  ...['create-admin', 'set-admin', 'list-admins', 'reset-password', 'set-default-quotas'],
+  ...['create-account', 'set-admin', 'list-admins', 'reset-password', 'set-default-quotas'],
   ...['describe-login', 'describe-drop', 'describe-timeouts', 'describe-revocations'],
   ...['describe-owner', 'describe-database', 'describe-handover'],
 ]

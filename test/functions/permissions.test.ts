@@ -68,6 +68,7 @@ const IDS: Record<string, () => Promise<string>> = {
   '/callbacks/endpoints/{id}': async () => (await makeEndpoint()).body.id,
   '/callbacks/endpoints/{id}/test': async () => (await makeEndpoint()).body.id,
   '/auth/keys/{id}': async () => (await makeKey(cast.owner.token)).body.id,
+  '/auth/sessions/{id}': () => makeSession(),
   '/orgs/me/members/{id}': async () => cast.member.userId,
   '/orgs/me/invitations/{id}': async () => (await invite()).body.id,
   '/orgs/invitations/{id}/accept': async () => (await invite()).body.id,
@@ -83,6 +84,14 @@ const IDS: Record<string, () => Promise<string>> = {
 
 const makeKey = (token: string): Promise<Answer> =>
   edge.request('POST', '/auth/keys', { token, json: { name: 'k', scopes: ['jobs:read'] } })
+
+const makeSession = async (): Promise<string> => {
+  const [row] = await database.sql<{ id: string }>(
+    'insert into refresh_families (id, user_id, org_id) values (gen_random_uuid(), $1, $2) returning id',
+    [cast.owner.userId, cast.owner.orgId],
+  )
+  return row?.id ?? ''
+}
 
 const makeEndpoint = async (): Promise<Answer> => {
   // There may be only so many.
@@ -198,16 +207,15 @@ const assertRole = (operation: Operation, role: Role, answer: Answer): void => {
 /** Routes whose resource is somebody else's, even within the organisation: a link is not for those who have no token. */
 const EXPECTED_404 = ['POST /orgs/invitations/{id}/accept']
 
-/** The API key of the walk is the org_admin's: to a user it does not exist. The member is themselves. */
-const EXPECTED_OF_USER: Record<string, number> = { 'DELETE /auth/keys/{id}': 404 }
+/** The API key and the sign-in of the walk are the org_admin's: to others they do not exist. */
+const OF_OWNER = ['DELETE /auth/keys/{id}', 'DELETE /auth/sessions/{id}']
 
 test('a user may what the table says, and nothing else', async () => {
   for (const operation of operations) {
     if (!operation.permission || nameOf(operation) === 'DELETE /orgs/me/members/{id}') continue
     const answer = await send(operation, cast.member.token)
-    const expected = EXPECTED_OF_USER[nameOf(operation)]
-    if (expected === undefined) assertRole(operation, 'user', answer)
-    else assert.equal(answer.status, expected, nameOf(operation))
+    if (OF_OWNER.includes(nameOf(operation))) assert.equal(answer.status, 404, nameOf(operation))
+    else assertRole(operation, 'user', answer)
   }
   const removal = { method: 'DELETE', path: '/orgs/me/members/{id}', permission: 'org:leave' as const }
   assert.equal((await send(removal, cast.member.token, cast.owner.userId)).status, 403)
@@ -232,10 +240,10 @@ test('an admin may everything, in all organisations', async () => {
       ...(operation.permission !== 'account' && { headers: { 'smartqueue-org': cast.owner.orgId } }),
     })
     const name = nameOf(operation)
-    // An admin looks after the jobs of others, but submits only where they are a member. The key is somebody else's.
+    // An admin looks after the jobs of others, but submits only where they are a member.
     if (SUBMITTING.includes(name)) {
       assert.equal(answer.status, 403, `${name}: ${answer.text}`)
-    } else if (name === 'DELETE /auth/keys/{id}') assert.equal(answer.status, 404, answer.text)
+    } else if (OF_OWNER.includes(name)) assert.equal(answer.status, 404, answer.text)
     else assertRole(operation, 'admin', answer)
   }
 })

@@ -29,7 +29,22 @@ export class Refusal extends Error {
  * @param {string} [accessToken]
  * @returns {Promise<Answer>} undefined, if the answer has no body
  */
-export const post = async (path, body, accessToken) => {
+export const post = (path, body, accessToken) => answerOf(path, body, accessToken)
+
+/**
+ * @template Answer
+ * @param {string} path
+ * @param {string} [accessToken]
+ * @returns {Promise<Answer>}
+ */
+export const get = (path, accessToken) => answerOf(path, undefined, accessToken)
+
+/**
+ * @param {string} path
+ * @param {object | undefined} body
+ * @param {string | undefined} accessToken
+ */
+const answerOf = async (path, body, accessToken) => {
   const response = await send(path, body, accessToken)
   const answer = await response.json().catch(() => undefined)
   if (response.ok && (answer || response.status === 204)) return answer
@@ -44,20 +59,20 @@ export const post = async (path, body, accessToken) => {
 
 /**
  * @param {string} path
- * @param {object} body
+ * @param {object | undefined} body
  * @param {string | undefined} accessToken
  */
 const send = async (path, body, accessToken) => {
   try {
     return await fetch(path, {
-      method: 'POST',
+      method: body ? 'POST' : 'GET',
       headers: {
-        'content-type': 'application/json',
+        ...(body && { 'content-type': 'application/json' }),
         // The refresh token goes into a cookie that no script can read, this one included.
         'smartqueue-session': 'cookie',
         ...(accessToken && { authorization: `Bearer ${accessToken}` }),
       },
-      body: JSON.stringify(body),
+      ...(body && { body: JSON.stringify(body) }),
       credentials: 'same-origin',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })

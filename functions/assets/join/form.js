@@ -37,10 +37,10 @@ export const onSubmit = (handle) => {
   applyMode()
 }
 
-/** @param {Mode} wanted */
-export const choose = (wanted) => {
-  part('register', HTMLInputElement).checked = wanted === 'register'
-  part('login', HTMLInputElement).checked = wanted === 'login'
+/** For where only the operator creates accounts. */
+export const signInOnly = () => {
+  part('login', HTMLInputElement).checked = true
+  choices.hidden = true
   applyMode()
 }
 

@@ -1,5 +1,5 @@
-import { post, Refusal } from './api.js'
-import { choose, emptyForm, onSubmit } from './form.js'
+import { get, post, Refusal } from './api.js'
+import { emptyForm, onSubmit, signInOnly } from './form.js'
 import { takeInvitation } from './link.js'
 import { part, show, write } from './views.js'
 import { explain } from './words.js'
@@ -8,9 +8,7 @@ import { explain } from './words.js'
 /** @import { Invitation } from './link.js' */
 /** @import { Explanation } from './words.js' */
 /** @typedef {{ org_id: string, org_name: string, role: string }} Joined */
-
-/** The name of the account that this page has created, once it has. @type {string | undefined} */
-let created
+/** @typedef {{ user: { org_id: string, role: string }, access_token: string }} Session */
 
 /**
  * @param {Invitation} invitation
@@ -19,9 +17,7 @@ let created
  */
 const join = async (invitation, entry) => {
   try {
-    const accessToken = await authenticate(entry)
-    const joined = await accept(invitation, accessToken).catch(leave)
-    showJoined(joined, await activate(joined, accessToken))
+    await (entry.mode === 'register' ? joinAsNew(invitation, entry) : joinAsKnown(invitation, entry))
     return undefined
   } catch (error) {
     if (error instanceof Refusal && error.slug === 'not-found') {
@@ -29,23 +25,35 @@ const join = async (invitation, entry) => {
       return undefined
     }
     if (!(error instanceof Refusal)) console.error(error)
-    const isCreated = entry.mode === 'register' && entry.username === created
-    return isCreated ? afterCreation(explain(error), entry.username) : explain(error)
+    return explain(error)
   }
+}
+
+/**
+ * The account is created and joins in one step, or neither happens.
+ *
+ * @param {Invitation} invitation
+ * @param {Entry} entry
+ */
+const joinAsNew = async ({ token }, { username, password }) => {
+  /** @type {Session} */
+  const { user, access_token } = await post('/auth/register', { username, password, invitation: token })
+  /** @type {{ name: string }} */
+  const org = await get('/orgs/me', access_token).catch(() => ({ name: 'the organisation' }))
+  showJoined({ org_id: user.org_id, org_name: org.name, role: user.role }, true)
 }
 
 /**
  * Signs the browser in. The access token lives as long as this call, and nowhere else.
  *
+ * @param {Invitation} invitation
  * @param {Entry} entry
- * @returns {Promise<string>}
  */
-const authenticate = async ({ mode, username, password }) => {
-  const path = mode === 'register' ? '/auth/register' : '/auth/login'
-  /** @type {{ access_token: string }} */
-  const session = await post(path, { username, password })
-  if (mode === 'register') created = username
-  return session.access_token
+const joinAsKnown = async (invitation, { username, password }) => {
+  /** @type {Session} */
+  const { access_token } = await post('/auth/login', { username, password })
+  const joined = await accept(invitation, access_token).catch(leave)
+  showJoined(joined, await activate(joined, access_token))
 }
 
 /**
@@ -99,23 +107,9 @@ const showClosed = () => {
     'closed-reason',
     'It was used already, has expired or was revoked. Ask whoever invited you for a new link.',
   )
-  part('account-stays', HTMLElement).hidden = created === undefined
-  write('account-name', created ?? '')
 }
 
-/**
- * An account is created once: trying again means signing in.
- *
- * @param {Explanation} problem
- * @param {string} username
- * @returns {Explanation}
- */
-const afterCreation = (problem, username) => {
-  choose('login')
-  return { ...problem, lines: [...problem.lines, `Your account ${username} exists: sign in to try again.`] }
-}
-
-const start = () => {
+const start = async () => {
   const invitation = takeInvitation()
   if (!invitation) {
     show('incomplete')
@@ -127,6 +121,9 @@ const start = () => {
     return
   }
   onSubmit((entry) => join(invitation, entry))
+  /** @type {{ registration?: string }} */
+  const policy = await get('/auth/registration').catch(() => ({}))
+  if (policy.registration === 'closed') signInOnly()
   show('ask')
 }
 

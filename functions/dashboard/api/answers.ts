@@ -9,7 +9,14 @@ import type {
   summary,
   throughput,
 } from '../../analytics/schemas.ts'
-import type { account, apiKey, createdApiKey } from '../../auth/schemas.ts'
+import type {
+  account,
+  apiKey,
+  createdApiKey,
+  passwordChanged,
+  registrationPolicy,
+  signInSession,
+} from '../../auth/schemas.ts'
 import type { endpoint, jobCallback, secret } from '../../callbacks/schemas.ts'
 import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
 import type { explanation } from '../../jobs/explanation.ts'
@@ -75,6 +82,9 @@ export type Queue = z.output<typeof queue>
 export type ApiKey = z.output<typeof apiKey>
 export type CreatedApiKey = z.output<typeof createdApiKey>
 export type Account = z.output<typeof account>
+export type SignIn = z.output<typeof signInSession>
+export type PasswordChanged = z.output<typeof passwordChanged>
+export type RegistrationPolicy = z.output<typeof registrationPolicy>
 export type ModelCard = z.output<typeof modelCard>
 export type ModelVersion = ModelCard['versions'][number]
 export type Page<Item> = { items: Item[]; next_cursor: string | null }

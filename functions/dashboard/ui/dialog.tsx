@@ -63,7 +63,7 @@ export const Confirm = (props: {
         {error.value !== undefined && <Failure error={error.value} />}
       </div>
       <footer class="dialog-foot">
-        <Button onClick={props.onClose}>Not now</Button>
+        <Button onClick={props.onClose}>Cancel</Button>
         <Button kind={props.danger ? 'danger' : 'primary'} onClick={confirm}>
           {props.action}
         </Button>

@@ -52,7 +52,7 @@ export const FormDialog = (props: {
           {rest !== undefined && <Failure error={rest} />}
         </div>
         <footer class="dialog-foot">
-          <Button onClick={props.onClose}>Not now</Button>
+          <Button onClick={props.onClose}>Cancel</Button>
           <Button kind="primary" type="submit" busy={busy.value}>
             {props.action}
           </Button>

@@ -1,13 +1,23 @@
+import { useSignal } from '@preact/signals'
 import { user } from '../../session/session.ts'
 import { PageHead } from '../../ui/panel.tsx'
 import { Password } from './password.tsx'
+import { SignIns } from './sign-ins.tsx'
 
 /** The account of whoever is signed in, the same in every organisation. */
-export const View = () => (
-  <>
-    <PageHead title="Account" about={<strong>{user.value?.username}</strong>} />
-    <div class="grid">
-      <Password />
-    </div>
-  </>
-)
+export const View = () => {
+  const passwordChanges = useSignal(0)
+  return (
+    <>
+      <PageHead title="Account" about={<strong>{user.value?.username}</strong>} />
+      <div class="grid">
+        <SignIns key={passwordChanges.value} />
+        <Password
+          onChange={() => {
+            passwordChanges.value++
+          }}
+        />
+      </div>
+    </>
+  )
+}

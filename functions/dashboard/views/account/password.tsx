@@ -1,31 +1,41 @@
 import { useSignal } from '@preact/signals'
+import { SHORTEST_PASSWORD } from '../../../../db/rules/account-settings.ts'
+import type { PasswordChanged } from '../../api/answers.ts'
 import { post } from '../../api/api.ts'
-import { Refusal } from '../../api/refusal.ts'
 import { user } from '../../session/session.ts'
 import { Button } from '../../ui/button.tsx'
+import { faultsFor } from '../../ui/faults.ts'
 import { TextField } from '../../ui/field.tsx'
-import { count } from '../../ui/format.ts'
+import { counted } from '../../ui/format.ts'
 import { Failure } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 
 /** Changes the password of whoever is signed in. */
-export const Password = () => {
+export const Password = ({ onChange }: { onChange: () => void }) => {
   const current = useSignal('')
   const next = useSignal('')
+  const revokesKeys = useSignal(false)
   const error = useSignal<unknown>(undefined)
   const busy = useSignal(false)
-  const isWrong = error.value instanceof Refusal && error.value.slug === 'wrong-credentials'
+  const { at, rest } = faultsFor(error.value, ['/current_password', '/new_password'])
 
   const change = async (): Promise<void> => {
     busy.value = true
     error.value = undefined
     try {
-      const json = { current_password: current.value, new_password: next.value }
-      const { ended_sessions: ended } = await post<{ ended_sessions: number }>('/auth/password', json)
+      const { ended_sessions, revoked_keys } = await post<PasswordChanged>('/auth/password', {
+        current_password: current.value,
+        new_password: next.value,
+        revoke_keys: revokesKeys.value,
+      })
       current.value = ''
       next.value = ''
-      showDone(`Your password is changed. Other sign-ins that it ended: ${count(ended)}.`)
+      revokesKeys.value = false
+      showDone(
+        `Your password is changed. It ended ${counted(ended_sessions, 'other sign-in')} and revoked ${counted(revoked_keys, 'API key')}.`,
+      )
+      onChange()
     } catch (reason) {
       error.value = reason
     } finally {
@@ -52,7 +62,7 @@ export const Password = () => {
             required
             maxLength={256}
             value={current.value}
-            error={isWrong ? 'This is not your password.' : undefined}
+            error={at['/current_password'] && 'This is not your password.'}
             onInput={(value) => {
               current.value = value
             }}
@@ -64,15 +74,30 @@ export const Password = () => {
             required
             maxLength={256}
             value={next.value}
-            hint="At least 8 characters."
+            hint={`At least ${SHORTEST_PASSWORD} characters, and not a common password.`}
+            error={at['/new_password']}
             onInput={(value) => {
               next.value = value
             }}
           />
         </div>
-        {error.value !== undefined && !isWrong && <Failure error={error.value} />}
+        <label class="choice">
+          <input
+            type="checkbox"
+            checked={revokesKeys.value}
+            onChange={(event) => {
+              revokesKeys.value = event.currentTarget.checked
+            }}
+          />
+          Also revoke all my API keys, in all organisations
+        </label>
+        {rest !== undefined && <Failure error={rest} />}
         <div>
-          <Button type="submit" busy={busy.value} disabled={!current.value || next.value.length < 8}>
+          <Button
+            type="submit"
+            busy={busy.value}
+            disabled={!current.value || next.value.length < SHORTEST_PASSWORD}
+          >
             Change password
           </Button>
         </div>

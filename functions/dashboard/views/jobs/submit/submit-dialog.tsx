@@ -79,7 +79,7 @@ const SubmitForm = ({ types, onClose }: { types: JobType[]; onClose: () => void 
         <p class="foot-outcome" aria-hidden="true">
           {forecast.value && `${duration(forecast.value.prediction.p50_ms)} predicted`}
         </p>
-        <Button onClick={onClose}>Not now</Button>
+        <Button onClick={onClose}>Cancel</Button>
         <Button kind="primary" type="submit" disabled={!request} busy={sending.value}>
           Submit
         </Button>
