@@ -114,7 +114,7 @@ test('sign-ins are listed with their device, and ended one by one or all but thi
   const statuses = async () =>
     Promise.all(tokens.map(async (token) => (await edge.request('GET', '/orgs/me', { token })).status))
   await goTo(page, '#/account', 'Account')
-  const table = page.getByRole('table', { name: 'Your sign-ins' })
+  const table = page.getByRole('region', { name: 'Your sign-ins' })
   await table.getByRole('row', { name: /Chrome on Linux this one/ }).waitFor()
   await table.getByRole('button', { name: 'End the sign-in of Firefox on Windows' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
