@@ -25,7 +25,7 @@ export const benchAuth = async ({ say, quick }: BenchOptions): Promise<BenchRepo
   let requests: Record<'authenticated' | 'unauthenticated', Summary> | undefined
   await withHome(async (home) => {
     say('Starting a system of its own: Postgres with fsync on, wrangler dev, one worker…')
-    const runner = await startRunner(home)
+    const runner = await startRunner(home, { SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'cf-connecting-ip' })
     const pool = new Pool(runner.url, { connections: 1 })
     try {
       const token = await register(pool)

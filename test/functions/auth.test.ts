@@ -77,9 +77,10 @@ test('a password that is guessed first is refused, with what to do instead', asy
   assert.deepEqual(await database.sql(`select from users where username = 'new-person'`), [])
 })
 
-test('by invitation only: a link makes one account, in the organisation that invites', async () => {
+test('by invitation only: a link makes one account, in the organisation that invites', async (t) => {
   const bindings = { SMARTQUEUE_REGISTRATION: 'invite' }
   const invited = await startEdge({ databaseUrl: database.url, bindings })
+  t.after(invited.stop)
   const register = (username: string, invitation?: string) =>
     invited.request('POST', '/auth/register', {
       json: { username, password: 'correct horse', invitation },
@@ -113,12 +114,12 @@ test('by invitation only: a link makes one account, in the organisation that inv
     [owner.orgId, user.id],
   )
   assert.deepEqual(log.map(({ action }) => action).sort(), ['account.registered', 'member.joined'])
-  await invited.stop()
 })
 
-test('where registration is closed nobody registers, with an invitation or without', async () => {
+test('where registration is closed nobody registers, with an invitation or without', async (t) => {
   const bindings = { SMARTQUEUE_REGISTRATION: 'closed' }
   const closed = await startEdge({ databaseUrl: database.url, bindings })
+  t.after(closed.stop)
   const owner = await registerUser(edge)
   const { token: invitation } = (
     await edge.request('POST', `/orgs/${owner.orgId}/invite`, { token: owner.token, json: {} })
@@ -127,7 +128,6 @@ test('where registration is closed nobody registers, with an invitation or witho
   for (const json of [credentials, { ...credentials, invitation }])
     assertProblem(await closed.request('POST', '/auth/register', { json }), 403, 'registration-closed')
   assert.equal((await closed.request('GET', '/auth/registration')).body.registration, 'closed')
-  await closed.stop()
 })
 
 test('login answers a session for the right password only', async () => {

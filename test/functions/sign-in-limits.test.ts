@@ -103,9 +103,10 @@ const hitBefore = (network: string, times: number) =>
     [network, times],
   )
 
-test('where no address header is trusted, forged ones do not escape the limit', async () => {
+test('where no address header is trusted, forged ones do not escape the limit', async (t) => {
   const bindings = { SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'none' }
   const direct = await startEdge({ databaseUrl: database.url, bindings })
+  t.after(direct.stop)
   await hitBefore('unknown', 8)
   const { username, password } = await registerUser(edge)
   const answers = await Promise.all(
@@ -116,13 +117,13 @@ test('where no address header is trusted, forged ones do not escape the limit', 
       }),
     ),
   )
-  await direct.stop()
   assert.deepEqual(statuses(answers), { 200: 2, 429: 11 })
 })
 
-test('of a list of addresses the last one counts, which the proxy has added', async () => {
+test('of a list of addresses the last one counts, which the proxy has added', async (t) => {
   const bindings = { SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'X-Forwarded-For' }
   const proxied = await startEdge({ databaseUrl: database.url, bindings })
+  t.after(proxied.stop)
   await hitBefore('198.51.100.1', 10)
   const { username, password } = await registerUser(edge)
   const via = (addresses: string) =>
@@ -133,7 +134,6 @@ test('of a list of addresses the last one counts, which the proxy has added', as
   assertProblem(await via('192.0.2.200, 198.51.100.1'), 429, 'rate-limited')
   assertProblem(await via('198.51.100.1'), 429, 'rate-limited')
   assert.equal((await via('198.51.100.1, 198.51.100.2')).status, 200)
-  await proxied.stop()
 })
 
 /** The one name that is tried now: for how long it is blocked after its last attempt, in seconds. */
