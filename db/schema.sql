@@ -170,6 +170,12 @@ comment on index invitations_by_org is 'Serves list-org-invitations.';
 create index invitations_by_user on invitations (user_id, id) where user_id is not null;
 comment on index invitations_by_user is 'Serves list-own-invitations.';
 
+create index invitations_by_inviter on invitations (invited_by);
+comment on index invitations_by_inviter is 'Serves the cascade when an account is deleted.';
+
+create index invitations_by_accepter on invitations (accepted_by) where accepted_by is not null;
+comment on index invitations_by_accepter is 'Serves the foreign key when an account is deleted.';
+
 create table audit_log (
   id bigint generated always as identity primary key,
   org_id uuid not null references orgs,
@@ -198,8 +204,20 @@ begin
 end
 $$;
 
+-- The audit log goes with its organisation, and not before.
+create function keep_audit_log() returns trigger
+language plpgsql
+as $$
+begin
+  if tg_op = 'DELETE' and exists (select from org_deletions d where d.id = old.org_id and d.removed_at is null) then
+    return old;
+  end if;
+  raise exception 'Rows of % are only added.', tg_table_name using errcode = 'insufficient_privilege';
+end
+$$;
+
 create trigger audit_log_append_only before update or delete on audit_log
-for each row execute function refuse_change();
+for each row execute function keep_audit_log();
 
 create trigger audit_log_no_truncate before truncate on audit_log
 for each statement execute function refuse_change();
@@ -2947,3 +2965,338 @@ end;
 grant select on job_totals, edge_totals, queue_gauges to smartqueue_functions;
 grant insert, update on edge_totals to smartqueue_functions;
 grant select, insert, update, delete on job_totals, edge_totals, queue_gauges to smartqueue_workers;
+
+-- Deleting organisations and accounts.
+--
+-- An account is deleted in one transaction: one person has few rows. An organisation may have millions, so deleting it
+-- only records that, which closes it at once; the leader then removes its rows in batches. See ADR 21.
+
+create table org_deletions (
+  -- The organisation. No foreign key: the row stays, as the record of the deletion, when the organisation is gone.
+  id uuid primary key,
+  requested_at timestamptz not null default now(),
+  requested_by uuid,
+  request_id text default scope_request(),
+  -- When the last row of the organisation was removed. Null: the leader is still at it.
+  removed_at timestamptz
+);
+comment on table org_deletions is
+  'Organisations that were deleted, when and by whom. One whose rows are still being removed is closed to everybody.';
+
+create index org_deletions_pending on org_deletions (id) where removed_at is null;
+comment on index org_deletions_pending is 'Serves the policies not_deleted, whatever the number of past deletions.';
+
+alter table org_deletions enable row level security;
+alter table org_deletions force row level security;
+create policy of_admin on org_deletions for select to smartqueue_functions
+  using (removed_at is null or (select sees_all_orgs()));
+comment on policy of_admin on org_deletions is
+  'Platform admins read the record. Everybody else needs the ids of those that are being removed, for not_deleted.';
+create policy of_all_orgs on org_deletions for select to smartqueue_workers using (true);
+grant select on org_deletions to smartqueue_functions, smartqueue_workers;
+
+-- Whoever acts in an organisation has proved to be a member, an invited user or a webhook source of it, or is a platform
+-- admin, for whom it must exist. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
+
+create policy not_deleted on orgs as restrictive to smartqueue_functions
+  using (id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
+create policy not_deleted on memberships as restrictive to smartqueue_functions
+  using (org_id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
+create policy not_deleted on invitations as restrictive to smartqueue_functions
+  using (org_id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
+create policy not_deleted on webhook_sources as restrictive to smartqueue_functions
+  using (org_id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
+
+do $$
+begin
+  execute format('create policy of_owner on org_deletions to %I using (true)', current_user);
+end
+$$;
+
+create function close_org(in_org uuid) returns void
+language plpgsql
+as $$
+-- From this commit on nobody can enter the organisation, no claim takes its jobs and no schedule of it fires. Workers give
+-- back the jobs that they have not started; the leader stops those that run.
+begin
+  insert into org_deletions (id, requested_by) values (in_org, scope_user());
+  insert into pauses (org_id, paused_by) values (in_org, scope_user()) on conflict on constraint pauses_once do nothing;
+  update schedules s
+  set paused_at = now(), next_at = null, version = s.version + 1
+  where s.org_id = in_org
+    and s.next_at is not null;
+  perform pg_notify('queue_paused', in_org::text);
+end
+$$;
+
+create function delete_org(in_org uuid, in_name text, in_password_hash text, in_session uuid, spare_org uuid)
+returns table (outcome text, next_org_id uuid)
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+-- For an org_admin of the organisation, or a platform admin, who has just proved their password: its hash is compared
+-- here, so that a password that was changed meanwhile confirms nothing. The sign-in of whoever asks goes on in their
+-- oldest other organisation; who has none gets a new personal one, with the id `spare_org`.
+--
+-- Outcome: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or not the password.
+declare
+  v_user constant uuid := scope_user();
+  v_name text;
+begin
+  -- Not `for update`: foreign keys of new rows need not wait, and so cannot deadlock with what close_org locks.
+  select o.name into v_name from orgs o where o.id = in_org for no key update;
+  if not found or exists (select from org_deletions d where d.id = in_org) then
+    return query select 'unknown', null::uuid;
+    return;
+  end if;
+  perform
+  from users u
+  left join memberships m on m.org_id = in_org and m.user_id = u.id
+  where u.id = v_user
+    and u.password_hash = in_password_hash
+    and (u.is_admin or m.role = 'org_admin')
+    and scope_key() is null;
+  if not found then
+    return query select 'refused', null::uuid;
+    return;
+  end if;
+  if v_name <> in_name then
+    return query select 'wrong_name', null::uuid;
+    return;
+  end if;
+
+  perform close_org(in_org);
+  select m.org_id into next_org_id
+  from memberships m
+  where m.user_id = v_user
+    and not exists (select from org_deletions d where d.id = m.org_id)
+  order by m.created_at, m.org_id
+  limit 1;
+  if next_org_id is null then
+    insert into orgs (id, name) select spare_org, u.username from users u where u.id = v_user;
+    insert into memberships (org_id, user_id, role) values (spare_org, v_user, 'org_admin');
+    next_org_id := spare_org;
+  end if;
+  update refresh_families f
+  set org_id = next_org_id
+  where f.id = in_session
+    and f.user_id = v_user
+    and f.org_id = in_org;
+  outcome := 'deleted';
+  return next;
+end
+$$;
+
+create function own_orgs() returns table (id uuid, name text, role text, on_deletion text)
+language sql stable security definer
+set search_path = pg_catalog, public, pg_temp
+-- The organisations of whoever asks, and what becomes of each when their account is deleted: 'left', 'deleted' where they
+-- are the only member, or 'blocks' where others would be left without an org_admin.
+begin atomic
+  select
+    o.id, o.name, m.role,
+    case
+      when not exists (select from memberships n where n.org_id = m.org_id and n.user_id <> m.user_id) then 'deleted'
+      when m.role = 'org_admin' and not exists (
+        select
+        from memberships n
+        where n.org_id = m.org_id
+          and n.user_id <> m.user_id
+          and n.role = 'org_admin'
+      ) then 'blocks'
+      else 'left'
+    end
+  from memberships m
+  join orgs o on o.id = m.org_id
+  where m.user_id = scope_user()
+    and not exists (select from org_deletions d where d.id = m.org_id)
+  order by m.created_at, m.org_id;
+end;
+
+create function delete_account(in_password_hash text) returns table (outcome text, orgs jsonb)
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+-- Deletes the account of whoever asks, with everything that refers to it, and the organisations of which they are the only
+-- member. `orgs` has those, or if the outcome is 'blocked' those that would be left without an org_admin. 'refused': not
+-- the password.
+declare
+  v_user constant uuid := scope_user();
+  v_org uuid;
+begin
+  perform from users u where u.id = v_user and u.password_hash = in_password_hash and scope_key() is null for update;
+  if not found then
+    return query select 'refused', null::jsonb;
+    return;
+  end if;
+  -- In the order in which memberships are locked to change or remove them: of two org_admins who leave at the same time,
+  -- the second sees that they are the last.
+  perform
+  from memberships m
+  where m.org_id in (select own.org_id from memberships own where own.user_id = v_user)
+    and (m.role = 'org_admin' or m.user_id = v_user)
+  order by m.org_id, m.user_id
+  for update;
+  select jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)) into orgs from own_orgs() o where o.on_deletion = 'blocks';
+  if orgs is not null then
+    return query select 'blocked', delete_account.orgs;
+    return;
+  end if;
+
+  select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)), '[]') into orgs
+  from own_orgs() o
+  where o.on_deletion = 'deleted';
+  insert into audit_log (org_id, action, target)
+  select o.id, 'account.deleted', jsonb_build_object('user_id', v_user)
+  from own_orgs() o
+  where o.on_deletion = 'left';
+  for v_org in select o.id from own_orgs() o where o.on_deletion = 'deleted' loop
+    perform close_org(v_org);
+  end loop;
+  delete from sign_in_attempts a
+  using users u
+  where u.id = v_user
+    and a.name_hash = sha256(convert_to(lower(u.username), 'UTF8'));
+  -- Memberships go with the account, with them sign-ins and API keys, and invitations for and by it.
+  delete from users u where u.id = v_user;
+  outcome := 'deleted';
+  return next;
+end
+$$;
+
+create function remove_org_rows(in_org uuid, most integer, is_settled boolean) returns integer
+language plpgsql
+set enable_seqscan = off
+as $$
+-- Deletes up to `most` rows of an organisation: table by table, what refers to others before what is referred to. It
+-- always begins with the first table, so that it can stop anywhere, and finds what was written meanwhile. Each condition is
+-- one that an index serves; executions has none, to keep completions cheap, and is bounded by retention instead.
+declare
+  v_step text[];
+  v_rows integer;
+  v_removed integer := 0;
+begin
+  foreach v_step slice 1 in array array[
+    ['ready_jobs', 'org_id = $1'],
+    ['waiting_jobs', $q$ org_id = $1 and state = 'pending' $q$],
+    ['waiting_jobs', $q$ org_id = $1 and state = 'retrying' $q$],
+    ['blocked_jobs', 'org_id = $1'],
+    ['reservations', 'org_id = $1'],
+    ['schedule_ticks', 'schedule_id = any (array(select s.id from schedules s where s.org_id = $1))'],
+    ['schedules', 'org_id = $1'],
+    ['webhook_deliveries', 'org_id = $1'],
+    ['webhook_sources', 'org_id = $1'],
+    ['callback_endpoints', 'org_id = $1'],
+    ['callback_secrets', 'org_id = $1'],
+    ['idempotency_keys', 'org_id = $1'],
+    ['api_keys', 'org_id = $1'],
+    ['invitations', 'org_id = $1'],
+    ['refresh_tokens', 'family_id = any (array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2))'],
+    ['refresh_families', 'id = any (array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2))'],
+    ['memberships', 'org_id = $1'],
+    ['job_event_groups', 'org_id = $1 and xid is not null'],
+    ['attempts', 'org_id = $1'],
+    ['finished_jobs', 'org_id = $1'],
+    ['job_logs', 'job_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
+    ['job_dependencies', 'parent_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
+    -- Progress goes with its job.
+    ['jobs', 'org_id = $1 and id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
+    ['job_rollups', 'org_id = $1'],
+    ['prediction_rollups', 'org_id = $1'],
+    ['depth_rollups', 'org_id = $1'],
+    ['depth_samples', 'org_id = $1'],
+    ['scheduling_gains', 'org_id = $1'],
+    -- From here on only what nobody can write any more.
+    ['settled', ''],
+    ['stream_memories', 'stream_id = any (array(select s.id from streams s where s.org_id = $1))'],
+    ['streams', 'org_id = $1'],
+    ['org_type_estimates', 'org_id = $1'],
+    ['executions', 'org_id = $1'],
+    -- Written before migration 17, if any are left: they have the lowest ids.
+    ['job_event_groups', $q$ org_id = $1 and id < (
+      select g.id from job_event_groups g where g.xid is not null order by g.id limit 1
+    ) $q$],
+    ['quotas', 'org_id = $1'],
+    ['quota_states', 'org_id = $1'],
+    ['pauses', 'org_id = $1'],
+    ['audit_log', 'org_id = $1']
+  ] loop
+    if v_step[1] = 'settled' then
+      exit when not is_settled;
+      continue;
+    end if;
+    execute format('delete from %1$I where ctid = any (array(select ctid from %1$I where %2$s limit $2))', v_step[1], v_step[2])
+    using in_org, most - v_removed;
+    get diagnostics v_rows = row_count;
+    v_removed := v_removed + v_rows;
+    exit when v_removed >= most;
+  end loop;
+  return v_removed;
+end
+$$;
+
+create function remove_deleted_org(in_term bigint, most integer)
+returns table (deleted_org uuid, removed integer, told_workers text[], finished boolean)
+language plpgsql security definer
+set search_path = pg_catalog, public, pg_temp
+as $$
+-- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. No row: there is
+-- nothing to do now, or the term is over. `told_workers` have lost jobs that they were running.
+--
+-- An organisation is finished only a minute after its deletion: transactions that had entered it before have ended by then,
+-- as none of the functions' takes half as long, and what they wrote is found here.
+declare
+  v_deletion org_deletions;
+begin
+  if not exists (select from scheduler_leader l where l.term = in_term) then return; end if;
+  for v_deletion in
+    select d.*
+    from org_deletions d
+    where d.removed_at is null
+    order by d.requested_at
+    for update skip locked
+  loop
+    deleted_org := v_deletion.id;
+    with held as materialized (
+      select l.token
+      from leases l
+      where deleted_org = any (l.org_ids)
+      order by l.token
+      for update
+    ),
+    released as (
+      update leases l
+      set (job_ids, org_ids, attempts, started_ats) = (
+        select
+          coalesce(array_agg(h.job_id order by h.n), '{}'), coalesce(array_agg(h.org_id order by h.n), '{}'),
+          coalesce(array_agg(h.attempt order by h.n), '{}'), coalesce(array_agg(h.started_at order by h.n), '{}')
+        from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+          with ordinality as h (job_id, org_id, attempt, started_at, n)
+        where h.org_id <> deleted_org
+      )
+      from held
+      where l.token = held.token
+      returning l.worker_id
+    )
+    select coalesce(array_agg(distinct r.worker_id), '{}') into told_workers
+    from released r;
+    finished := v_deletion.requested_at < now() - interval '1 minute';
+    removed := remove_org_rows(deleted_org, most, finished);
+    finished := finished and removed < most;
+    if finished then
+      delete from orgs o where o.id = deleted_org;
+      update org_deletions d set removed_at = now() where d.id = deleted_org;
+    end if;
+    if finished or removed > 0 or told_workers <> '{}' then
+      return next;
+      return;
+    end if;
+  end loop;
+end
+$$;
+
+revoke execute on function
+  close_org, delete_org, own_orgs, delete_account, remove_org_rows, remove_deleted_org
+from public;
+grant execute on function delete_org, own_orgs, delete_account to smartqueue_functions;
+grant execute on function remove_deleted_org to smartqueue_workers;

@@ -7,6 +7,7 @@ import { autoscaleRoutes } from './autoscale/routes.ts'
 import { callbackRoutes } from './callbacks/routes.ts'
 import type { AppEnv } from './context.ts'
 import { deadLetterRoutes } from './dead-letters/routes.ts'
+import { deletionRoutes } from './deletion/routes.ts'
 import { healthRoutes } from './health/routes.ts'
 import { crossOrigin, securityHeaders } from './http/browser-policy.ts'
 import { notFound, onError } from './http/on-error.ts'
@@ -39,6 +40,7 @@ export const createApp = (): OpenAPIHono<AppEnv> => {
   app.route('/', healthRoutes())
   app.route('/', authRoutes())
   app.route('/', organisationRoutes())
+  app.route('/', deletionRoutes())
   // Before the jobs: /jobs/stream is not the id of one.
   app.route('/', streamRoutes())
   app.route('/', jobRoutes())

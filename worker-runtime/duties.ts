@@ -1,4 +1,5 @@
-import { JOBS_READY, WORKER_ISOLATES } from '../db/channels.ts'
+import { JOBS_CANCELLED, JOBS_READY, WORKER_ISOLATES } from '../db/channels.ts'
+import { removeDeletedOrg } from '../db/queries/deletion.ts'
 import { parkJobs, unparkJobs } from '../db/queries/gates.ts'
 import { askToIsolate } from '../db/queries/isolation.ts'
 import { notify } from '../db/queries/notifications.ts'
@@ -66,6 +67,7 @@ export const createDuties = (options: DutyOptions): Duty[] => {
     expire(options),
     forgetStreams(options),
     forget(options),
+    removeOrgs(options),
   ]
 }
 
@@ -277,5 +279,17 @@ const forget = ({ run }: DutyOptions): Duty => ({
   step: async (term) => {
     await run(deleteStale(term))
     return 60 * SECOND
+  },
+})
+
+/** Of deleted organisations, in batches small enough that nobody else waits for one. */
+const removeOrgs = ({ run, logger }: DutyOptions): Duty => ({
+  name: 'removal of deleted organisations',
+  step: async (term) => {
+    const [batch] = await run(removeDeletedOrg(term, BATCH))
+    if (!batch) return 2 * SECOND
+    if (batch.worker_ids.length > 0) await run(notify(JOBS_CANCELLED, batch.worker_ids))
+    if (batch.finished) logger.info('organisation removed', { org_id: batch.org_id })
+    return SWEEP_PAUSE_MS
   },
 })

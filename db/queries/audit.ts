@@ -7,6 +7,7 @@ export const AUDIT_ACTIONS = [
   'account.signed_out',
   'account.password_changed',
   'account.token_reused',
+  'account.deleted',
   'org.created',
   'org.switched',
   'org.quotas_changed',

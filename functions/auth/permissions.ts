@@ -27,11 +27,19 @@ export const PERMISSIONS = {
     about: 'manage webhook sources, callback endpoints and what they sign with, replay deliveries',
   },
   'org:read': { role: 'user', key: true, about: 'see the organisation, its members and quotas' },
-  'org:manage': { role: 'org_admin', key: false, about: 'invite members, change their roles, remove them' },
+  'org:manage': {
+    role: 'org_admin',
+    key: false,
+    about: 'invite members, change their roles, remove them, export and delete the organisation',
+  },
   'org:leave': { role: 'user', key: false, about: 'leave the organisation' },
   'audit:read': { role: 'org_admin', key: true, about: 'read the audit log' },
-  account: { role: 'user', key: false, about: "manage one's own account, keys and memberships" },
-  platform: { role: 'admin', key: false, about: 'see all users, and set quotas' },
+  account: {
+    role: 'user',
+    key: false,
+    about: "manage, export and delete one's own account, keys and memberships",
+  },
+  platform: { role: 'admin', key: false, about: 'see all users and deleted organisations, and set quotas' },
 } as const satisfies Record<string, { role: Role; key: boolean; about: string }>
 
 export type Permission = keyof typeof PERMISSIONS

@@ -21,7 +21,10 @@ const password = z.string().min(SHORTEST_PASSWORD).max(256).openapi({
 })
 
 /** Not the rules of registration: a name or password that breaks them is simply wrong. */
-const anyPassword = z.string().max(256).openapi({ format: 'password', example: 'correct horse battery' })
+export const anyPassword = z
+  .string()
+  .max(256)
+  .openapi({ format: 'password', example: 'correct horse battery' })
 
 export const registration = z
   .strictObject({

@@ -219,19 +219,39 @@ export const replacePassword = async (
   origin: Origin,
   { current_password, new_password, revoke_keys: revokeKeys }: z.output<typeof passwordChange>,
 ): Promise<{ ended_sessions: number; revoked_keys: number }> => {
+  if (sessionId === null) throw new Error('A session without a user')
+  const confirmed = { password: current_password, pointer: '#/current_password' }
+  const { username, hash, headers } = await confirmPassword(run, userId, origin, confirmed)
+  refuseGuessable('#/new_password', new_password, username)
+  const to = await hashPassword(new_password)
+  const [changed] = await run(changePassword({ userId, orgId, sessionId, from: hash, to, revokeKeys }))
+  if (!changed) throw passwordChanged(headers)
+  return { ended_sessions: changed.ended, revoked_keys: changed.revoked }
+}
+
+/**
+ * Asks somebody who is signed in for their password, before something that a stolen token must not do. Answers the hash that
+ * it matches: the statement that follows compares it, in case the password is changed meanwhile.
+ */
+export const confirmPassword = async (
+  run: Run,
+  userId: string,
+  origin: Origin,
+  { password, pointer }: { password: string; pointer: string },
+): Promise<{ username: string; hash: string; headers: Record<string, string> }> => {
   const [user] = await run(nameOf(userId))
-  if (!user || sessionId === null) throw new Error('A session without a user')
-  refuseGuessable('#/new_password', new_password, user.username)
+  if (!user) throw new Error('A session without a user')
   const { hash, headers } = await countAttempt(run, user.username, origin)
-  if (hash === null || !(await verifyPassword(current_password, hash))) {
-    throw new ProblemError('wrong-credentials', 'The current password is wrong.', {
-      errors: [{ in: 'body', pointer: '#/current_password', detail: 'is wrong' }],
+  if (hash === null || !(await verifyPassword(password, hash))) {
+    throw new ProblemError('wrong-credentials', 'The password is wrong.', {
+      errors: [{ in: 'body', pointer, detail: 'is wrong' }],
       headers,
     })
   }
-  const to = await hashPassword(new_password)
-  const [changed] = await run(changePassword({ userId, orgId, sessionId, from: hash, to, revokeKeys }))
-  if (!changed)
-    throw new ProblemError('wrong-credentials', 'The password was changed meanwhile.', { headers })
-  return { ended_sessions: changed.ended, revoked_keys: changed.revoked }
+  return { username: user.username, hash, headers }
 }
+
+export const passwordChanged = (headers: Record<string, string> = {}): ProblemError =>
+  new ProblemError('wrong-credentials', 'The password was changed meanwhile. Try again with the new one.', {
+    headers,
+  })

@@ -11,6 +11,7 @@ export const ACTION_WORDS: Record<Action, string> = {
   'account.signed_out': 'signed out',
   'account.password_changed': 'changed a password',
   'account.token_reused': 'used a refresh token twice',
+  'account.deleted': 'deleted their account',
   'org.created': 'made the organisation',
   'org.switched': 'switched to the organisation',
   'org.quotas_changed': 'set quotas',

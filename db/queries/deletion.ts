@@ -1,0 +1,90 @@
+/** Deleting organisations and accounts: see `db/migrations/0026_deleting.sql` for the functions that do it, and ADR 21. */
+import type { Query } from '../query.ts'
+import type { MemberRole } from '../rules/roles.ts'
+
+export type OrgDeletion =
+  | { outcome: 'deleted'; next_org_id: string }
+  | { outcome: 'unknown' | 'wrong_name' | 'refused'; next_org_id: null }
+
+/** Closes the organisation at once. The leader removes its rows. */
+export const deleteOrg = (deletion: {
+  orgId: string
+  name: string
+  /** Of whoever asks: it confirms nothing if the password was changed meanwhile. */
+  passwordHash: string
+  sessionId: string
+  /** The id of a new personal organisation, for whoever is left without one. */
+  spareOrgId: string
+}): Query<OrgDeletion> => ({
+  name: 'delete-org',
+  text: `
+    select outcome, next_org_id
+    from delete_org($1::uuid, $2::text, $3::text, $4::uuid, $5::uuid)`,
+  values: [deletion.orgId, deletion.name, deletion.passwordHash, deletion.sessionId, deletion.spareOrgId],
+})
+
+type NamedOrg = { id: string; name: string }
+
+export type AccountDeletion =
+  | { outcome: 'deleted' | 'blocked'; orgs: NamedOrg[] }
+  | { outcome: 'refused'; orgs: null }
+
+/** Of whoever the transaction has entered as. */
+export const deleteAccount = (passwordHash: string): Query<AccountDeletion> => ({
+  name: 'delete-account',
+  text: `
+    select outcome, orgs
+    from delete_account($1::text)`,
+  values: [passwordHash],
+})
+
+/** What becomes of an organisation when the account of one of its members is deleted. */
+export const ORG_FATES = ['left', 'deleted', 'blocks'] as const
+
+export type OwnOrg = NamedOrg & { role: MemberRole; on_deletion: (typeof ORG_FATES)[number] }
+
+/** The organisations of whoever the transaction has entered as, oldest membership first. */
+export const listOwnOrgs = (): Query<OwnOrg> => ({
+  name: 'list-own-orgs',
+  text: `
+    select id, name, role, on_deletion
+    from own_orgs()`,
+  values: [],
+})
+
+export type OrgDeletionRow = {
+  id: string
+  requested_at: Date
+  requested_by: string | null
+  request_id: string | null
+  removed_at: Date | null
+}
+
+/** In the order of the organisations' ids. */
+export const listOrgDeletions = (page: { after: string | null; limit: number }): Query<OrgDeletionRow> => ({
+  name: 'list-org-deletions',
+  text: `
+    select id, requested_at, requested_by, request_id, removed_at
+    from org_deletions
+    where $1::uuid is null or id > $1::uuid
+    order by id
+    limit $2::int`,
+  values: [page.after, page.limit],
+})
+
+export type RemovedBatch = {
+  org_id: string
+  removed: number
+  /** They were running jobs of it, which have been taken from them. */
+  worker_ids: string[]
+  finished: boolean
+}
+
+/** Removes up to so many rows of a deleted organisation. No row: there is nothing to remove now, or the term is over. */
+export const removeDeletedOrg = (term: string, limit: number): Query<RemovedBatch> => ({
+  name: 'remove-deleted-org',
+  text: `
+    select deleted_org as org_id, removed, told_workers as worker_ids, finished
+    from remove_deleted_org($1::bigint, $2::int)`,
+  values: [term, limit],
+})

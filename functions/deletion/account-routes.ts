@@ -1,0 +1,75 @@
+import { createRoute } from '@hono/zod-openapi'
+import { nameOf } from '../../db/queries/accounts.ts'
+import { deleteAccount, listOwnOrgs } from '../../db/queries/deletion.ts'
+import { access } from '../auth/permit.ts'
+import { sessionHeaders, tokenKeeper } from '../auth/session-cookie.ts'
+import { confirmPassword, passwordChanged } from '../auth/sign-in.ts'
+import { jsonBody } from '../http/json-body.ts'
+import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
+import { originOf } from '../http/origin.ts'
+import { ProblemError } from '../http/problem.ts'
+import { createRouter } from '../http/validation.ts'
+import { accountDeletion, closedAccount, ownAccount } from './schemas.ts'
+
+export const accountDeletionRoutes = () =>
+  createRouter()
+    .openapi(accountRoute, async (c) => {
+      const { user_id: id } = c.get('principal')
+      const [[user], orgs] = await Promise.all([c.get('run')(nameOf(id)), c.get('run')(listOwnOrgs())])
+      if (!user) throw new Error('A session without a user')
+      return c.json({ id, username: user.username, orgs }, 200)
+    })
+    .openapi(deleteRoute, async (c) => {
+      const keeper = tokenKeeper(c)
+      const { password } = c.req.valid('json')
+      const run = c.get('run')
+      const confirmed = { password, pointer: '#/password' }
+      const { hash } = await confirmPassword(run, c.get('principal').user_id, originOf(c), confirmed)
+      const [deletion] = await run(deleteAccount(hash))
+      if (deletion?.outcome === 'blocked') throw lastOrgAdmin(deletion.orgs)
+      if (deletion?.outcome !== 'deleted') throw passwordChanged()
+      return c.json({ deleted_orgs: deletion.orgs }, 202, keeper.forget())
+    })
+
+const lastOrgAdmin = (orgs: readonly { name: string }[]): ProblemError =>
+  new ProblemError(
+    'last-org-admin',
+    `You are the last org_admin of ${orgs.map(({ name }) => `"${name}"`).join(', ')}. ` +
+      'Make another member org_admin there, or delete the organisation, first.',
+  )
+
+const accountRoute = createRoute({
+  method: 'get',
+  path: '/auth/account',
+  tags: ['auth'],
+  summary: 'See your account, and what deleting it would do',
+  ...access('account'),
+  responses: {
+    200: jsonContent(ownAccount, 'The account'),
+    ...problems('unauthenticated', 'forbidden', 'invalid-request'),
+  },
+})
+
+const deleteRoute = createRoute({
+  method: 'delete',
+  path: '/auth/account',
+  tags: ['auth'],
+  summary: 'Delete your account',
+  description:
+    'Your name, password, sign-ins, API keys, memberships and invitations are removed at once, and so are organisations ' +
+    'of which you are the only member, as by `DELETE /orgs/me`. In other organisations your jobs and the audit log stay, ' +
+    'without your name. This cannot be undone: see `GET /auth/account/export` first. Counts as an attempt to sign in.',
+  ...access('account', jsonBody()),
+  request: { headers: sessionHeaders, body: jsonRequest(accountDeletion) },
+  responses: {
+    202: jsonContent(closedAccount, 'It is deleted; the data of organisations is being removed'),
+    ...problems(
+      ...BODY_PROBLEMS,
+      'unauthenticated',
+      'wrong-credentials',
+      'forbidden',
+      'last-org-admin',
+      'rate-limited',
+    ),
+  },
+})
