@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { deleteAccount, deleteOrg, removeDeletedOrg } from '../../db/queries/deletion.ts'
+import type { Query } from '../../db/query.ts'
+import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import { withClient } from '../../worker-runtime/migrate.ts'
+import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { fillTables, tablesWithOrg } from '../support/every-table.ts'
+import { claim, clearJobs, lead, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
+
+let database: TestDatabase
+let term: string
+before(async () => {
+  database = await createTestDatabase()
+  term = await lead(database.run)
+})
+after(() => database.drop())
+
+/** In a transaction of the functions that has entered the tenant's organisation. */
+const runAs = <Row>(tenant: Tenant, query: Query<Row>): Promise<Row[]> =>
+  withClient(asLogin(database.url, 'functions'), async (client) => {
+    await client.query('begin')
+    await client.query('select set_scope(array[$1]::uuid[], $2::uuid)', [tenant.orgId, tenant.userId])
+    const { rows } = await client.query({ text: query.text, values: [...query.values] })
+    await client.query('commit')
+    return rows
+  })
+
+const close = async (tenant: Tenant): Promise<void> => {
+  const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [tenant.orgId])
+  assert.ok(org)
+  const deletion = { orgId: tenant.orgId, name: org.name, passwordHash: 'none' }
+  const [closed] = await runAs(tenant, deleteOrg({ ...deletion, sessionId: uuidV7(), spareOrgId: uuidV7() }))
+  assert.equal(closed?.outcome, 'deleted')
+}
+
+/** As if the deletion had been asked for a while ago: whoever was still writing has finished. */
+const settle = (tenant: Tenant) =>
+  database.sql(`update org_deletions set requested_at = requested_at - interval '1 hour' where id = $1`, [
+    tenant.orgId,
+  ])
+
+const remove = async (limit = 500, inTerm = term) => (await database.run(removeDeletedOrg(inTerm, limit)))[0]
+
+const removeAll = async (limit = 500): Promise<number[]> => {
+  const removed: number[] = []
+  for (let batch = await remove(limit); batch; batch = await remove(limit)) removed.push(batch.removed)
+  return removed
+}
+
+/** Rows of an organisation in each table that has one. Leases name several. */
+const countRows = async ({ orgId }: Tenant): Promise<Record<string, number>> => {
+  const counts: Record<string, number> = {}
+  const count = async (name: string, from: string) => {
+    const [row] = await database.sql<{ n: number }>(`select count(*)::int as n from ${from}`, [orgId])
+    counts[name] = row?.n ?? -1
+  }
+  for (const table of await tablesWithOrg(database)) await count(table, `${table} where org_id = $1`)
+  await count('orgs', 'orgs where id = $1')
+  await count('leases', 'leases where $1 = any (org_ids)')
+  return counts
+}
+
+test('nothing of a deleted organisation is left in any table, and nothing of another is missing', async () => {
+  const [gone, kept] = [await seedTenant(database.run), await seedTenant(database.run)]
+  for (const tenant of [gone, kept]) await fillTables(database, tenant)
+  const before = await countRows(kept)
+  assert.deepEqual(
+    Object.keys(before).filter((table) => before[table] === 0),
+    [],
+    'every table has rows to remove',
+  )
+  assert.equal(await remove(), undefined, 'nothing is removed that was not deleted')
+  await close(gone)
+  await settle(gone)
+
+  assert.equal(await remove(3, '0'), undefined, 'not in another term')
+  for (let batch = 0; batch < 5; batch++) assert.equal((await remove(3))?.removed, 3)
+  // The leader is gone; the next one goes on where it was.
+  term = await lead(database.run)
+  const rest = await removeAll(3)
+  assert.ok(rest.length > 5, rest.join())
+  assert.ok(Math.max(...rest) <= 3, rest.join())
+
+  const left = await countRows(gone)
+  assert.deepEqual(
+    Object.keys(left).filter((table) => left[table] !== 0),
+    [],
+  )
+  assert.deepEqual(await countRows(kept), before)
+  const record = await database.sql(
+    'select requested_by, removed_at is not null as removed from org_deletions where id = $1',
+    [gone.orgId],
+  )
+  assert.deepEqual(record, [{ requested_by: gone.userId, removed: true }])
+})
+
+test('what was written while the organisation was being closed is removed, too', async () => {
+  const tenant = await seedTenant(database.run)
+  await close(tenant)
+  await removeAll()
+  assert.equal((await countRows(tenant)).orgs, 1, 'not finished while somebody may still be writing')
+  // A transaction that had entered before.
+  await seedJobs(database.run, tenant, [newJob()])
+  await settle(tenant)
+  await removeAll()
+  const left = await countRows(tenant)
+  assert.deepEqual([left.jobs, left.ready_jobs, left.streams, left.orgs], [0, 0, 0, 0])
+})
+
+test('jobs of a deleted organisation are claimed no more, and running ones are taken from their workers', async () => {
+  await clearJobs(database.sql)
+  term = await lead(database.run)
+  const [gone, kept] = [await seedTenant(database.run), await seedTenant(database.run)]
+  const [lost] = await seedJobs(database.run, gone, [newJob()])
+  const [safe] = await seedJobs(database.run, kept, [newJob()])
+  assert.equal((await claim(database.run, 'worker-1', 2)).length, 2, 'one lease, two organisations')
+  await seedJobs(database.run, gone, [newJob()])
+  await close(gone)
+  assert.deepEqual(await claim(database.run, 'worker-2', 2), [])
+  assert.deepEqual((await remove())?.worker_ids, ['worker-1'])
+  const held = await database.sql<{ job_id: string }>('select job_id from held_jobs')
+  assert.deepEqual(held, [{ job_id: safe }], `without ${lost}`)
+})
+
+test('one batch reads rows of its own organisation only', async () => {
+  const [gone, busy] = [await seedTenant(database.run), await seedTenant(database.run)]
+  const ROWS = 2_000
+  await seedJobs(
+    database.run,
+    busy,
+    Array.from({ length: ROWS }, () => newJob()),
+  )
+  await database.sql(
+    `with job as (
+      select org_id, id, stream_id, row_number() over () as n from jobs where org_id = $1
+    ),
+    finished as (
+      insert into finished_jobs (org_id, job_id, stream_id, state, attempts) select org_id, id, stream_id, 'completed', 1 from job
+    ),
+    tried as (
+      insert into attempts (org_id, job_id, attempt, outcome, worker_id, started_at) select org_id, id, 1, 'lost', 'w', now() from job
+    ),
+    waiting as (
+      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at) select id, org_id, 'pending', 0, now() from job
+    ),
+    blocked as (
+      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure) select id, org_id, 1, 'fail' from job
+    ),
+    log as (
+      insert into job_logs (org_id, job_id, attempt, at, level, message) select org_id, id, 1, now(), 'info', 'm' from job
+    ),
+    event as (
+      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      select org_id, array[id], '{ready}', '{0}', '{}', '{}' from job
+    ),
+    key as (
+      insert into idempotency_keys (org_id, key, body_hash, job_ids, created_at) select org_id, id, '', '{}', now() from job
+    ),
+    delivery as (
+      insert into webhook_deliveries (org_id, id, source_id, status, headers) select org_id, id, id, 'filtered', '{}' from job
+    ),
+    family as (
+      insert into refresh_families (id, user_id, org_id) select id, $2, org_id from job
+    ),
+    rollup as (
+      insert into job_rollups (org_id, span, at) select org_id, 60, now() - n * interval '1 minute' from job
+    )
+    insert into audit_log (org_id, action, target) select org_id, 'queue.paused', '{}' from job`,
+    [busy.orgId, busy.userId],
+  )
+  await database.sql(
+    `insert into refresh_tokens (token_hash, family_id, expires_at) select sha256(id::text::bytea), id, now() from refresh_families`,
+  )
+  await fillTables(database, gone)
+  await database.sql('analyze')
+  await close(gone)
+  await settle(gone)
+  const read = await withClient(asLogin(database.url, 'workers'), async (client) => {
+    const { text, values } = removeDeletedOrg(term, 500)
+    await client.query('begin')
+    const { rows } = await client.query(text, [...values])
+    assert.equal(rows[0]?.finished, true)
+    const scanned = await client.query(
+      `select relname as table from pg_stat_xact_user_tables where seq_tup_read + coalesce(idx_tup_fetch, 0) >= $1`,
+      [ROWS],
+    )
+    await client.query('commit')
+    return scanned.rows
+  })
+  assert.deepEqual(read, [])
+})
+
+test('only the audit log of an organisation that is being deleted can be deleted', async () => {
+  const [gone, kept] = [await seedTenant(database.run), await seedTenant(database.run)]
+  await close(gone)
+  await database.sql('delete from audit_log where org_id = $1', [gone.orgId])
+  await assert.rejects(database.sql('delete from audit_log where org_id = $1', [kept.orgId]), {
+    code: '42501',
+  })
+  await settle(gone)
+  await removeAll()
+})
+
+test('an organisation is deleted by its org_admin, with the password and the name, and once', async () => {
+  const [owner, other] = [await seedTenant(database.run), await seedTenant(database.run)]
+  const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [owner.orgId])
+  const right = {
+    ...{ orgId: owner.orgId, name: org?.name ?? '', passwordHash: 'none' },
+    ...{ sessionId: uuidV7(), spareOrgId: uuidV7() },
+  }
+  const attempt = async (who: Tenant, change: Partial<typeof right>) =>
+    (await runAs(who, deleteOrg({ ...right, ...change })))[0]?.outcome
+  assert.equal(await attempt({ ...other, orgId: owner.orgId }, {}), 'refused', 'a stranger')
+  assert.equal(await attempt(owner, { passwordHash: 'of yesterday' }), 'refused')
+  assert.equal(await attempt(owner, { name: 'another' }), 'wrong_name')
+  assert.equal(await attempt(owner, { orgId: uuidV7() }), 'unknown')
+  assert.equal(await attempt(owner, {}), 'deleted')
+  assert.equal(await attempt(owner, {}), 'unknown', 'twice')
+})
+
+/** Columns that may hold the id of somebody whose account is gone: it names nobody any more. */
+const KEPT_IDS = [
+  ...['audit_log.actor_id', 'callback_endpoints.created_by', 'jobs.created_by', 'org_deletions.requested_by'],
+  ...['pauses.paused_by', 'schedules.created_by', 'webhook_sources.created_by'],
+]
+
+test('a deleted account leaves neither its name nor a row that refers to it', async () => {
+  const name = `somebody-${uuidV7()}`
+  const [person, host] = [await seedTenant(database.run, name), await seedTenant(database.run)]
+  await database.sql(`insert into memberships (org_id, user_id, role) values ($1, $2, 'org_admin')`, [
+    host.orgId,
+    person.userId,
+  ])
+  await fillTables(database, { ...person, orgId: host.orgId })
+  await fillTables(database, person)
+  await database.sql(
+    `insert into invitations (id, org_id, role, user_id, invited_by, expires_at, accepted_by)
+    values ($1, $2, 'user', $3, $4, now(), $3), ($5, $2, 'user', $4, $4, now(), $3)`,
+    [uuidV7(), host.orgId, person.userId, host.userId, uuidV7()],
+  )
+  await database.sql(
+    `insert into sign_in_attempts (name_hash, attempts, admitted, last_attempt) values (sha256($1), 1, true, now())`,
+    [Buffer.from(name)],
+  )
+  const [deletion] = await runAs(person, deleteAccount('none'))
+  assert.deepEqual(deletion, { outcome: 'deleted', orgs: [{ id: person.orgId, name }] })
+  await settle(person)
+  await removeAll()
+
+  const columns = await database.sql<{ table: string; column: string; type: string }>(
+    `select c.relname as table, a.attname as column, format_type(a.atttypid, null) as type
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace`,
+  )
+  const found = async (type: RegExp, condition: (column: string) => string, value: string) => {
+    const places: string[] = []
+    for (const { table, column, type: of } of columns) {
+      if (!type.test(of)) continue
+      const rows = await database.sql(`select from ${table} where ${condition(column)} limit 1`, [value])
+      if (rows.length > 0) places.push(`${table}.${column}`)
+    }
+    return places
+  }
+  const ids = await found(/^uuid$/, (column) => `${column} = $1`, person.userId)
+  assert.deepEqual(
+    ids.filter((place) => !KEPT_IDS.includes(place)),
+    [],
+  )
+  assert.deepEqual(
+    await found(/^(text|jsonb|job_name)$/, (column) => `strpos(${column}::text, $1) > 0`, name),
+    [],
+  )
+  const [attempts] = await database.sql<{ n: number }>(
+    'select count(*)::int as n from sign_in_attempts where name_hash = sha256($1)',
+    [Buffer.from(name)],
+  )
+  assert.equal(attempts?.n, 0)
+  const [entry] = await database.sql(
+    `select actor_id, target from audit_log where org_id = $1 and action = 'account.deleted'`,
+    [host.orgId],
+  )
+  assert.deepEqual(entry, { actor_id: person.userId, target: { user_id: person.userId } })
+})
+
+test('of two last org_admins who delete their accounts at the same time one stays', async () => {
+  const [ada, bob, guest] = await Promise.all(Array.from({ length: 3 }, () => seedTenant(database.run)))
+  assert.ok(ada && bob && guest)
+  await database.sql(
+    `insert into memberships (org_id, user_id, role) values ($1, $2, 'org_admin'), ($1, $3, 'user')`,
+    [ada.orgId, bob.userId, guest.userId],
+  )
+  const outcomes = await Promise.all([ada, bob].map((person) => runAs(person, deleteAccount('none'))))
+  assert.deepEqual(outcomes.map(([deletion]) => deletion?.outcome).sort(), ['blocked', 'deleted'])
+})
