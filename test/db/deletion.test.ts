@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { deleteAccount, deleteOrg, removeDeletedOrg } from '../../db/queries/deletion.ts'
-import type { Query } from '../../db/query.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { closeOrg, runAs, settleDeletion } from '../support/deletion.ts'
 import { fillTables, tablesWithOrg } from '../support/every-table.ts'
 import { claim, clearJobs, lead, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 
@@ -16,30 +16,8 @@ before(async () => {
 })
 after(() => database.drop())
 
-/** In a transaction of the functions that has entered the tenant's organisation. */
-const runAs = <Row>(tenant: Tenant, query: Query<Row>): Promise<Row[]> =>
-  withClient(asLogin(database.url, 'functions'), async (client) => {
-    await client.query('begin')
-    await client.query('select set_scope(array[$1]::uuid[], $2::uuid)', [tenant.orgId, tenant.userId])
-    const { rows } = await client.query({ text: query.text, values: [...query.values] })
-    await client.query('commit')
-    return rows
-  })
-
-const close = async (tenant: Tenant): Promise<void> => {
-  const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [tenant.orgId])
-  assert.ok(org)
-  const deletion = { orgId: tenant.orgId, name: org.name, passwordHash: 'none' }
-  const [closed] = await runAs(tenant, deleteOrg({ ...deletion, sessionId: uuidV7(), spareOrgId: uuidV7() }))
-  assert.equal(closed?.outcome, 'deleted')
-}
-
-/** As if the deletion had been asked for a while ago: whoever was still writing has finished. */
-const settle = (tenant: Tenant) =>
-  database.sql(`update org_deletions set requested_at = requested_at - interval '1 hour' where id = $1`, [
-    tenant.orgId,
-  ])
-
+const close = (tenant: Tenant) => closeOrg(database, tenant)
+const settle = (tenant: Tenant) => settleDeletion(database, tenant)
 const remove = async (limit = 500, inTerm = term) => (await database.run(removeDeletedOrg(inTerm, limit)))[0]
 
 const removeAll = async (limit = 500): Promise<number[]> => {
@@ -210,7 +188,7 @@ test('an organisation is deleted by its org_admin, with the password and the nam
     ...{ sessionId: uuidV7(), spareOrgId: uuidV7() },
   }
   const attempt = async (who: Tenant, change: Partial<typeof right>) =>
-    (await runAs(who, deleteOrg({ ...right, ...change })))[0]?.outcome
+    (await runAs(database, who, deleteOrg({ ...right, ...change })))[0]?.outcome
   assert.equal(await attempt({ ...other, orgId: owner.orgId }, {}), 'refused', 'a stranger')
   assert.equal(await attempt(owner, { passwordHash: 'of yesterday' }), 'refused')
   assert.equal(await attempt(owner, { name: 'another' }), 'wrong_name')
@@ -243,7 +221,7 @@ test('a deleted account leaves neither its name nor a row that refers to it', as
     `insert into sign_in_attempts (name_hash, attempts, admitted, last_attempt) values (sha256($1), 1, true, now())`,
     [Buffer.from(name)],
   )
-  const [deletion] = await runAs(person, deleteAccount('none'))
+  const [deletion] = await runAs(database, person, deleteAccount('none'))
   assert.deepEqual(deletion, { outcome: 'deleted', orgs: [{ id: person.orgId, name }] })
   await settle(person)
   await removeAll()
@@ -291,6 +269,8 @@ test('of two last org_admins who delete their accounts at the same time one stay
     `insert into memberships (org_id, user_id, role) values ($1, $2, 'org_admin'), ($1, $3, 'user')`,
     [ada.orgId, bob.userId, guest.userId],
   )
-  const outcomes = await Promise.all([ada, bob].map((person) => runAs(person, deleteAccount('none'))))
+  const outcomes = await Promise.all(
+    [ada, bob].map((person) => runAs(database, person, deleteAccount('none'))),
+  )
   assert.deepEqual(outcomes.map(([deletion]) => deletion?.outcome).sort(), ['blocked', 'deleted'])
 })

@@ -88,7 +88,7 @@ const send = async (url: URL, method: string, options: RequestOptions): Promise<
   // It has no end.
   if (type.startsWith('text/event-stream')) await response.body?.cancel()
   const text = response.bodyUsed ? '' : await response.text()
-  const isJson = /json/.test(type)
+  const isJson = /[/+]json\b/.test(type)
   return {
     status: response.status,
     headers: response.headers,

@@ -4,6 +4,7 @@ import { JOBS_CANCELLED, JOBS_READY } from '../../db/channels.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import { type JobContext, JobError, snooze } from '../../worker-runtime/handler-api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { closeOrg, settleDeletion } from '../support/deletion.ts'
 import { HOSTILE } from '../support/hostile-values.ts'
 import {
   cancelHeldJob,
@@ -238,6 +239,28 @@ test('a cancelled job reaches the handler within a second, and its late result c
   await waitFor('it to be let go', () => said('job cancelled', id).length > 0)
   const job = await jobs.look(id)
   assert.deepEqual([job.status, job.result], ['cancelled', null])
+})
+
+test('a deleted organisation is removed by the leader, and its running job is stopped', async () => {
+  const gone = await seedTenant(database.run)
+  const aborted = Promise.withResolvers<unknown>()
+  behave = (_, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => {
+        aborted.resolve(signal.reason)
+        reject(signal.reason)
+      })
+    })
+  const [id] = await seedJobs(database.run, gone, [newJob(), newJob({ run_at: '2999-01-01T00:00:00Z' })])
+  await jobs.untilStatus(id, 'running')
+  await closeOrg(database, gone)
+  await settleDeletion(database, gone)
+  assert.equal(((await aborted.promise) as { why?: string }).why, 'cancelled')
+  await waitFor('the organisation to be removed', async () => {
+    const [row] = await database.sql('select removed_at from org_deletions where id = $1', [gone.orgId])
+    return row?.removed_at
+  })
+  assert.deepEqual(await database.sql('select from jobs where org_id = $1', [gone.orgId]), [])
 })
 
 test('a worker that finishes after it lost its lease changes nothing, and says so once', async () => {

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict'
+import { deleteOrg } from '../../db/queries/deletion.ts'
+import type { Query } from '../../db/query.ts'
+import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import { withClient } from '../../worker-runtime/migrate.ts'
+import { asLogin, type TestDatabase } from './database.ts'
+import type { Tenant } from './jobs.ts'
+
+/** In a transaction of the functions that has entered the tenant's organisation. */
+export const runAs = <Row>(database: TestDatabase, tenant: Tenant, query: Query<Row>): Promise<Row[]> =>
+  withClient(asLogin(database.url, 'functions'), async (client) => {
+    await client.query('begin')
+    await client.query('select set_scope(array[$1]::uuid[], $2::uuid)', [tenant.orgId, tenant.userId])
+    const { rows } = await client.query({ text: query.text, values: [...query.values] })
+    await client.query('commit')
+    return rows
+  })
+
+/** Deletes the organisation of a tenant that was written past the API. */
+export const closeOrg = async (database: TestDatabase, tenant: Tenant): Promise<void> => {
+  const { orgId } = tenant
+  const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [orgId])
+  assert.ok(org)
+  const deletion = { orgId, name: org.name, passwordHash: 'none', sessionId: uuidV7(), spareOrgId: uuidV7() }
+  const [closed] = await runAs(database, tenant, deleteOrg(deletion))
+  assert.equal(closed?.outcome, 'deleted')
+}
+
+/** As if the deletion had been asked for a while ago: whoever was still writing has finished. */
+export const settleDeletion = (database: TestDatabase, { orgId }: Tenant): Promise<unknown> =>
+  database.sql(`update org_deletions set requested_at = requested_at - interval '1 hour' where id = $1`, [
+    orgId,
+  ])
