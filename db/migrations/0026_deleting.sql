@@ -219,6 +219,14 @@ begin
 end
 $$;
 
+create function is_deleted_user(in_user uuid) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, public, pg_temp
+-- For the audit log: who acted there and is not to be seen has either left the organisation, or has no account any more.
+begin atomic
+  select not exists (select from users u where u.id = in_user);
+end;
+
 create function remove_org_rows(in_org uuid, most integer, is_settled boolean) returns integer
 language plpgsql
 set enable_seqscan = off
@@ -351,7 +359,7 @@ end
 $$;
 
 revoke execute on function
-  close_org, delete_org, own_orgs, delete_account, remove_org_rows, remove_deleted_org
+  close_org, delete_org, own_orgs, delete_account, is_deleted_user, remove_org_rows, remove_deleted_org
 from public;
-grant execute on function delete_org, own_orgs, delete_account to smartqueue_functions;
+grant execute on function delete_org, own_orgs, delete_account, is_deleted_user to smartqueue_functions;
 grant execute on function remove_deleted_org to smartqueue_workers;

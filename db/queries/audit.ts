@@ -78,7 +78,14 @@ export const listAuditLog = (page: {
 }): Query<AuditRow> => ({
   name: 'list-audit-log',
   text: `
-    select a.id::text as id, a.at, a.actor_id, u.username as actor, a.api_key_id, a.action, a.target, host(a.ip) as ip, a.request_id
+    select
+      a.id::text as id, a.at, a.actor_id,
+      case
+        when u.id is not null then u.username
+        -- No name that anybody can have.
+        when a.actor_id is not null and is_deleted_user(a.actor_id) then 'deleted user'
+      end as actor,
+      a.api_key_id, a.action, a.target, host(a.ip) as ip, a.request_id
     from audit_log a
     left join users u on u.id = a.actor_id
     where a.org_id = $1::uuid

@@ -2,7 +2,6 @@ import { createRoute } from '@hono/zod-openapi'
 import { nameOf } from '../../db/queries/accounts.ts'
 import { deleteAccount, listOwnOrgs } from '../../db/queries/deletion.ts'
 import { access } from '../auth/permit.ts'
-import { sessionHeaders, tokenKeeper } from '../auth/session-cookie.ts'
 import { confirmPassword, passwordChanged } from '../auth/sign-in.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
@@ -20,7 +19,6 @@ export const accountDeletionRoutes = () =>
       return c.json({ id, username: user.username, orgs }, 200)
     })
     .openapi(deleteRoute, async (c) => {
-      const keeper = tokenKeeper(c)
       const { password } = c.req.valid('json')
       const run = c.get('run')
       const confirmed = { password, pointer: '#/password' }
@@ -28,7 +26,7 @@ export const accountDeletionRoutes = () =>
       const [deletion] = await run(deleteAccount(hash))
       if (deletion?.outcome === 'blocked') throw lastOrgAdmin(deletion.orgs)
       if (deletion?.outcome !== 'deleted') throw passwordChanged()
-      return c.json({ deleted_orgs: deletion.orgs }, 202, keeper.forget())
+      return c.json({ deleted_orgs: deletion.orgs }, 202)
     })
 
 const lastOrgAdmin = (orgs: readonly { name: string }[]): ProblemError =>
@@ -60,7 +58,7 @@ const deleteRoute = createRoute({
     'of which you are the only member, as by `DELETE /orgs/me`. In other organisations your jobs and the audit log stay, ' +
     'without your name. This cannot be undone: see `GET /auth/account/export` first. Counts as an attempt to sign in.',
   ...access('account', jsonBody()),
-  request: { headers: sessionHeaders, body: jsonRequest(accountDeletion) },
+  request: { body: jsonRequest(accountDeletion) },
   responses: {
     202: jsonContent(closedAccount, 'It is deleted; the data of organisations is being removed'),
     ...problems(

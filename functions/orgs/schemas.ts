@@ -106,7 +106,9 @@ export const auditEntry = z
     id: z.string(),
     at: timestamp,
     actor_id: z.uuid().nullable().openapi({ description: 'Null: an operator, by a command.' }),
-    actor: z.string().nullable().openapi({ description: 'The name, of users that you can see.' }),
+    actor: z.string().nullable().openapi({
+      description: 'The name, of users that you can see; `deleted user` if the account was deleted.',
+    }),
     api_key_id: z.uuid().nullable(),
     action: z.enum(AUDIT_ACTIONS),
     target: z.record(z.string(), z.unknown()),

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, test } from 'node:test'
@@ -10,6 +11,7 @@ import {
   type OpenPage,
   startDashboard,
 } from '../support/dashboard.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const PASSWORD = 'correct horse battery'
 
@@ -129,6 +131,44 @@ test('somebody else sees nothing of it, until they are invited and join', async 
     grace.complaints.filter((text) => !text.startsWith('404 /jobs/')),
     [],
     'but that the job does not exist for her',
+  )
+})
+
+test('an organisation is exported and deleted, and then the account', async () => {
+  const { page, complaints } = await dashboard.open('/#/sign-up')
+  await signUp(page, 'linus')
+  await goTo(page, '#/organisation', 'Organisation')
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export data' }).click(),
+  ])
+  const lines = (await readFile(await download.path(), 'utf8')).trimEnd().split('\n')
+  assert.equal(JSON.parse(lines.at(-1) ?? '').type, 'end')
+
+  const id = await page.locator('.org-about code').innerText()
+  const dialog = page.getByRole('dialog')
+  await page.getByRole('button', { name: 'Delete organisation' }).click()
+  await dialog.getByLabel('Type the name').fill('Linus')
+  await dialog.getByLabel('Your password').fill(PASSWORD)
+  await dialog.getByRole('button', { name: 'Delete organisation' }).click()
+  await dialog.getByText('must be the name of the organisation').waitFor()
+  await dialog.getByLabel('Type the name').fill('linus')
+  await dialog.getByRole('button', { name: 'Delete organisation' }).click()
+  await page.getByText('linus is deleted').waitFor()
+  await waitFor('the next organisation', async () => {
+    return (await page.locator('.org-about code').innerText()) !== id
+  })
+
+  await goTo(page, '#/account', 'Account')
+  await page.getByRole('button', { name: 'Delete account' }).click()
+  await dialog.getByText('You are the only member').waitFor()
+  await dialog.getByLabel('Your password').fill(PASSWORD)
+  await dialog.getByRole('button', { name: 'Delete account' }).click()
+  await page.getByRole('heading', { level: 1, name: 'Sign in' }).waitFor()
+  assert.deepEqual(
+    complaints.filter((text) => text !== '422 /orgs/me'),
+    [],
+    'but for the name that was mistyped',
   )
 })
 

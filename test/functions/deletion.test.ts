@@ -139,7 +139,7 @@ test('an account goes with its organisations, but not if it leaves others withou
   const audit = (await get('/orgs/me/audit?action=account.deleted', { token })).body.items
   assert.deepEqual(
     audit.map(({ actor, actor_id }: Record<string, string>) => [actor, actor_id]),
-    [[null, owner.userId]],
+    [['deleted user', owner.userId]],
   )
   const taken = await edge.request('POST', '/auth/register', {
     json: { username: owner.username, password: owner.password },

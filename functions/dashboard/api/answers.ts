@@ -19,6 +19,7 @@ import type {
 } from '../../auth/schemas.ts'
 import type { endpoint, jobCallback, secret } from '../../callbacks/schemas.ts'
 import type { deadLetters, replayed } from '../../dead-letters/schemas.ts'
+import type { closedAccount, closedOrg, ownAccount } from '../../deletion/schemas.ts'
 import type { explanation } from '../../jobs/explanation.ts'
 import type { graph } from '../../jobs/job-graph.ts'
 import type { newJob } from '../../jobs/new-job.ts'
@@ -85,6 +86,9 @@ export type Account = z.output<typeof account>
 export type SignIn = z.output<typeof signInSession>
 export type PasswordChanged = z.output<typeof passwordChanged>
 export type RegistrationPolicy = z.output<typeof registrationPolicy>
+export type OwnAccount = z.output<typeof ownAccount>
+export type ClosedAccount = z.output<typeof closedAccount>
+export type ClosedOrg = z.output<typeof closedOrg>
 export type ModelCard = z.output<typeof modelCard>
 export type ModelVersion = ModelCard['versions'][number]
 export type Page<Item> = { items: Item[]; next_cursor: string | null }

@@ -35,4 +35,5 @@ export const post = <Answer>(path: string, json: unknown = {}): Promise<Answer> 
 export const patch = <Answer>(path: string, json: unknown = {}): Promise<Answer> =>
   api<Answer>(path, { method: 'PATCH', json })
 
-export const remove = <Answer>(path: string): Promise<Answer> => api<Answer>(path, { method: 'DELETE' })
+export const remove = <Answer>(path: string, json?: unknown): Promise<Answer> =>
+  api<Answer>(path, { method: 'DELETE', json })

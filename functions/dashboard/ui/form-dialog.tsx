@@ -14,6 +14,7 @@ export const FormDialog = (props: {
   title: string
   action: string
   wide?: boolean
+  danger?: boolean
   fields: readonly string[]
   onSubmit: () => Promise<unknown>
   onClose: () => void
@@ -53,7 +54,7 @@ export const FormDialog = (props: {
         </div>
         <footer class="dialog-foot">
           <Button onClick={props.onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" busy={busy.value}>
+          <Button kind={props.danger ? 'danger' : 'primary'} type="submit" busy={busy.value}>
             {props.action}
           </Button>
         </footer>

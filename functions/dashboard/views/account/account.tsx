@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { user } from '../../session/session.ts'
 import { PageHead } from '../../ui/panel.tsx'
+import { AccountData } from './delete-account.tsx'
 import { Password } from './password.tsx'
 import { SignIns } from './sign-ins.tsx'
 
@@ -17,6 +18,7 @@ export const View = () => {
             passwordChanges.value++
           }}
         />
+        <AccountData />
       </div>
     </>
   )

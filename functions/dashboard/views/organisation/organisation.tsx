@@ -7,6 +7,7 @@ import { counted } from '../../ui/format.ts'
 import { Loaded, Skeleton } from '../../ui/notes.tsx'
 import { PageHead } from '../../ui/panel.tsx'
 import { Time } from '../../ui/time.tsx'
+import { OrgData } from './delete-org.tsx'
 import { Invitations } from './invitations.tsx'
 import { Leave } from './leave.tsx'
 import { Members } from './members.tsx'
@@ -28,6 +29,7 @@ export const View = () => {
             {may('org:manage') && <Invitations org={active} />}
             <QuotaPanel org={active} />
             {may('platform') && <Users />}
+            {may('org:manage') && <OrgData org={active} />}
           </div>
         </>
       )}
