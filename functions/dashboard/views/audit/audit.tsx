@@ -28,7 +28,7 @@ export const View = () => {
     <>
       <PageHead
         title="Audit"
-        about="Who did what in this organisation, newest first. Entries are never changed or deleted."
+        about="Who did what in this organisation, newest first. Entries are never changed."
       />
       <div class="filters narrow">
         <Select
