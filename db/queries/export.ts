@@ -23,7 +23,7 @@ const PAGE_BYTES = 4 * 1024 * 1024
 
 /** `lines` has a `key` and a `line`; `$1` is the owner, `$2` the key of the last line before the page, `$3` the rows. */
 const step = (
-  owner: 'org' | 'user',
+  of: '-of-org' | '-of-user',
   type: string,
   rows: number,
   lines: string,
@@ -32,7 +32,7 @@ const step = (
   type,
   position,
   page: (ownerId, after) => ({
-    name: `export-${type}-of-${owner}`,
+    name: `export${of}-${type}`,
     text: bounded(lines),
     values: [ownerId, after, rows],
   }),
@@ -163,7 +163,7 @@ const LOGS = `
 /** In this order. */
 export const ORG_EXPORT: readonly ExportStep[] = [
   step(
-    'org',
+    '-of-org',
     'organisation',
     1,
     `
@@ -190,7 +190,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'org',
+    '-of-org',
     'member',
     SMALL,
     `
@@ -207,7 +207,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'org',
+    '-of-org',
     'invitation',
     SMALL,
     `
@@ -225,7 +225,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'org',
+    '-of-org',
     'api_key',
     SMALL,
     `
@@ -243,7 +243,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'org',
+    '-of-org',
     'schedule',
     LARGE,
     `
@@ -262,7 +262,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'org',
+    '-of-org',
     'webhook_source',
     LARGE,
     `
@@ -280,7 +280,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'org',
+    '-of-org',
     'webhook_delivery',
     LARGE,
     `
@@ -298,7 +298,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'org',
+    '-of-org',
     'callback_endpoint',
     SMALL,
     `
@@ -315,10 +315,10 @@ export const ORG_EXPORT: readonly ExportStep[] = [
         order by e.id
         limit $3::int`,
   ),
-  step('org', 'job', SMALL, JOBS),
-  step('org', 'job_log', SMALL, LOGS, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\/\d{19}$/),
+  step('-of-org', 'job', SMALL, JOBS),
+  step('-of-org', 'job_log', SMALL, LOGS, /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\/\d{19}$/),
   step(
-    'org',
+    '-of-org',
     'audit_entry',
     SMALL,
     `
@@ -340,7 +340,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
 /** A person's own data. What they did in an organisation, its jobs and its audit log belong to that organisation. */
 export const ACCOUNT_EXPORT: readonly ExportStep[] = [
   step(
-    'user',
+    '-of-user',
     'account',
     1,
     `
@@ -355,7 +355,7 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'user',
+    '-of-user',
     'membership',
     SMALL,
     `
@@ -372,7 +372,7 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'user',
+    '-of-user',
     'sign_in',
     SMALL,
     `
@@ -389,7 +389,7 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'user',
+    '-of-user',
     'api_key',
     SMALL,
     `
@@ -408,7 +408,7 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
         limit $3::int`,
   ),
   step(
-    'user',
+    '-of-user',
     'invitation',
     SMALL,
     `

@@ -51,10 +51,18 @@ import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callba
 import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
+import {
+  deleteAccount,
+  deleteOrg,
+  listOrgDeletions,
+  listOwnOrgs,
+  removeDeletedOrg,
+} from '../../db/queries/deletion.ts'
 import { probeDisk } from '../../db/queries/disk-probe.ts'
 import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
 import { getRetryPolicies } from '../../db/queries/exchange.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import { ACCOUNT_EXPORT, ORG_EXPORT } from '../../db/queries/export.ts'
 import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import {
   acceptInvitation,
@@ -480,6 +488,25 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await play(deleteStale(term))
 }
 
+const playDeletion = async ({ play, sql }: Stage): Promise<void> => {
+  const { orgId, userId } = TENANT
+  for (const { page } of ORG_EXPORT) await play(page(orgId, null))
+  for (const { page } of ACCOUNT_EXPORT) await play(page(userId, null))
+  await play(listOwnOrgs())
+  // Nobody has entered: what they answer is what counts here.
+  const deletion = { name: TEXT, passwordHash: TEXT, sessionId: id(3), spareOrgId: id(41) }
+  await play(deleteOrg({ ...deletion, orgId }))
+  await play(deleteOrg({ ...deletion, orgId: id(42) }))
+  await play(deleteAccount(TEXT))
+  await sql(`insert into org_deletions (id, request_id, requested_at) values ($1, $2, 'epoch')`, [
+    id(7),
+    TEXT,
+  ])
+  const [leader] = await sql<{ term: string }>('select term from scheduler_leader')
+  await play(removeDeletedOrg(leader?.term ?? '', 500))
+  await play(listOrgDeletions({ after: null, limit: 10 }))
+}
+
 const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> => {
   const [stream] = await sql<{ id: string; org_id: string }>(
     'select id, org_id from streams order by id limit 1',
@@ -862,6 +889,7 @@ const SCENARIO = [
   playAnalytics,
   playAutoscale,
   playLoad,
+  playDeletion,
 ]
 
 /** The answers by statement, with what differs by nature put aside. */
@@ -892,6 +920,7 @@ const stable = (value: unknown): unknown => {
   const thisYear = new Date().getUTCFullYear()
   if (value instanceof Date) return value.getUTCFullYear() === thisYear ? 'now' : value
   if (typeof value === 'string' && value.startsWith(`${thisYear}-`)) return 'now as text'
+  if (typeof value === 'string' && value.startsWith('{"type" : ')) return stable(JSON.parse(value))
   if (typeof value === 'string' && /^1[89]\d{14}$/.test(value)) return 'now in microseconds'
   if (typeof value === 'string' && /^[12]\d{18}$/.test(value)) return 'now in a token'
   if (Array.isArray(value)) return value.map(stable)

@@ -96,7 +96,7 @@ test('the filter narrows the operations, and a link to a hidden one brings it ba
   const visible = () => page.locator('.operation:visible').count()
   const all = await visible()
   await page.keyboard.press('/')
-  await page.keyboard.type('jobs LOG')
+  await page.keyboard.type('jobs LOGS')
   await page.getByText(`1 of ${all} operations`).waitFor()
   assert.equal(await visible(), 1)
   assert.equal(await page.locator('[data-operation]:visible').count(), 1)
