@@ -379,7 +379,8 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
         select
           f.id as key,
           json_build_object(
-            'type', 'sign_in', 'id', f.id, 'org_id', f.org_id, 'created_at', f.created_at, 'expires_at', f.expires_at,
+            'type', 'sign_in', 'id', f.id, 'org_id', f.org_id, 'created_at', f.created_at,
+            'last_used_at', f.last_used_at, 'ip', f.ip, 'user_agent', f.user_agent, 'expires_at', f.expires_at,
             'revoked_at', f.revoked_at
           )::text as line
         from refresh_families f
