@@ -29,7 +29,7 @@ export const describeApi = (app: OpenAPIHono<AppEnv>): object => {
     openapi: '3.1.0',
     info: {
       title: 'SmartQueue',
-      version: '0.7.0',
+      version: '0.8.0',
       description: 'A multi-tenant job scheduling platform on Postgres.',
       license: { name: 'MIT' },
     },

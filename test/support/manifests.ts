@@ -24,7 +24,7 @@ export const withScaler = (scaler: string): Kustomization => ({
   components: COMPONENTS.filter((name) => name === scaler || !SCALERS.includes(name)).map(
     (name) => `components/${name}`,
   ),
-  images: [{ name: 'smartqueue', newName: 'ghcr.io/smartqueue/smartqueue', newTag: '0.7.0' }],
+  images: [{ name: 'smartqueue', newName: 'ghcr.io/smartqueue/smartqueue', newTag: '0.8.0' }],
 })
 
 export type Probe = {
