@@ -9,14 +9,18 @@ import { SHORTEST_PASSWORD } from './account-settings.ts'
 export const passwordFault = (password: string, username: string): string | undefined => {
   const text = password.normalize('NFKC').toLowerCase()
   if (text.length < SHORTEST_PASSWORD) return `must have at least ${SHORTEST_PASSWORD} characters`
-  if (text.replaceAll(username.toLowerCase(), '') === '')
-    return 'must not be your username: choose one that cannot be guessed from it'
+  if (isDerived(text, username.toLowerCase()))
+    return 'must not be your username, with or without digits and punctuation: choose one that cannot be guessed from it'
   if (isRepetition(text))
     return 'must not repeat the same characters: choose a longer phrase, such as four unrelated words'
   if (COMMON.has(text))
     return 'is one of the most common passwords: choose a longer phrase, such as four unrelated words'
   return undefined
 }
+
+/** `ada12345`, `Ada-ada!`: the username, once or repeated, and nothing else but digits and punctuation. */
+const isDerived = (text: string, name: string): boolean =>
+  text.includes(name) && !/[^\d\p{P}\p{S}\s]/u.test(text.replaceAll(name, ''))
 
 /** `aaaaaaaa`, `12312312`, `adminadmin`: the same characters at least twice. */
 const isRepetition = (text: string): boolean =>

@@ -17,7 +17,8 @@ const username = z
 const password = z.string().min(SHORTEST_PASSWORD).max(256).openapi({
   format: 'password',
   example: 'correct horse battery',
-  description: 'Not the username, one of the most common passwords, or the same characters over and over.',
+  description:
+    'Not the username with or without digits and punctuation, not one of the most common passwords, and not the same characters repeated.',
 })
 
 /** Not the rules of registration: a name or password that breaks them is simply wrong. */
