@@ -91,12 +91,19 @@ const Totals = ({ fleet: { workers } }: { fleet: Answer }) => {
         unit="units"
         note="for jobs, in all"
       />
-      {seesAll && (
+      {seesAll ? (
         <Stat
           label="Processed"
           value={shortCount(sum((worker) => worker.jobs_processed ?? 0))}
           unit="jobs"
           note="since they started"
+        />
+      ) : (
+        <Stat
+          label="Memory"
+          value={count(Math.round(sum((worker) => worker.memory_mb) / 1024))}
+          unit="GiB"
+          note="for jobs, in all"
         />
       )}
     </Stats>
