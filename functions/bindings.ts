@@ -58,9 +58,12 @@ const bindingsSchema = z.object({
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE)
     .transform((text) => parseOrigins(text) ?? []),
-  /** Who may create an account. Unset counts as `invite`: a deployment that forgot to choose is not open to everyone. */
+  /**
+   * Who may create an account. Defaults to `invite`, so a deployment that forgot to choose is not open to
+   * everyone.
+   */
   SMARTQUEUE_REGISTRATION: z.enum(REGISTRATION_MODES, REGISTRATION_RULE).default('invite'),
-  /** How many organisations an account may create. Each has quotas of its own. */
+  /** How many organisations an account may create. Each has its own quotas. */
   SMARTQUEUE_ORGS_PER_ACCOUNT: z
     .string()
     .default(String(DEFAULT_ORGS_PER_ACCOUNT))
@@ -70,8 +73,8 @@ const bindingsSchema = z.object({
     )
     .transform(Number),
   /**
-   * The header in which the proxy in front puts the client's address. Unset: no header is trusted, since without such a
-   * proxy a client can send any.
+   * The header in which the proxy in front sends the client's address. If unset, no header is trusted:
+   * without such a proxy a client can send any value.
    */
   SMARTQUEUE_CLIENT_ADDRESS_HEADER: z
     .string()

@@ -1,8 +1,8 @@
 import { NOT_ENTERED } from '../db/queries/scope.ts'
 
 /**
- * The database cannot serve the request now. `rolledBack`: it said so itself, and nothing was committed. Otherwise no answer
- * came, and nobody knows what became of the transaction.
+ * The database cannot serve the request now. With `rolledBack`, Postgres itself reported the failure and
+ * nothing was committed. Otherwise it did not respond, and the outcome of the transaction is unknown.
  */
 export class DatabaseUnavailable extends Error {
   readonly rolledBack: boolean
@@ -14,7 +14,10 @@ export class DatabaseUnavailable extends Error {
   }
 }
 
-/** For what follows a commit in the same request: its failure must not say that nothing was committed. */
+/**
+ * Wraps work that follows a commit in the same request: its failure must not claim that nothing was
+ * committed.
+ */
 export const afterCommit = <T>(work: Promise<T>): Promise<T> =>
   work.catch((error: unknown) => {
     if (!(error instanceof DatabaseUnavailable)) throw error

@@ -12,7 +12,7 @@ export type Database = {
   after(...entries: Entry[]): Run
   /** Runs them in one transaction and one round trip, and answers the rows of each. */
   transaction<Rows extends unknown[]>(queries: Queries<Rows>): Promise<{ [N in keyof Rows]: Rows[N][] }>
-  /** A write of this isolate failed a moment ago because the disk of the database was full. */
+  /** Whether a write by this isolate failed recently because the database's disk was full. */
   wasDiskFull(): boolean
 }
 
@@ -63,8 +63,9 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
 type Send<T> = (options: { fetchOptions: { signal: AbortSignal } }) => Promise<T>
 
 /**
- * Sends a transaction, and again if Postgres has rolled it back for a passing reason and there is time for another whole try.
- * The timer is cleared: one of `AbortSignal.timeout` would keep a Durable Object from hibernating until it ends.
+ * Sends a transaction, and retries it if Postgres rolled it back for a transient reason and there is time for
+ * another full try. The timer is cleared: `AbortSignal.timeout` would keep a Durable Object from hibernating
+ * until it fires.
  */
 const persist = async <T>(
   statements: number,
@@ -100,7 +101,7 @@ const meaningOf = (error: unknown): unknown => {
   if (isNotEntered(code)) return new NotEntered(code)
   const reason = reasonOfRollback(code)
   if (reason) return new DatabaseUnavailable(reason, { rolledBack: true, cause: error })
-  // Without a SQLSTATE nothing of Postgres answered at all.
+  // Without a SQLSTATE, Postgres did not respond at all.
   return !code || isConnectionLoss(code)
     ? new DatabaseUnavailable('The database did not answer.', { rolledBack: false, cause: error })
     : error

@@ -40,7 +40,7 @@ export type Services = {
   readonly registration: RegistrationMode
   /** How many organisations an account may create. */
   readonly orgsPerAccount: number
-  /** Undefined: the client's address is not known. */
+  /** If undefined, the client's address is unknown. */
   readonly clientAddressHeader: string | undefined
   /** Undefined: nothing is traced. */
   readonly tracing: Tracing | undefined

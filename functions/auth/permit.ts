@@ -44,8 +44,8 @@ const permit =
 
 /**
  * Runs statements as the principal of the request, with more or less in sight than the route has by itself, or in another
- * organisation. One that the request names, and that the principal is not in, does not exist for them. `then` follows
- * once they have entered.
+ * organisation. An organisation that the request names and that the principal is not in does not exist for
+ * them. `then` runs after they have entered.
  */
 export const enterAs = (
   c: Context<AppEnv>,

@@ -18,7 +18,7 @@ const password = z.string().min(SHORTEST_PASSWORD).max(256).openapi({
   format: 'password',
   example: 'correct horse battery',
   description:
-    'Not the username with or without digits and punctuation, not one of the most common passwords, and not the same characters repeated.',
+    'Must not be the username with or without digits and punctuation, one of the most common passwords, or the same characters repeated.',
 })
 
 /** Not the rules of registration: a name or password that breaks them is simply wrong. */
@@ -33,7 +33,7 @@ export const registration = z
     password,
     invitation: z.string().max(256).optional().openapi({
       description:
-        'The token of an invitation link: the account joins that organisation, and gets none of its own.',
+        'The token of an invitation link: the account joins that organisation instead of getting a personal one.',
     }),
   })
   .openapi('Registration')
@@ -42,7 +42,7 @@ export const registrationPolicy = z
   .object({
     registration: z.enum(REGISTRATION_MODES).openapi({
       description:
-        '`open`: anyone may register. `invite`: whoever has an invitation link. `closed`: the operator creates accounts.',
+        '`open`: anyone may register. `invite`: anyone with an invitation link. `closed`: only the operator creates accounts.',
     }),
   })
   .openapi('RegistrationPolicy')
@@ -79,16 +79,13 @@ export const passwordChanged = z
 export const signInSession = z
   .object({
     id: z.uuid(),
-    current: z.boolean().openapi({ description: 'The one that asks.' }),
-    org_id: z.uuid().openapi({ description: 'The organisation that it is active in.' }),
+    current: z.boolean().openapi({ description: 'Whether this request uses it.' }),
+    org_id: z.uuid().openapi({ description: 'Its active organisation.' }),
     created_at: timestamp,
-    last_used_at: timestamp.openapi({ description: 'When it began, or got its last access token.' }),
-    expires_at: timestamp.openapi({ description: 'Unless it is used before.' }),
-    ip: z.string().nullable().openapi({ description: 'From where it was last used, if that is known.' }),
-    user_agent: z
-      .string()
-      .nullable()
-      .openapi({ description: 'What it was last used by, as that calls itself.' }),
+    last_used_at: timestamp.openapi({ description: 'When it started or last got an access token.' }),
+    expires_at: timestamp.openapi({ description: 'When it expires unless it is used before.' }),
+    ip: z.string().nullable().openapi({ description: 'The address it was last used from, if known.' }),
+    user_agent: z.string().nullable().openapi({ description: 'The `User-Agent` header of its last use.' }),
   })
   .openapi('SignIn')
 

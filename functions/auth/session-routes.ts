@@ -87,8 +87,8 @@ const registerRoute = createRoute({
   tags: ['auth'],
   summary: 'Create an account',
   description:
-    'With an organisation of its own; or, with the token of an invitation link, as a member of the organisation that ' +
-    'invites. The operator decides who may register: see `GET /auth/registration`. At most 5 a minute from one network: ' +
+    'The account gets a personal organisation or, with the token of an invitation link, joins the organisation that ' +
+    'sent it. The operator decides who may register: see `GET /auth/registration`. At most 5 a minute per network: ' +
     'an IPv4 address, or the /64 of an IPv6 one.',
   middleware: jsonBody(),
   request: { headers: sessionHeaders, body: jsonRequest(registration) },
@@ -110,7 +110,7 @@ const registrationRoute = createRoute({
   path: '/auth/registration',
   tags: ['auth'],
   summary: 'See who may create an account',
-  responses: { 200: jsonContent(registrationPolicy, 'What the operator has decided') },
+  responses: { 200: jsonContent(registrationPolicy, 'The registration policy') },
 })
 
 const loginRoute = createRoute({
@@ -164,7 +164,7 @@ const passwordRoute = createRoute({
   tags: ['auth'],
   summary: 'Change the password',
   description:
-    'Ends all other sign-ins of the account and, if asked to, revokes its API keys. Counts as an attempt to sign in.',
+    'Ends all other sign-ins of the account and, on request, revokes its API keys. Counts as a sign-in attempt.',
   ...access('account', jsonBody()),
   request: { body: jsonRequest(passwordChange) },
   responses: {

@@ -10,7 +10,7 @@ import { createRouter } from '../http/validation.ts'
 import { access } from './permit.ts'
 import { signInSession } from './schemas.ts'
 
-/** The sign-ins of an account: where it is signed in, and an end to it. */
+/** Lists and ends the sign-ins of an account. */
 export const signInRoutes = () =>
   createRouter()
     .openapi(listRoute, async (c) => {
@@ -41,7 +41,7 @@ export const signInRoutes = () =>
       return c.json({ ended_sessions: ended.length }, 200)
     })
 
-/** Streams look again at everybody who follows them, and close for whoever has ended. */
+/** Makes streams check their subscribers again, so that those of ended sign-ins are closed. */
 const closeStreams = (c: Context<AppEnv>, ended: readonly { org_id: string }[]): void => {
   const { nudger } = c.get('services').streams
   for (const orgId of new Set(ended.map(({ org_id }) => org_id))) nudger.nudge(orgId, holdOf(c))
@@ -52,7 +52,7 @@ const listRoute = createRoute({
   path: '/auth/sessions',
   tags: ['auth'],
   summary: 'List your sign-ins',
-  description: 'Those that have not ended, in all organisations, newest first.',
+  description: 'Active sign-ins in all organisations, newest first.',
   ...access('account'),
   request: { query: pageQuery(z.uuid()) },
   responses: {
@@ -67,11 +67,11 @@ const endRoute = createRoute({
   tags: ['auth'],
   summary: 'End one of your sign-ins',
   description:
-    'At once: its refresh token and its access tokens are refused from then on. Yours may be the one that asks.',
+    'Takes effect immediately: its refresh token and access tokens are rejected from then on. You may end the current one.',
   ...access('account'),
   request: { params: pathId },
   responses: {
-    204: { description: 'It has ended' },
+    204: { description: 'Ended' },
     ...problems('unauthenticated', 'forbidden', 'not-found'),
   },
 })
@@ -82,10 +82,10 @@ const endOthersRoute = createRoute({
   tags: ['auth'],
   summary: 'End all your other sign-ins',
   description:
-    'All but the one that asks, at once. API keys stay: see `revoke_keys` of `POST /auth/password`.',
+    'Ends all but the current one, with immediate effect. To revoke API keys as well, see `revoke_keys` of `POST /auth/password`.',
   ...access('account'),
   responses: {
-    200: jsonContent(z.object({ ended_sessions: z.int() }), 'How many have ended'),
+    200: jsonContent(z.object({ ended_sessions: z.int() }), 'How many were ended'),
     ...problems('unauthenticated', 'forbidden'),
   },
 })

@@ -43,7 +43,10 @@ export type SignedIn = {
   headers: Record<string, string>
 }
 
-/** Without an invitation link the account gets an organisation of its own; with one it joins the one that invites. */
+/**
+ * Without an invitation link the account gets a personal organisation; with one it joins the organisation
+ * that sent it.
+ */
 export const register = async (
   { database, registration }: Services,
   origin: Origin,
@@ -79,11 +82,11 @@ const registrationClosed = (registration: 'invite' | 'closed'): ProblemError =>
   new ProblemError(
     'registration-closed',
     registration === 'invite'
-      ? 'An account is created with an invitation link only. Ask an org_admin for one, and send its token as "invitation".'
-      : 'Accounts are created by the operator only. Ask the operator of this system for one.',
+      ? 'Registration requires an invitation link. Ask an org_admin for one and send its token as "invitation".'
+      : 'Only the operator creates accounts. Ask the operator of this system for one.',
   )
 
-/** Undefined: the name is taken. */
+/** Returns undefined if the name is taken. */
 const registerAlone = async (
   database: Database,
   origin: Origin,
@@ -96,7 +99,7 @@ const registerAlone = async (
   return registered
 }
 
-/** Undefined: the name is taken. */
+/** Returns undefined if the name is taken. */
 const registerWith = async (
   database: Database,
   origin: Origin,
@@ -115,8 +118,8 @@ const registerWith = async (
 const invitationNotOpen = (): ProblemError =>
   new ProblemError(
     'not-found',
-    'The invitation was used, has expired or was revoked. Ask whoever invited you for a new link.',
-    { errors: [{ in: 'body', pointer: '#/invitation', detail: 'is not open' }] },
+    'The invitation was used, has expired or was revoked. Ask the person who invited you for a new link.',
+    { errors: [{ in: 'body', pointer: '#/invitation', detail: 'is no longer open' }] },
   )
 
 const refuseGuessable = (pointer: string, password: string, username: string): void => {
@@ -173,7 +176,7 @@ const startSessionOf = async (
     }),
   )
   if (!account) {
-    const detail = `You are in no organisation, and have created ${orgsPerAccount}, which is the limit. Ask the operator.`
+    const detail = `You are not in any organisation and have reached the limit of ${orgsPerAccount} that you may create. Ask the operator.`
     throw new ProblemError('limit-reached', detail)
   }
   return { account: { ...account, session_id: familyId }, refreshToken: refresh.secret }
@@ -230,8 +233,8 @@ export const replacePassword = async (
 }
 
 /**
- * Asks somebody who is signed in for their password, before something that a stolen token must not do. Answers the hash that
- * it matches: the statement that follows compares it, in case the password is changed meanwhile.
+ * Confirms the password of a signed-in user before an action that a stolen token must not allow. Returns the
+ * matching hash: the next statement compares it, in case the password is changed in the meantime.
  */
 export const confirmPassword = async (
   run: Run,
@@ -252,6 +255,10 @@ export const confirmPassword = async (
 }
 
 export const passwordChanged = (headers: Record<string, string> = {}): ProblemError =>
-  new ProblemError('wrong-credentials', 'The password was changed meanwhile. Try again with the new one.', {
-    headers,
-  })
+  new ProblemError(
+    'wrong-credentials',
+    'The password was changed in the meantime. Try again with the new one.',
+    {
+      headers,
+    },
+  )

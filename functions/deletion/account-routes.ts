@@ -33,7 +33,7 @@ const lastOrgAdmin = (orgs: readonly { name: string }[]): ProblemError =>
   new ProblemError(
     'last-org-admin',
     `You are the last org_admin of ${orgs.map(({ name }) => `"${name}"`).join(', ')}. ` +
-      'Make another member org_admin there, or delete the organisation, first.',
+      'First make another member org_admin there, or delete the organisation.',
   )
 
 const accountRoute = createRoute({
@@ -54,13 +54,13 @@ const deleteRoute = createRoute({
   tags: ['auth'],
   summary: 'Delete your account',
   description:
-    'Your name, password, sign-ins, API keys, memberships and invitations are removed at once, and so are organisations ' +
-    'of which you are the only member, as by `DELETE /orgs/me`. In other organisations your jobs and the audit log stay, ' +
-    'without your name. This cannot be undone: see `GET /auth/account/export` first. Counts as an attempt to sign in.',
+    'Removes your name, password, sign-ins, API keys, memberships and invitations immediately. Organisations of which ' +
+    'you are the only member are deleted as with `DELETE /orgs/me`. In other organisations your jobs and the audit log stay, ' +
+    'without your name. This cannot be undone: export your data with `GET /auth/account/export` first. Counts as a sign-in attempt.',
   ...access('account', jsonBody()),
   request: { body: jsonRequest(accountDeletion) },
   responses: {
-    202: jsonContent(closedAccount, 'It is deleted; the data of organisations is being removed'),
+    202: jsonContent(closedAccount, 'Deleted; the data of deleted organisations is being removed'),
     ...problems(
       ...BODY_PROBLEMS,
       'unauthenticated',

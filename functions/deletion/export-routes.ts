@@ -11,7 +11,7 @@ export const exportRoutes = () =>
     .openapi(orgExportRoute, async (c) => {
       const { cursor } = c.req.valid('query')
       const run = c.get('run')
-      // Whoever is not let in is told so, and gets no file that breaks off.
+      // Checks access first, so that a caller without it gets an error instead of a truncated file.
       await run(ping())
       const from = cursor === undefined ? undefined : parseCursor(ORG_EXPORT, cursor)
       const { org_id: ownerId } = c.get('principal')
@@ -24,7 +24,7 @@ export const exportRoutes = () =>
       return c.body(streamExport({ run, ownerId, steps: ACCOUNT_EXPORT }), 200, asFile('account'))
     })
 
-/** A plain string: by its literal type hono would take each answer for one JSON document. */
+/** Typed as a plain string: with the literal type, hono would treat each response as one JSON document. */
 const NDJSON: string = 'application/x-ndjson'
 
 const asFile = (what: string) => ({
@@ -44,10 +44,10 @@ const orgExportRoute = createRoute({
   summary: 'Export the active organisation',
   description:
     'Newline-delimited JSON: each line is an object with a `type`, one of ' +
-    `${ORG_EXPORT.map(({ type }) => `\`${type}\``).join(', ')}. No secrets or hashes are in it. The last line is ` +
-    '`{"type":"end","counts":{…}}`; without it the file was cut off. A very large export ends with ' +
-    '`{"type":"continue","cursor":"…"}` instead: ask again with that cursor for the rest. Changes that are made while it ' +
-    'runs may or may not be in it.',
+    `${ORG_EXPORT.map(({ type }) => `\`${type}\``).join(', ')}. It contains no secrets or hashes. The last line is ` +
+    '`{"type":"end","counts":{…}}`; without it the file is incomplete. A very large export ends with ' +
+    '`{"type":"continue","cursor":"…"}` instead: request the rest with that cursor. Changes made while the export ' +
+    'runs may or may not be included.',
   ...access('org:manage'),
   request: {
     query: z.strictObject({
@@ -56,7 +56,7 @@ const orgExportRoute = createRoute({
         .max(100)
         .refine((text) => parseCursor(ORG_EXPORT, text) !== undefined, 'is not a cursor of an export')
         .optional()
-        .openapi({ description: 'Of the last line of an export that is to be continued.' }),
+        .openapi({ description: 'The cursor from the last line of an export to be continued.' }),
     }),
   },
   responses: {
@@ -72,7 +72,7 @@ const accountExportRoute = createRoute({
   summary: 'Export your account',
   description:
     'Newline-delimited JSON, like `GET /orgs/me/export`, of ' +
-    `${ACCOUNT_EXPORT.map(({ type }) => `\`${type}\``).join(', ')}. Jobs belong to organisations, and are in their export.`,
+    `${ACCOUNT_EXPORT.map(({ type }) => `\`${type}\``).join(', ')}. Jobs belong to organisations and are part of their exports.`,
   ...access('account'),
   responses: {
     200: lines('The account, line by line'),

@@ -1,15 +1,16 @@
 /**
- * An export as newline-delimited JSON, read page by page as the client takes it: memory holds one page, however many jobs
- * there are. Each page is a transaction of its own, that enters anew; so whoever is removed meanwhile gets no more, and what
- * changes while it runs may or may not be in it. The last line says that the export is whole. Without it, it was cut off.
+ * An export as newline-delimited JSON, read page by page as the client consumes it: memory holds one page,
+ * however many jobs there are. Each page is read in its own transaction, which enters again. So a user who is
+ * removed meanwhile gets no more pages, and changes made while the export runs may or may not be included.
+ * The last line marks the export as complete; without it, it was cut off.
  */
 import type { ExportStep } from '../../db/queries/export.ts'
 import type { Run } from '../../db/query.ts'
 
-/** Where an export goes on: after a position of a kind of line, or at its beginning. */
+/** Where an export continues: after a position within a type of line, or at the start of that type. */
 export type ExportCursor = { type: string; after: string | null }
 
-/** A Worker may ask others a thousand times for one request. */
+/** A Worker may make 1,000 subrequests per request. */
 const MAX_PAGES = 900
 
 export type ExportSource = {
@@ -35,7 +36,10 @@ export const streamExport = (source: ExportSource): ReadableStream<Uint8Array> =
   })
 }
 
-/** `job:0199…`, as the last line of an export that is to be continued has it. Undefined: it is not one of these steps. */
+/**
+ * Parses a cursor such as `job:0199…` from the last line of an export. Returns undefined if it does not fit
+ * these steps.
+ */
 export const parseCursor = (steps: readonly ExportStep[], text: string): ExportCursor | undefined => {
   const [type = '', after = ''] = text.split(':')
   const step = steps.find((one) => one.type === type)

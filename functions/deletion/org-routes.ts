@@ -21,7 +21,7 @@ export const orgDeletionRoutes = () =>
       const run = c.get('run')
       const [org] = await run(getOrg(orgId, userId))
       if (!org) throw noSuchOrg(orgId)
-      // Before the password: each look at one counts as an attempt to sign in.
+      // Checked before the password, because each password check counts as a sign-in attempt.
       if (org.name !== name) throw wrongName(org.name)
       const { hash } = await confirmPassword(run, userId, originOf(c), { password, pointer: '#/password' })
       const [deletion] = await run(
@@ -66,13 +66,13 @@ const deleteRoute = createRoute({
   tags: ['organisations'],
   summary: 'Delete the active organisation',
   description:
-    'It is closed at once, for all members, sign-ins, API keys, webhooks and schedules; waiting jobs never run, and ' +
-    'running ones are stopped. Its data is then removed in the background. This cannot be undone: see ' +
-    '`GET /orgs/me/export` first. Counts as an attempt to sign in.',
+    'Closed immediately for all members, sign-ins, API keys, webhooks and schedules; waiting jobs never run, and ' +
+    'running ones are stopped. Its data is then removed in the background. This cannot be undone: export the data with ' +
+    '`GET /orgs/me/export` first. Counts as a sign-in attempt.',
   ...access('org:manage', jsonBody()),
   request: { body: jsonRequest(orgDeletion) },
   responses: {
-    202: jsonContent(closedOrg, 'It is closed, and its data is being removed'),
+    202: jsonContent(closedOrg, 'Closed; its data is being removed'),
     ...problems(
       ...BODY_PROBLEMS,
       'unauthenticated',
@@ -88,13 +88,13 @@ const deletionsRoute = createRoute({
   method: 'get',
   path: '/orgs/deletions',
   tags: ['organisations'],
-  summary: 'List organisations that were deleted',
+  summary: 'List deleted organisations',
   ...access('platform'),
   request: { query: pageQuery(z.uuid()) },
   responses: {
     200: jsonContent(
       pageOf(deletedOrg),
-      'A page of deletions, in the order in which the organisations were made',
+      'A page of deletions, in the order in which the organisations were created',
     ),
     ...problems('unauthenticated', 'forbidden', 'invalid-request'),
   },

@@ -3,7 +3,7 @@ import { accountDeletionRoutes } from './account-routes.ts'
 import { exportRoutes } from './export-routes.ts'
 import { orgDeletionRoutes } from './org-routes.ts'
 
-/** Deleting an organisation or an account, and the export before it. */
+/** Routes to export and delete an organisation or an account. */
 export const deletionRoutes = () =>
   createRouter()
     .route('/', exportRoutes())

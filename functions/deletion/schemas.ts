@@ -9,8 +9,8 @@ export const orgDeletion = z
     name: z
       .string()
       .max(100)
-      .openapi({ example: 'Analytics', description: 'The name of the organisation, to confirm which one.' }),
-    password: anyPassword.openapi({ description: 'Your own.' }),
+      .openapi({ example: 'Analytics', description: 'The name of the organisation, as confirmation.' }),
+    password: anyPassword.openapi({ description: 'Your own password.' }),
   })
   .openapi('OrgDeletion')
 
@@ -20,7 +20,7 @@ export const closedOrg = z
     name: z.string(),
     next_org_id: z.uuid().openapi({
       description:
-        'Your active organisation from now on. `POST /auth/refresh` answers an access token for it.',
+        'Your active organisation from now on. `POST /auth/refresh` returns an access token for it.',
     }),
   })
   .openapi('ClosedOrg')
@@ -32,11 +32,11 @@ export const deletedOrg = z
     requested_by: z
       .uuid()
       .nullable()
-      .openapi({ description: 'The user who deleted it, or their account with it.' }),
+      .openapi({ description: 'The user who deleted it, directly or by deleting their account.' }),
     request_id: z.string().nullable(),
     removed_at: timestamp
       .nullable()
-      .openapi({ description: 'When the last of its data was removed. Null: not yet.' }),
+      .openapi({ description: 'When the last of its data was removed; null until then.' }),
   })
   .openapi('DeletedOrg')
 
@@ -62,9 +62,9 @@ export const ownAccount = z
         role: z.enum(MEMBER_ROLES),
         on_deletion: z.enum(ORG_FATES).openapi({
           description:
-            'What deleting the account does. `left`: the organisation goes on without you. `deleted`: you are its only ' +
-            'member, and it is deleted with the account. `blocks`: others would be left without an org_admin, and the ' +
-            'account cannot be deleted before there is another one.',
+            'What deleting the account does to it. `left`: the organisation continues without you. `deleted`: you are its only ' +
+            'member, so it is deleted with the account. `blocks`: others would be left without an org_admin, so the ' +
+            'account cannot be deleted until there is another one.',
         }),
       }),
     ),

@@ -30,7 +30,7 @@ const readyzRoute = createRoute({
   path: '/readyz',
   tags: ['operations'],
   summary:
-    'The database answers, its schema is current, its disk has room, and its role cannot see across organisations',
+    'Check that the database responds, its schema is current, its disk has space, and the role cannot see across organisations',
   responses: {
     200: jsonContent(z.object({ status: z.literal('ok'), schema_version: z.int() }), 'Ready'),
     ...problemResponses('not-ready'),
@@ -61,7 +61,7 @@ const requireReady = async ({ database }: Services): Promise<void> => {
 
 const lookAt = async (database: Database): Promise<void> => {
   await requireCurrentSchema(database)
-  // A limit of the provider's, such as Neon's on the size of a project, is met by writes to tables only.
+  // A provider's limit, such as Neon's on project size, affects only writes to tables.
   if (database.wasDiskFull()) throw new ProblemError('not-ready', "The database's disk is full.")
   await database.transaction(probeDisk())
 }

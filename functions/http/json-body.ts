@@ -50,7 +50,10 @@ export const optionalJsonBody = (limits = JOB_LIMITS): MiddlewareHandler<AppEnv>
     })
 }
 
-/** Once per request: the limit reads a chunked body to its end, and nothing is left for a second one. */
+/**
+ * Applied once per request: the limit reads a chunked body to its end, so a second one would find it
+ * consumed.
+ */
 const createSizeLimit = ({ maxBytes }: BodyLimits): MiddlewareHandler<AppEnv> =>
   bodyLimit({
     maxSize: maxBytes,

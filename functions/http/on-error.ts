@@ -62,14 +62,18 @@ const toProblem = (error: Error, c: Context<AppEnv>): ProblemError => {
 
 const RETRY = { headers: { 'retry-after': '2' } }
 
-/** A client may repeat what was not committed. What nobody knows the outcome of, it must look up first. */
+/** A client may repeat a request that was not committed. If the outcome is unknown, it must check first. */
 const unavailable = ({ message, rolledBack }: DatabaseUnavailable, c: Context<AppEnv>): ProblemError => {
   if (rolledBack || c.req.method === 'GET') {
     const state = c.req.method === 'GET' ? '' : ' Nothing was committed.'
     return new ProblemError('database-unavailable', `${message}${state} Try again in a few seconds.`, RETRY)
   }
   const remedy = c.req.header('idempotency-key')
-    ? 'Repeat it with the same Idempotency-Key: nothing is submitted twice.'
-    : 'Look before you repeat it. With an Idempotency-Key a submission can be repeated safely.'
-  return new ProblemError('outcome-unknown', `Whether the request was committed is unknown. ${remedy}`, RETRY)
+    ? 'Repeat it with the same Idempotency-Key; nothing will be submitted twice.'
+    : 'Check before you repeat it. A submission with an Idempotency-Key can be repeated safely.'
+  return new ProblemError(
+    'outcome-unknown',
+    `The request may or may not have been committed. ${remedy}`,
+    RETRY,
+  )
 }

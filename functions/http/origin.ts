@@ -6,7 +6,7 @@ import type { AppEnv } from '../context.ts'
 const address = z.union([z.ipv4(), z.ipv6()])
 const MAX_USER_AGENT = 256
 
-/** From where a request came, as far as the proxy in front can be trusted to say. */
+/** Where a request came from, as far as the proxy in front can be trusted. */
 export const originOf = (c: Context<AppEnv>): Origin => {
   const header = c.get('services').clientAddressHeader
   return {
@@ -17,8 +17,8 @@ export const originOf = (c: Context<AppEnv>): Origin => {
 }
 
 /**
- * The last entry of a list, as `X-Forwarded-For` is one: our proxy has appended it. Those before it are whatever the
- * client has sent.
+ * The last entry of a list such as `X-Forwarded-For`, which our proxy appended. The client may have sent the
+ * entries before it.
  */
 const clientAddress = (value = ''): string | null => {
   const given = address.safeParse(value.split(',').at(-1)?.trim())

@@ -24,7 +24,10 @@ export const pageFields = (position: z.ZodType<string>) => ({
 
 const GREATEST_ID = 2n ** 63n - 1n
 
-/** The position of lists that are ordered by a bigint. A pipe: what is not a number never reaches `BigInt`. */
+/**
+ * The position in lists ordered by a bigint. A pipe, so that a value that is not a number never reaches
+ * `BigInt`.
+ */
 export const idPosition = z
   .string()
   .regex(/^\d{1,19}$/)

@@ -29,14 +29,14 @@ const refuseInvalid: Hook<unknown, AppEnv, string, void> = (result) => {
   throw invalidRequest(place, result.error.issues)
 }
 
-/** Postgres has no text with NUL. Bodies are checked when they are read. */
+/** Postgres text cannot contain NUL. Bodies are checked when they are read. */
 const refuseUnstorable = (query: unknown): void => {
   const found = findUnstorable(query, MAX_QUERY_DEPTH)
   if (found)
     throw problemAt('invalid-request', [{ in: 'query', pointer: found.pointer, detail: found.detail }])
 }
 
-/** A parameter is read as a value, a list or an object of values. */
+/** A parameter is parsed as a value, a list or an object of values. */
 const MAX_QUERY_DEPTH = 3
 
 export const invalidRequest = (

@@ -148,7 +148,7 @@ const runningLimit = ({ running_limit, running_jobs, lane }: JobFacts): Reason[]
 const runsAlone = ({ runs_alone }: JobFacts): Reason[] => {
   if (!runs_alone) return []
   const message =
-    'It runs alone, because its workers died twice in a row while it ran beside other jobs. It waits for a worker that has nothing else to run.'
+    'It has to run alone, because its workers died twice in a row while it ran alongside other jobs. It is waiting for a worker with no other jobs.'
   return [{ code: 'runs_alone', message }]
 }
 

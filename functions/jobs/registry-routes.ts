@@ -38,8 +38,8 @@ const workersRoute = createRoute({
   tags: ['jobs'],
   summary: 'List the workers',
   description:
-    'They serve all organisations. You see how many of your own jobs run on each; hosts, and totals over all ' +
-    'organisations, are for admins.',
+    'Workers serve all organisations. You see how many of your own jobs run on each; hosts, and totals across all ' +
+    'organisations, are visible to admins only.',
   ...access('jobs:read'),
   request: { query: pageQuery(z.string().regex(/^[\w.-]+$/)) },
   responses: {

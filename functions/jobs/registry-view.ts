@@ -12,10 +12,11 @@ export const worker = z
     last_seen: timestamp,
     started_at: timestamp,
     jobs_processed: z.int().nullable().openapi({
-      description: 'Of all organisations, since it started. Null unless you are an admin.',
+      description: 'Across all organisations, since the worker started. Null unless you are an admin.',
     }),
     running: z.int().openapi({
-      description: "Your organisation's jobs that run on it. For an admin: those of all organisations.",
+      description:
+        "How many of your organisation's jobs it is running. Admins see the total across all organisations.",
     }),
     slots: z.int(),
     cpu_units: z.number(),

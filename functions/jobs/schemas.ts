@@ -121,7 +121,7 @@ export const attempt = z
     attempt: z.int(),
     outcome: z.enum(ATTEMPT_OUTCOMES).openapi({
       description:
-        '`lost`: its worker stopped answering; it counts only if the worker held no other job. `snoozed`: the handler asked for a later time. `given_back`: its worker stopped before the end. These two do not count.',
+        '`lost`: its worker stopped responding; this counts only if the worker held no other job. `snoozed`: the handler asked to run later. `given_back`: its worker shut down before the job finished. The last two do not count.',
     }),
     error: failure.nullable(),
     worker_id: z.string(),

@@ -54,7 +54,7 @@ const MAX_BYTES = 1024 * 1024
 /** Remembered as existing. */
 const MAX_STREAMS = 10_000
 
-/** An answer is awaited for longer than the leader of a group waits for the database. */
+/** Submitters wait longer for an answer than the leader of a group waits for the database. */
 const PATIENCE = { turnMs: 5_000, answerMs: PATIENCE_MS + 5_000 }
 
 export const createSubmitter = (options: {
@@ -66,7 +66,7 @@ export const createSubmitter = (options: {
   /** How long to wait for a turn before taking it, and for an answer to what another has sent before asking again. */
   patience?: { turnMs: number; answerMs: number }
   onError?: (error: unknown) => void
-  /** Hears of a submission that the database refused with its predictions, and accepted without them. */
+  /** Called when the database rejected a submission with its predictions and accepted it without them. */
   onRefusedPrediction?: (error: unknown, hold: Hold) => void
 }): Submitter => {
   const { run, runAs = () => run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
@@ -143,8 +143,8 @@ export const createSubmitter = (options: {
   }
 
   /**
-   * Nothing about a prediction may fail a submission: if Postgres rejects it, the submission is sent once more without
-   * its predictions.
+   * A prediction must never fail a submission: if Postgres rejects the submission, it is sent once more
+   * without its predictions.
    */
   const sendAlone = async (entry: Entry, hold: Hold): Promise<SubmissionRow[]> => {
     try {

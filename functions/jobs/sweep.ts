@@ -19,8 +19,8 @@ const MAX_MS = 10_000
 export type Change = (ids: string[]) => Promise<{ changed: number; full: boolean }>
 
 /**
- * Changes all jobs that fit a filter, newest first, a bounded number in each statement. A full queue ends it early, and so does
- * a database that is unavailable: with an error only if nothing was changed.
+ * Changes all jobs that match a filter, newest first, a bounded number per statement. A full queue or an
+ * unavailable database ends it early, with an error only if nothing was changed.
  */
 export const sweepJobs = async (
   run: Run,
@@ -49,7 +49,7 @@ export const sweepJobs = async (
       if (full && sweep.changed === 0) throw queueFull()
       if (full) break
     } catch (error) {
-      // The steps before are committed. What is left is left for the next request.
+      // Earlier steps are committed; the client continues with its next request.
       if (sweep.changed > 0 && error instanceof DatabaseUnavailable && error.rolledBack) break
       throw error
     }

@@ -27,7 +27,7 @@ const auditRoute = createRoute({
   tags: ['organisations'],
   summary: 'Read the audit log, newest first',
   description:
-    'Who did what in the active organisation, when and from where. Entries are never changed, and deleted only with the organisation.',
+    'Who did what in the active organisation, when and from where. Entries are never changed, and are deleted only with the organisation.',
   ...access('audit:read'),
   request: {
     query: z.strictObject({

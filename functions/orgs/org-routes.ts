@@ -29,7 +29,7 @@ export const orgRoutes = () =>
       )
       const [row] = await run(createOrg({ id, userId, name, limit }))
       if (!row) {
-        const detail = `An account may create ${limit} organisations, its personal one included, and you have.`
+        const detail = `You have reached the limit of ${limit} organisations that an account may create, including its personal one.`
         throw new ProblemError('limit-reached', detail)
       }
       const made = { id, name, role: 'org_admin' as const, created_at: row.created_at.toISOString() }

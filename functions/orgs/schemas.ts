@@ -107,7 +107,7 @@ export const auditEntry = z
     at: timestamp,
     actor_id: z.uuid().nullable().openapi({ description: 'Null: an operator, by a command.' }),
     actor: z.string().nullable().openapi({
-      description: 'The name, of users that you can see; `deleted user` if the account was deleted.',
+      description: 'The name, if you can see this user; `deleted user` if the account was deleted.',
     }),
     api_key_id: z.uuid().nullable(),
     action: z.enum(AUDIT_ACTIONS),

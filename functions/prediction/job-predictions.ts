@@ -12,7 +12,7 @@ import { ESTIMATE_MODEL, type RuntimeModel } from './runtime-model.ts'
 export type JobPredictions = {
   /** For each job, in their order. Null: the statement that stores it goes by what it finds. Never throws. */
   predict(jobs: readonly JobToPredict[], member: Asking): Promise<(JobPrediction | null)[]>
-  /** Counts a submission that the database refused with its predictions, and accepted without them. */
+  /** Counts a submission that the database rejected with its predictions and accepted without them. */
   refused(error: unknown, hold: Hold): void
 }
 

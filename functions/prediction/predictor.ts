@@ -66,7 +66,7 @@ const predictRuntimes = (
   return placeOf.map((place) => predictions[place] ?? null)
 }
 
-/** Whether the database can store it, and compute with it. */
+/** Whether the database can store the prediction and compute with it. */
 const isSane = ({ p50Log, p90Log, p99Log, spreadLog, residualLog }: RuntimePrediction): boolean =>
   [p50Log, p90Log, p99Log ?? 0, spreadLog, residualLog].every((log) => Math.abs(log) <= MOST_LOG) &&
   p90Log >= p50Log

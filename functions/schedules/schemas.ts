@@ -9,11 +9,11 @@ const { type, payload, priority, resources, tags, timeout_seconds, retry, callba
 
 /** What a job of its own may have, and the job of a schedule may not. */
 const OUT_OF_PLACE = new Map([
-  ['run_at', 'does not go with a schedule: its ticks say when'],
-  ['deadline', 'does not go with a schedule: send deadline_seconds, which count from each tick'],
-  ['depends_on', 'does not go with a schedule: each tick makes a job of its own'],
-  ['on_parent_failure', 'does not go with a schedule: its jobs depend on none'],
-  ['idempotency_key', 'does not go with a schedule: each tick is submitted once anyway'],
+  ['run_at', 'is not allowed in a schedule: its ticks determine when jobs run'],
+  ['deadline', 'is not allowed in a schedule: send deadline_seconds, which counts from each tick'],
+  ['depends_on', 'is not allowed in a schedule: each tick creates an independent job'],
+  ['on_parent_failure', 'is not allowed in a schedule: its jobs have no dependencies'],
+  ['idempotency_key', 'is not allowed in a schedule: each tick is submitted only once anyway'],
 ])
 
 const jobFields = {

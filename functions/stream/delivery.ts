@@ -54,7 +54,7 @@ export const deliver = (
   events: readonly ToldEvent[],
   now: number,
 ): string[] => {
-  // What other topics have told may be undone, too.
+  // Data sent for other topics may have been undone, too.
   if (!wants(subscriber, 'events') && page.lost !== 'database_restarted') {
     subscriber.place = page.head
     return []

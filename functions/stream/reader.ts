@@ -23,7 +23,7 @@ export type Reader = {
   ): Promise<{ verdicts: StreamVerdict[]; pages: StreamPage[] }>
   /** Runs statements only if all of them still may. */
   runAs(members: readonly Member[]): Run
-  /** The same, only if all of them are still admins of the whole system. */
+  /** The same, but only if all of them are still platform admins. */
   runAsAdmins(members: readonly Member[]): Run
 }
 

@@ -19,7 +19,7 @@ export type Wish = {
 /** Whoever follows the stream, in the organisation, and until when their token is good. */
 export type Follower = {
   member: Member
-  /** Of the whole system: then the topic `workers` tells what is of nobody's organisation, too. */
+  /** A platform admin, to whom the topic `workers` also shows data that belongs to no organisation. */
   isAdmin: boolean
   expiresAt: number | null
 }

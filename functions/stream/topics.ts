@@ -16,7 +16,7 @@ export type Topic = {
   readonly idleIntervalMs: number
   /** Subscribers with the same key share a read. */
   keyOf(subscriber: Subscriber): string
-  /** Whether it is read with the rights of an admin, who is shown more. */
+  /** Whether it is read with the rights of an admin, who sees more. */
   isForAdmins?(subscriber: Subscriber): boolean
   read(run: Run, subscriber: Subscriber): Promise<TopicNews>
 }

@@ -13,7 +13,7 @@ export type Scheme = {
   /** What the key is: the secret as it is written, or the bytes that its base64 stands for, after `whsec_`. */
   readonly key: 'text' | 'base64'
   readonly signature: HeaderEntries
-  /** When it was sent, in seconds since 1970, and how far from now that may be in either direction, bounds included. */
+  /** The Unix timestamp in seconds at which it was sent, and the inclusive tolerance in either direction. */
   readonly timestamp: (HeaderEntries & { readonly toleranceSeconds: number }) | null
   readonly content: string
   readonly id: Place

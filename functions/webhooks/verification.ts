@@ -41,7 +41,7 @@ export const hmacSettings = z
     }),
     timestamp_header: header.optional().openapi({
       description:
-        'Has the time of sending in seconds since 1970. Without it, a recorded delivery can be sent again at any time.',
+        'The header with the time of sending, as a Unix timestamp in seconds. Without it, a recorded delivery can be replayed at any time.',
     }),
     tolerance_seconds: z
       .int()
@@ -49,7 +49,7 @@ export const hmacSettings = z
       .max(3_600)
       .optional()
       .openapi({
-        description: `How far from now the time of sending may be, in either direction. Default: ${TOLERANCE_SECONDS}. Needs a timestamp_header.`,
+        description: `How many seconds the timestamp may be in the past or future. Default: ${TOLERANCE_SECONDS}. Requires timestamp_header.`,
       }),
     content: z.string().max(200).optional().openapi({
       description: 'What is signed. Default: {body}, or {timestamp}.{body} with a timestamp_header.',
@@ -66,7 +66,7 @@ export const hmacSettings = z
     const fault = contentFault(settings)
     if (fault) ctx.addIssue({ code: 'custom', path: ['content'], message: fault })
     if (settings.tolerance_seconds !== undefined && settings.timestamp_header === undefined) {
-      ctx.addIssue({ code: 'custom', path: ['tolerance_seconds'], message: 'needs a timestamp_header' })
+      ctx.addIssue({ code: 'custom', path: ['tolerance_seconds'], message: 'requires timestamp_header' })
     }
     for (const what of ['id', 'type'] as const) {
       if (settings[`${what}_header`] !== undefined && settings[`${what}_path`] !== undefined) {

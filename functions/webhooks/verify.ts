@@ -115,7 +115,7 @@ export const secretBytes = (secret: string): Uint8Array<ArrayBuffer> | undefined
   fromBase64Text(secret.startsWith(WHSEC) ? secret.slice(WHSEC.length) : secret)
 
 const timestampFault = (sentAt: string, toleranceSeconds: number, nowMs: number): string | undefined => {
-  if (!/^\d{1,12}$/.test(sentAt)) return 'The timestamp is not in seconds since 1970.'
+  if (!/^\d{1,12}$/.test(sentAt)) return 'The timestamp is not a Unix timestamp in seconds.'
   if (Math.abs(Math.floor(nowMs / 1000) - Number(sentAt)) <= toleranceSeconds) return undefined
-  return `The timestamp is more than ${toleranceSeconds} seconds from now.`
+  return `The timestamp is more than ${toleranceSeconds} seconds in the past or future.`
 }

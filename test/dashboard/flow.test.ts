@@ -154,7 +154,7 @@ test('an organisation is exported and deleted, and then the account', async () =
   await dialog.getByText('must be the name of the organisation').waitFor()
   await dialog.getByLabel('Type the name').fill('linus')
   await dialog.getByRole('button', { name: 'Delete organisation' }).click()
-  await page.getByText('linus is deleted').waitFor()
+  await page.getByText('linus was deleted').waitFor()
   await waitFor('the next organisation', async () => {
     return (await page.locator('.org-about code').innerText()) !== id
   })

@@ -101,7 +101,7 @@ test('the menu and a dialog work without a mouse', async () => {
   await dialog.waitFor({ state: 'detached' })
 })
 
-test('sign-ins are listed with their device, and ended one by one or all but this one', async () => {
+test('sign-ins are listed with their device and can be ended one by one or all but the current one', async () => {
   const { edge } = dashboard
   const agents = ['curl/8.5.0', 'Mozilla/5.0 (Windows NT 10.0; rv:140.0) Gecko/20100101 Firefox/140.0']
   const tokens: string[] = []
@@ -115,8 +115,8 @@ test('sign-ins are listed with their device, and ended one by one or all but thi
     Promise.all(tokens.map(async (token) => (await edge.request('GET', '/orgs/me', { token })).status))
   await goTo(page, '#/account', 'Account')
   const table = page.getByRole('region', { name: 'Your sign-ins' })
-  await table.getByRole('row', { name: /Chrome on Linux this one/ }).waitFor()
-  await table.getByRole('button', { name: 'End the sign-in of Firefox on Windows' }).click()
+  await table.getByRole('row', { name: /Chrome on Linux current/ }).waitFor()
+  await table.getByRole('button', { name: 'End sign-in: Firefox on Windows' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
   await table.getByRole('row', { name: /Firefox/ }).waitFor({ state: 'detached' })
   assert.deepEqual(await statuses(), [200, 401])
@@ -124,13 +124,13 @@ test('sign-ins are listed with their device, and ended one by one or all but thi
   await page.getByRole('dialog').getByRole('button', { name: 'Sign out', exact: true }).click()
   await table.getByRole('row', { name: /curl/ }).waitFor({ state: 'detached' })
   assert.deepEqual(await statuses(), [401, 401])
-  assert.equal(await table.getByRole('row').count(), 2, 'the head and this one')
+  assert.equal(await table.getByRole('row').count(), 2, 'the header and the current one')
 })
 
-test('who cannot register is told how to get an account', async () => {
+test('a visitor who cannot register sees how to get an account', async () => {
   for (const [registration, words] of [
     ['invite', 'You need an invitation'],
-    ['closed', 'created by the operator'],
+    ['closed', 'Only the operator'],
   ] as const) {
     const { page } = await dashboard.open('/docs')
     await page.route('**/auth/registration', (route) => route.fulfill({ json: { registration } }))

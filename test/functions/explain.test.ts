@@ -165,7 +165,7 @@ test('a job that has to run alone says why', async () => {
   assert.deepEqual([told.status, codesOf(told), told.eta], ['ready', ['runs_alone'], null])
   assert.match(
     told.summary,
-    /^It runs alone, because its workers died twice in a row while it ran beside other jobs/,
+    /^It has to run alone, because its workers died twice in a row while it ran alongside other jobs/,
   )
 })
 

@@ -119,14 +119,18 @@ const REFUSED: Record<string, [change: object, pointer: string, detail: RegExp, 
     'unknown-job-type',
   ],
   'a payload that does not fit': [{ job: { type: 'call', payload: {} } }, '#/job/payload/url', /./],
-  'a time to run at': [{ job: { ...JOB, run_at: '2030-01-01T00:00:00Z' } }, '#/job/run_at', /ticks say when/],
+  'a time to run at': [
+    { job: { ...JOB, run_at: '2030-01-01T00:00:00Z' } },
+    '#/job/run_at',
+    /ticks determine when/,
+  ],
   'a deadline': [{ job: { ...JOB, deadline: '2030-01-01T00:00:00Z' } }, '#/job/deadline', /deadline_seconds/],
   'jobs to wait for': [
     { job: { ...JOB, depends_on: [] } },
     '#/job/depends_on',
-    /does not go with a schedule/,
+    /is not allowed in a schedule/,
   ],
-  'a key': [{ job: { ...JOB, idempotency_key: 'k' } }, '#/job/idempotency_key', /submitted once/],
+  'a key': [{ job: { ...JOB, idempotency_key: 'k' } }, '#/job/idempotency_key', /submitted only once/],
   'a field that there is not': [{ job: { ...JOB, color: 'red' } }, '#/job/color', /not a known field/],
 }
 

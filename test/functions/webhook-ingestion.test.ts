@@ -128,7 +128,7 @@ test('an hmac source with a timestamp header rejects what is replayed after its 
   const rejected: [typeof recorded | { body: string; headers: typeof timeless }, RegExp][] = [
     [sign(nowS() - 61), /more than 60 seconds/],
     [sign(nowS() + 80), /more than 60 seconds/],
-    [sign(Date.now()), /not in seconds since 1970/],
+    [sign(Date.now()), /not a Unix timestamp in seconds/],
     [{ body, headers: timeless }, /x-time has no timestamp/],
     [{ body, headers: { ...recorded.headers, 'x-time': String(nowS()) } }, /does not match/],
     [{ body, headers: { ...recorded.headers, 'x-event-id': 'another' } }, /does not match/],

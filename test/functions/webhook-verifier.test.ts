@@ -73,7 +73,7 @@ test('timestamps count up to 300 seconds from now, in both directions', async ()
       [-301, false],
     ] as const) {
       const verdict = await check(sent, { scheme, secret, nowMs: (NOW_S + seconds) * 1000 })
-      const expected = isTaken ? '' : 'The timestamp is more than 300 seconds from now.'
+      const expected = isTaken ? '' : 'The timestamp is more than 300 seconds in the past or future.'
       assert.equal(reasonOf(verdict), expected, `${scheme} ${seconds}`)
     }
   }
@@ -99,7 +99,8 @@ test('a source of the scheme hmac says how old a delivery may be', async () => {
   const sent = { body: BODY, headers: { 'x-time': String(NOW_S), 'x-signature': signature } }
   for (const seconds of [20, 21, -20, -21]) {
     const verdict = await check(sent, { secret: 'secret', settings, nowMs: (NOW_S + seconds) * 1000 })
-    const expected = Math.abs(seconds) <= 20 ? '' : 'The timestamp is more than 20 seconds from now.'
+    const expected =
+      Math.abs(seconds) <= 20 ? '' : 'The timestamp is more than 20 seconds in the past or future.'
     assert.equal(reasonOf(verdict), expected, String(seconds))
   }
 })

@@ -37,7 +37,7 @@ export const onSubmit = (handle) => {
   applyMode()
 }
 
-/** For where only the operator creates accounts. */
+/** Hides registration where only the operator creates accounts. */
 export const signInOnly = () => {
   part('login', HTMLInputElement).checked = true
   choices.hidden = true

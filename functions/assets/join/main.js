@@ -30,7 +30,7 @@ const join = async (invitation, entry) => {
 }
 
 /**
- * The account is created and joins in one step, or neither happens.
+ * Creates the account and joins the organisation in one step: both happen or neither does.
  *
  * @param {Invitation} invitation
  * @param {Entry} entry

@@ -14,11 +14,11 @@ import { signIn, signUp } from './session.ts'
 
 const TITLES = { in: 'Sign in', up: 'Create an account' }
 
-/** Why there is no form to register with. */
+/** Explains why there is no registration form. */
 const NOT_OPEN: Record<Exclude<RegistrationMode, 'open'>, string> = {
   invite:
-    'You need an invitation to create an account. Ask a member of your organisation for a link, and open it.',
-  closed: 'Accounts are created by the operator of this system. Ask them for one.',
+    'You need an invitation to create an account. Ask a member of your organisation for a link and open it.',
+  closed: 'Only the operator of this system can create accounts. Ask them for one.',
 }
 
 export const SignIn = ({ isNew }: { isNew: boolean }) => {
@@ -86,7 +86,7 @@ const Credentials = ({ isNew }: { isNew: boolean }) => {
         void submit()
       }}
     >
-      {isNew && <p class="muted">You get an organisation of your own, and can join others.</p>}
+      {isNew && <p class="muted">You get a personal organisation and can join others.</p>}
       {rest !== undefined && <Failure error={rest} />}
       <TextField
         label="Username"

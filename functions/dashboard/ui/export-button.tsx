@@ -9,7 +9,7 @@ export const ExportButton = (props: { path: string; file: string }) => (
   </Button>
 )
 
-/** All of its parts, as blobs, which a browser keeps on the disk if they are large. */
+/** Loads all parts as blobs, which a browser keeps on disk if they are large. */
 const load = async (path: string): Promise<Blob> => {
   const parts: Blob[] = []
   for (let cursor: string | undefined = ''; cursor !== undefined; ) {
@@ -26,7 +26,7 @@ const load = async (path: string): Promise<Blob> => {
 
 const LAST_LINE_BYTES = 4_096
 
-/** Where the next part goes on. None: this was the last. */
+/** Where the next part starts, or undefined if this was the last. */
 const cursorOf = async (part: Blob): Promise<string | undefined> => {
   const end = (await part.slice(-LAST_LINE_BYTES).text()).trimEnd()
   const last = JSON.parse(end.slice(end.lastIndexOf('\n') + 1)) as { type: string; cursor?: string }

@@ -5,7 +5,7 @@ import { AccountData } from './delete-account.tsx'
 import { Password } from './password.tsx'
 import { SignIns } from './sign-ins.tsx'
 
-/** The account of whoever is signed in, the same in every organisation. */
+/** The signed-in user's account, the same in every organisation. */
 export const View = () => {
   const passwordChanges = useSignal(0)
   return (

@@ -10,7 +10,7 @@ import { FormDialog } from '../../ui/form-dialog.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 
-/** Takes one's own data along, and deletes the account. */
+/** Exports the user's own data and deletes the account. */
 export const AccountData = () => {
   const asking = useSignal(false)
   return (
@@ -49,7 +49,7 @@ const DeleteAccount = ({ onClose }: { onClose: () => void }) => {
   const submit = async (): Promise<void> => {
     await remove<ClosedAccount>('/auth/account', { password: password.value })
     await signOut()
-    showDone('Your account is deleted.')
+    showDone('Your account has been deleted.')
   }
   return (
     <FormDialog
@@ -69,7 +69,7 @@ const DeleteAccount = ({ onClose }: { onClose: () => void }) => {
           <Orgs
             account={account.data.value}
             fate="deleted"
-            before="You are the only member of these organisations, which are deleted with all their data:"
+            before="You are the only member of these organisations. They will be deleted with all their data:"
           />
           <Orgs
             account={account.data.value}

@@ -1,4 +1,4 @@
-/** In the order in which they are told apart: most browsers also claim to be those below them. */
+/** The order matters: most browsers also claim to be those listed below them. */
 const BROWSERS = {
   'Edg/': 'Edge',
   'OPR/': 'Opera',
@@ -15,7 +15,7 @@ const SYSTEMS = {
   Linux: 'Linux',
 }
 
-/** `Firefox on Windows`; of programs the name that they give themselves. */
+/** `Firefox on Windows`, or the product name of a program's user agent. */
 export const deviceOf = (userAgent: string | null): string => {
   if (!userAgent) return 'Unknown device'
   const find = (names: Record<string, string>): string | undefined =>

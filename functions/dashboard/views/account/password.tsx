@@ -33,7 +33,7 @@ export const Password = ({ onChange }: { onChange: () => void }) => {
       next.value = ''
       revokesKeys.value = false
       showDone(
-        `Your password is changed. It ended ${counted(ended_sessions, 'other sign-in')} and revoked ${counted(revoked_keys, 'API key')}.`,
+        `Your password was changed. Ended ${counted(ended_sessions, 'other sign-in')} and revoked ${counted(revoked_keys, 'API key')}.`,
       )
       onChange()
     } catch (reason) {
@@ -62,7 +62,7 @@ export const Password = ({ onChange }: { onChange: () => void }) => {
             required
             maxLength={256}
             value={current.value}
-            error={at['/current_password'] && 'This is not your password.'}
+            error={at['/current_password'] && 'The password is wrong.'}
             onInput={(value) => {
               current.value = value
             }}

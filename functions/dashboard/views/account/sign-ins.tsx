@@ -22,7 +22,7 @@ export const SignIns = () => {
   return (
     <Panel
       title="Sign-ins"
-      about="End any that you do not recognise, and change your password."
+      about="If you do not recognise one, end it and change your password."
       actions={
         <Button small icon="out" onClick={opens('all')}>
           Sign out everywhere else
@@ -47,7 +47,7 @@ export const SignIns = () => {
                   small
                   kind="quiet"
                   icon="trash"
-                  label={`End the sign-in of ${deviceOf(one.user_agent)}`}
+                  label={`End sign-in: ${deviceOf(one.user_agent)}`}
                   onClick={() => {
                     ending.value = one
                   }}
@@ -63,14 +63,14 @@ export const SignIns = () => {
           danger
           onConfirm={async () => {
             await remove(`/auth/sessions/${chosen.id}`)
-            showDone('The sign-in has ended.')
+            showDone('Sign-in ended.')
             signIns.reload()
           }}
           onClose={() => {
             ending.value = undefined
           }}
         >
-          <p>{deviceOf(chosen.user_agent)} is signed out at once.</p>
+          <p>{deviceOf(chosen.user_agent)} will be signed out immediately.</p>
         </Confirm>
       )}
       {isOpen('all') && (
@@ -85,7 +85,10 @@ export const SignIns = () => {
           }}
           onClose={close}
         >
-          <p>All your other sign-ins end at once, in all organisations. This one and your API keys stay.</p>
+          <p>
+            All your other sign-ins in all organisations end immediately. This one and your API keys stay
+            valid.
+          </p>
         </Confirm>
       )}
     </Panel>
@@ -94,6 +97,6 @@ export const SignIns = () => {
 
 const Device = ({ signIn: { user_agent, current } }: { signIn: SignIn }) => (
   <span title={user_agent ?? undefined}>
-    {deviceOf(user_agent)} {current && <Badge tone="green">this one</Badge>}
+    {deviceOf(user_agent)} {current && <Badge tone="green">current</Badge>}
   </span>
 )

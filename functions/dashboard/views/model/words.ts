@@ -35,7 +35,7 @@ export const FAULT_NAMES: Record<string, string> = {
   'corrupt-weights': 'Weights could not be read',
   'model-error': 'The network failed',
   'experts-error': 'The experts failed',
-  refused: 'The database refused the prediction',
+  refused: 'The database rejected the prediction',
 }
 
 export const numberAt = (record: Record<string, unknown>, key: string): number | null => {

@@ -9,7 +9,7 @@ import { FormDialog } from '../../ui/form-dialog.tsx'
 import { Panel } from '../../ui/panel.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 
-/** Takes the organisation's data along, and deletes it. */
+/** Exports the organisation's data and deletes the organisation. */
 export const OrgData = ({ org }: { org: ActiveOrg }) => {
   const asking = useSignal(false)
   return (
@@ -49,9 +49,9 @@ const DeleteOrg = ({ org, onClose }: { org: ActiveOrg; onClose: () => void }) =>
   const submit = async (): Promise<void> => {
     await remove<ClosedOrg>('/orgs/me', { name: name.value, password: password.value })
     onClose()
-    // The sign-in goes on in another organisation.
+    // The sign-in continues in another organisation.
     await renew()
-    showDone(`${org.name} is deleted. Its data is being removed.`)
+    showDone(`${org.name} was deleted. Its data is being removed.`)
   }
   return (
     <FormDialog
@@ -65,8 +65,9 @@ const DeleteOrg = ({ org, onClose }: { org: ActiveOrg; onClose: () => void }) =>
       {(at) => (
         <>
           <p>
-            This cannot be undone. All members lose access at once, API keys and webhooks stop working, and
-            running jobs are stopped. Then all jobs, results, logs, schedules and the audit log are removed.
+            This cannot be undone. All members lose access immediately, API keys and webhooks stop working,
+            and running jobs are stopped. Then all jobs, results, logs, schedules and the audit log are
+            removed.
           </p>
           <TextField
             label={`Type the name of the organisation: ${org.name}`}

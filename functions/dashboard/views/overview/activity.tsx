@@ -23,7 +23,7 @@ export const Activity = () => {
       const newest = events.slice(-SHOWN).map(({ job, at }) => ({ ...job, at }))
       fresh.value = uniqueById([...newest.reverse(), ...fresh.value])
     },
-    // Events from before may be outdated, or undone by a crash of the database.
+    // Earlier events may be outdated, or undone by a database crash.
     onResync: () => {
       fresh.value = []
       jobs.reload()

@@ -111,7 +111,7 @@ export const SourceForm = (props: {
               label="Verification"
               mono
               rows={4}
-              hint='Settings that differ from the defaults, such as {"signature_header": "x-signature", "timestamp_header": "x-time", "tolerance_seconds": 60, "id_path": "$.id"}. Without a timestamp_header, a recorded delivery can be sent again at any time.'
+              hint='Settings that differ from the defaults, such as {"signature_header": "x-signature", "timestamp_header": "x-time", "tolerance_seconds": 60, "id_path": "$.id"}. Without a timestamp_header, a recorded delivery can be replayed at any time.'
               value={verification.value}
               error={at['/verification']}
               onInput={(value) => {

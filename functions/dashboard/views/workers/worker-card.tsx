@@ -64,7 +64,7 @@ export const WorkerCard = (props: { worker: Worker; leader: Leader | null; jobs:
   )
 }
 
-/** Slots that are taken, as a bar and in words: an admin sees all of them, others those of their own organisation. */
+/** Busy slots, as a bar and in words: admins see all of them, others only those of their own organisation. */
 const Load = ({ worker: { worker_id, hostname, running, slots } }: { worker: Worker }) => (
   <div class="load">
     <meter
