@@ -59,13 +59,13 @@ create table orgs (
   id uuid primary key,
   name text not null,
   created_at timestamptz not null default now(),
-  -- Null: unknown, or the account was deleted.
+  -- Null if unknown or if the account was deleted.
   created_by uuid default scope_user() references users on delete set null,
   constraint orgs_name_length check (char_length(name) between 1 and 100)
 );
 
 create index orgs_by_creator on orgs (created_by);
-comment on index orgs_by_creator is 'Serves create-org and start-session, which count the organisations that a user has created.';
+comment on index orgs_by_creator is 'Serves create-org and start-session, which count the organisations a user has created.';
 
 create table memberships (
   org_id uuid not null references orgs on delete cascade,
@@ -90,7 +90,7 @@ create table refresh_families (
   expires_at timestamptz not null default now() + interval '30 days',
   -- When the sign-in began or its refresh token was last exchanged.
   last_used_at timestamptz not null default now(),
-  -- From where, at that time.
+  -- The client address at that time.
   ip inet default scope_ip(),
   user_agent text,
   foreign key (org_id, user_id) references memberships on delete cascade,
@@ -204,7 +204,7 @@ begin
 end
 $$;
 
--- The audit log goes with its organisation, and not before.
+-- The audit log is deleted only with its organisation.
 create function keep_audit_log() returns trigger
 language plpgsql
 as $$
@@ -453,7 +453,7 @@ create table ready_jobs (
   predicted_ms real not null,
   -- Latest start that still makes the deadline.
   start_by timestamptz,
-  -- A worker vanished with it in hand, and it may have been the cause: it counts as started from its next claim on.
+  -- A worker was lost while it held this job, which may have been the cause: it counts as started from its next claim on.
   suspect boolean not null default false,
   ready_at timestamptz not null default now(),
   alone boolean not null default false,
@@ -462,7 +462,7 @@ create table ready_jobs (
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 comment on column ready_jobs.alone is
-  'Its worker was lost twice in a row: it runs alone, parked where no other claim looks, until it is known whether it is the cause.';
+  'Its worker was lost twice in a row: it runs alone, parked where ordinary claims do not look, until it is clear whether it is the cause.';
 
 -- Keys are never equal: to look for equal entries whenever a page is full would be for nothing.
 create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
@@ -502,7 +502,7 @@ with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_thr
 comment on table leases is
   'One for each claim, however many jobs it took: it is inserted once, renewed as one, and deleted when the last of them
 has ended. A job that ended before the others stays in it until then; where else it stands says so.';
-comment on column leases.alone is 'Its one job runs alone in its worker, because it is suspected of killing workers.';
+comment on column leases.alone is 'Its only job runs alone in its worker because it is suspected of killing workers.';
 
 -- Compressing ids gains nothing.
 alter table leases
@@ -939,7 +939,7 @@ create table workers (
 with (fillfactor = 50);
 comment on table workers is 'The registry of worker pods. Each writes its own row every two seconds.';
 comment on column workers.isolates is
-  'The leader has asked it to finish what it has, and then to run a suspect alone. Taken back by the worker itself.';
+  'The leader has asked it to finish its jobs and then run a suspect alone. The worker clears it.';
 comment on column workers.lost_at is 'When the watchdog last took unfinished jobs away from it.';
 
 -- Positions in the event log are valid only within one incarnation of the database.
@@ -950,14 +950,14 @@ create unlogged table incarnations (
   constraint incarnations_only_row check (only_row)
 );
 comment on table incarnations is
-  'One row, added by the first reader. Postgres empties an unlogged table when it recovers from a crash.';
+  'One row, inserted by the first reader. Postgres truncates unlogged tables during crash recovery.';
 
 create function database_incarnation() returns text
 language plpgsql
 as $$
--- Changes whenever transactions that others have seen may be lost and their ids used again: after crash recovery, even if
--- the postmaster survived (the table is empty); after a restart, failover or restore (another start time); and in a copy
--- (another database).
+-- Changes whenever transactions that others have seen may be lost and their ids reused: after crash recovery, even if the
+-- postmaster survived (the table is empty); after a restart, failover or restore (different start time); and in a copy
+-- (different database).
 declare
   v_id uuid;
 begin
@@ -992,7 +992,7 @@ create table scheduler_leader (
 )
 with (fillfactor = 50);
 comment on column scheduler_leader.incarnation is
-  'A term ends with the incarnation in which it began: what its leader has read may not have happened.';
+  'A term ends with the incarnation in which it began, because a crash may have undone what its leader has read.';
 
 create table pauses (
   org_id uuid not null references orgs on delete cascade,
@@ -2021,7 +2021,7 @@ create policy of_member on orgs to smartqueue_functions
 create policy of_all_orgs on orgs for select to smartqueue_workers using (true);
 create policy of_creator on orgs for select to smartqueue_functions using (created_by = (select scope_user()));
 comment on policy of_creator on orgs is
-  'Whoever has left an organisation that they created still counts it against their limit.';
+  'An organisation that a user created and left still counts towards their limit.';
 
 create policy of_acquaintance on users to smartqueue_functions
   using (
@@ -2968,35 +2968,35 @@ grant select, insert, update, delete on job_totals, edge_totals, queue_gauges to
 
 -- Deleting organisations and accounts.
 --
--- An account is deleted in one transaction: one person has few rows. An organisation may have millions, so deleting it
--- only records that, which closes it at once; the leader then removes its rows in batches. See ADR 21.
+-- An account has few rows and is deleted in one transaction. An organisation may have millions, so a request only records
+-- its deletion, which closes it immediately; the leader then removes its rows in batches. See ADR 21.
 
 create table org_deletions (
-  -- The organisation. No foreign key: the row stays, as the record of the deletion, when the organisation is gone.
+  -- The organisation. No foreign key: the row outlives the organisation as a record of the deletion.
   id uuid primary key,
   requested_at timestamptz not null default now(),
   requested_by uuid,
   request_id text default scope_request(),
-  -- When the last row of the organisation was removed. Null: the leader is still at it.
+  -- When the last row of the organisation was removed. Null while the leader is still removing rows.
   removed_at timestamptz
 );
 comment on table org_deletions is
-  'Organisations that were deleted, when and by whom. One whose rows are still being removed is closed to everybody.';
+  'Deleted organisations, when and by whom. While its rows are being removed, an organisation is closed to everyone.';
 
 create index org_deletions_pending on org_deletions (id) where removed_at is null;
-comment on index org_deletions_pending is 'Serves the policies not_deleted, whatever the number of past deletions.';
+comment on index org_deletions_pending is 'Serves the policies not_deleted, regardless of the number of past deletions.';
 
 alter table org_deletions enable row level security;
 alter table org_deletions force row level security;
 create policy of_admin on org_deletions for select to smartqueue_functions
   using (removed_at is null or (select sees_all_orgs()));
 comment on policy of_admin on org_deletions is
-  'Platform admins read the record. Everybody else needs the ids of those that are being removed, for not_deleted.';
+  'Platform admins read all rows. Everyone else needs the ids of organisations being removed, for not_deleted.';
 create policy of_all_orgs on org_deletions for select to smartqueue_workers using (true);
 grant select on org_deletions to smartqueue_functions, smartqueue_workers;
 
--- Whoever acts in an organisation has proved to be a member, an invited user or a webhook source of it, or is a platform
--- admin, for whom it must exist. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
+-- Anyone who acts in an organisation is a member, an invited user or a webhook source of it, or a platform admin, who needs
+-- its row in orgs. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
 
 create policy not_deleted on orgs as restrictive to smartqueue_functions
   using (id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
@@ -3016,8 +3016,8 @@ $$;
 create function close_org(in_org uuid) returns void
 language plpgsql
 as $$
--- From this commit on nobody can enter the organisation, no claim takes its jobs and no schedule of it fires. Workers give
--- back the jobs that they have not started; the leader stops those that run.
+-- From this commit on, nobody can enter the organisation, no claim takes its jobs and none of its schedules fires. Workers
+-- give back the jobs they have not started; the leader stops those that are running.
 begin
   insert into org_deletions (id, requested_by) values (in_org, scope_user());
   insert into pauses (org_id, paused_by) values (in_org, scope_user()) on conflict on constraint pauses_once do nothing;
@@ -3034,16 +3034,16 @@ returns table (outcome text, next_org_id uuid)
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
--- For an org_admin of the organisation, or a platform admin, who has just proved their password: its hash is compared
--- here, so that a password that was changed meanwhile confirms nothing. The sign-in of whoever asks goes on in their
--- oldest other organisation; who has none gets a new personal one, with the id `spare_org`.
+-- For an org_admin of the organisation, or a platform admin, who has just confirmed their password. Its hash is compared
+-- again here, in case the password was changed in the meantime. The caller's sign-in continues in their oldest other
+-- organisation; a caller without one gets a new personal organisation with the id `spare_org`.
 --
--- Outcome: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or not the password.
+-- Outcomes: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or wrong password.
 declare
   v_user constant uuid := scope_user();
   v_name text;
 begin
-  -- Not `for update`: foreign keys of new rows need not wait, and so cannot deadlock with what close_org locks.
+  -- Not `for update`: foreign keys of new rows do not have to wait, so they cannot deadlock with the locks of close_org.
   select o.name into v_name from orgs o where o.id = in_org for no key update;
   if not found or exists (select from org_deletions d where d.id = in_org) then
     return query select 'unknown', null::uuid;
@@ -3090,8 +3090,8 @@ $$;
 create function own_orgs() returns table (id uuid, name text, role text, on_deletion text)
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
--- The organisations of whoever asks, and what becomes of each when their account is deleted: 'left', 'deleted' where they
--- are the only member, or 'blocks' where others would be left without an org_admin.
+-- The caller's organisations and what happens to each when their account is deleted: 'left'; 'deleted' if they are the only
+-- member; 'blocks' if others would be left without an org_admin.
 begin atomic
   select
     o.id, o.name, m.role,
@@ -3117,9 +3117,9 @@ create function delete_account(in_password_hash text) returns table (outcome tex
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
--- Deletes the account of whoever asks, with everything that refers to it, and the organisations of which they are the only
--- member. `orgs` has those, or if the outcome is 'blocked' those that would be left without an org_admin. 'refused': not
--- the password.
+-- Deletes the caller's account with everything that refers to it, and the organisations of which they are the only member.
+-- `orgs` lists these or, if the outcome is 'blocked', those that would be left without an org_admin. 'refused' means a wrong
+-- password.
 declare
   v_user constant uuid := scope_user();
   v_org uuid;
@@ -3129,8 +3129,8 @@ begin
     return query select 'refused', null::jsonb;
     return;
   end if;
-  -- In the order in which memberships are locked to change or remove them: of two org_admins who leave at the same time,
-  -- the second sees that they are the last.
+  -- Locks in the same order as statements that change or remove memberships: if two org_admins leave at the same time, the
+  -- second sees that they are the last.
   perform
   from memberships m
   where m.org_id in (select own.org_id from memberships own where own.user_id = v_user)
@@ -3157,7 +3157,7 @@ begin
   using users u
   where u.id = v_user
     and a.name_hash = sha256(convert_to(lower(u.username), 'UTF8'));
-  -- Memberships go with the account, with them sign-ins and API keys, and invitations for and by it.
+  -- Cascades to memberships, and through them to sign-ins and API keys, and to invitations to and from the account.
   delete from users u where u.id = v_user;
   outcome := 'deleted';
   return next;
@@ -3167,7 +3167,7 @@ $$;
 create function is_deleted_user(in_user uuid) returns boolean
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
--- For the audit log: who acted there and is not to be seen has either left the organisation, or has no account any more.
+-- For the audit log: an actor who is not visible has either left the organisation or deleted their account.
 begin atomic
   select not exists (select from users u where u.id = in_user);
 end;
@@ -3176,9 +3176,9 @@ create function remove_org_rows(in_org uuid, most integer, is_settled boolean) r
 language plpgsql
 set enable_seqscan = off
 as $$
--- Deletes up to `most` rows of an organisation: table by table, what refers to others before what is referred to. It
--- always begins with the first table, so that it can stop anywhere, and finds what was written meanwhile. Each condition is
--- one that an index serves; executions has none, to keep completions cheap, and is bounded by retention instead.
+-- Deletes up to `most` rows of an organisation, table by table, referencing rows before referenced ones. It always starts
+-- with the first table, so it can stop anywhere and still finds rows written in the meantime. Each condition is served by an
+-- index; executions has none, to keep completions cheap, and is bounded by retention instead.
 declare
   v_step text[];
   v_rows integer;
@@ -3207,14 +3207,14 @@ begin
     ['finished_jobs', 'org_id = $1'],
     ['job_logs', 'job_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
     ['job_dependencies', 'parent_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
-    -- Progress goes with its job.
+    -- Progress is deleted with its job.
     ['jobs', 'org_id = $1 and id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
     ['job_rollups', 'org_id = $1'],
     ['prediction_rollups', 'org_id = $1'],
     ['depth_rollups', 'org_id = $1'],
     ['depth_samples', 'org_id = $1'],
     ['scheduling_gains', 'org_id = $1'],
-    -- From here on only what nobody can write any more.
+    -- From here on, only tables that nobody can write to any more.
     ['settled', ''],
     ['stream_memories', 'stream_id = any (array(select s.id from streams s where s.org_id = $1))'],
     ['streams', 'org_id = $1'],
@@ -3248,11 +3248,11 @@ returns table (deleted_org uuid, removed integer, told_workers text[], finished 
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
--- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. No row: there is
--- nothing to do now, or the term is over. `told_workers` have lost jobs that they were running.
+-- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. Returns no row if there
+-- is nothing to do now, or if the term is over. `told_workers` have lost jobs that they were running.
 --
--- An organisation is finished only a minute after its deletion: transactions that had entered it before have ended by then,
--- as none of the functions' takes half as long, and what they wrote is found here.
+-- Removal finishes no earlier than a minute after the request. By then, transactions that had entered the organisation have
+-- finished, since the functions' transactions take less than half as long, and their rows are found here.
 declare
   v_deletion org_deletions;
 begin

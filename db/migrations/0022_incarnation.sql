@@ -6,15 +6,15 @@ create unlogged table incarnations (
   constraint incarnations_only_row check (only_row)
 );
 comment on table incarnations is
-  'One row, added by the first reader. Postgres empties an unlogged table when it recovers from a crash.';
+  'One row, inserted by the first reader. Postgres truncates unlogged tables during crash recovery.';
 grant select, insert on incarnations to smartqueue_functions, smartqueue_workers;
 
 create function database_incarnation() returns text
 language plpgsql
 as $$
--- Changes whenever transactions that others have seen may be lost and their ids used again: after crash recovery, even if
--- the postmaster survived (the table is empty); after a restart, failover or restore (another start time); and in a copy
--- (another database).
+-- Changes whenever transactions that others have seen may be lost and their ids reused: after crash recovery, even if the
+-- postmaster survived (the table is empty); after a restart, failover or restore (different start time); and in a copy
+-- (different database).
 declare
   v_id uuid;
 begin
@@ -37,4 +37,4 @@ $$;
 
 alter table scheduler_leader add column incarnation text not null default database_incarnation();
 comment on column scheduler_leader.incarnation is
-  'A term ends with the incarnation in which it began: what its leader has read may not have happened.';
+  'A term ends with the incarnation in which it began, because a crash may have undone what its leader has read.';

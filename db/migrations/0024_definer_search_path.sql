@@ -1,8 +1,8 @@
--- A function that runs with its owner's rights must not find a relation or type of its caller's. Postgres looks into the
--- session's temporary schema first unless the search path lists it: whoever may create temporary tables could put one in the
--- place of a table, and its trigger would run as the owner. Listed last, it hides nothing.
+-- A function that runs with its owner's rights must not resolve names to its caller's relations or types. Postgres searches
+-- the session's temporary schema first unless the search path lists it: a caller who may create temporary tables could
+-- shadow a table, and the shadow's trigger would run as the owner. Listed last, it shadows nothing.
 --
--- The other half, that no runtime login may create temporary tables, is no part of the schema: see db/migrator.ts.
+-- The second safeguard, that no runtime login may create temporary tables, is not part of the schema: see db/migrator.ts.
 
 alter function tagged_jobs(uuid, text) set search_path = pg_catalog, public, pg_temp;
 alter function newest_event_at() set search_path = pg_catalog, public, pg_temp;

@@ -3,18 +3,18 @@
 alter table refresh_families
   -- When the sign-in began or its refresh token was last exchanged.
   add column last_used_at timestamptz not null default now(),
-  -- From where, at that time.
+  -- The client address at that time.
   add column ip inet default scope_ip(),
   add column user_agent text;
 alter table refresh_families
   add constraint refresh_families_user_agent_length check (char_length(user_agent) <= 256);
--- Every exchange has moved the expiry to 30 days later.
+-- Every exchange set the expiry to 30 days later.
 update refresh_families set last_used_at = least(expires_at - interval '30 days', now());
 comment on index refresh_families_by_user is
   'Serves list-sessions, and change-password and end-other-sessions, which end the other sign-ins of a user.';
 grant update (last_used_at, ip, user_agent) on refresh_families to smartqueue_functions;
 
--- Null: unknown, or the account was deleted.
+-- Null if unknown or if the account was deleted.
 alter table orgs add column created_by uuid default scope_user() references users on delete set null;
 update orgs o
 set created_by = (
@@ -26,8 +26,8 @@ set created_by = (
   limit 1
 );
 create index orgs_by_creator on orgs (created_by);
-comment on index orgs_by_creator is 'Serves create-org and start-session, which count the organisations that a user has created.';
+comment on index orgs_by_creator is 'Serves create-org and start-session, which count the organisations a user has created.';
 
 create policy of_creator on orgs for select to smartqueue_functions using (created_by = (select scope_user()));
 comment on policy of_creator on orgs is
-  'Whoever has left an organisation that they created still counts it against their limit.';
+  'An organisation that a user created and left still counts towards their limit.';

@@ -1,34 +1,34 @@
 -- Deleting organisations and accounts.
 --
--- An account is deleted in one transaction: one person has few rows. An organisation may have millions, so deleting it
--- only records that, which closes it at once; the leader then removes its rows in batches. See ADR 21.
+-- An account has few rows and is deleted in one transaction. An organisation may have millions, so a request only records
+-- its deletion, which closes it immediately; the leader then removes its rows in batches. See ADR 21.
 
 create table org_deletions (
-  -- The organisation. No foreign key: the row stays, as the record of the deletion, when the organisation is gone.
+  -- The organisation. No foreign key: the row outlives the organisation as a record of the deletion.
   id uuid primary key,
   requested_at timestamptz not null default now(),
   requested_by uuid,
   request_id text default scope_request(),
-  -- When the last row of the organisation was removed. Null: the leader is still at it.
+  -- When the last row of the organisation was removed. Null while the leader is still removing rows.
   removed_at timestamptz
 );
 comment on table org_deletions is
-  'Organisations that were deleted, when and by whom. One whose rows are still being removed is closed to everybody.';
+  'Deleted organisations, when and by whom. While its rows are being removed, an organisation is closed to everyone.';
 
 create index org_deletions_pending on org_deletions (id) where removed_at is null;
-comment on index org_deletions_pending is 'Serves the policies not_deleted, whatever the number of past deletions.';
+comment on index org_deletions_pending is 'Serves the policies not_deleted, regardless of the number of past deletions.';
 
 alter table org_deletions enable row level security;
 alter table org_deletions force row level security;
 create policy of_admin on org_deletions for select to smartqueue_functions
   using (removed_at is null or (select sees_all_orgs()));
 comment on policy of_admin on org_deletions is
-  'Platform admins read the record. Everybody else needs the ids of those that are being removed, for not_deleted.';
+  'Platform admins read all rows. Everyone else needs the ids of organisations being removed, for not_deleted.';
 create policy of_all_orgs on org_deletions for select to smartqueue_workers using (true);
 grant select on org_deletions to smartqueue_functions, smartqueue_workers;
 
--- Whoever acts in an organisation has proved to be a member, an invited user or a webhook source of it, or is a platform
--- admin, for whom it must exist. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
+-- Anyone who acts in an organisation is a member, an invited user or a webhook source of it, or a platform admin, who needs
+-- its row in orgs. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
 
 create policy not_deleted on orgs as restrictive to smartqueue_functions
   using (id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
@@ -51,7 +51,7 @@ comment on index invitations_by_inviter is 'Serves the cascade when an account i
 create index invitations_by_accepter on invitations (accepted_by) where accepted_by is not null;
 comment on index invitations_by_accepter is 'Serves the foreign key when an account is deleted.';
 
--- The audit log stays append-only, except that it goes with its organisation.
+-- The audit log stays append-only, except that it is deleted with its organisation.
 
 create function keep_audit_log() returns trigger
 language plpgsql
@@ -71,8 +71,8 @@ for each row execute function keep_audit_log();
 create function close_org(in_org uuid) returns void
 language plpgsql
 as $$
--- From this commit on nobody can enter the organisation, no claim takes its jobs and no schedule of it fires. Workers give
--- back the jobs that they have not started; the leader stops those that run.
+-- From this commit on, nobody can enter the organisation, no claim takes its jobs and none of its schedules fires. Workers
+-- give back the jobs they have not started; the leader stops those that are running.
 begin
   insert into org_deletions (id, requested_by) values (in_org, scope_user());
   insert into pauses (org_id, paused_by) values (in_org, scope_user()) on conflict on constraint pauses_once do nothing;
@@ -89,16 +89,16 @@ returns table (outcome text, next_org_id uuid)
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
--- For an org_admin of the organisation, or a platform admin, who has just proved their password: its hash is compared
--- here, so that a password that was changed meanwhile confirms nothing. The sign-in of whoever asks goes on in their
--- oldest other organisation; who has none gets a new personal one, with the id `spare_org`.
+-- For an org_admin of the organisation, or a platform admin, who has just confirmed their password. Its hash is compared
+-- again here, in case the password was changed in the meantime. The caller's sign-in continues in their oldest other
+-- organisation; a caller without one gets a new personal organisation with the id `spare_org`.
 --
--- Outcome: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or not the password.
+-- Outcomes: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or wrong password.
 declare
   v_user constant uuid := scope_user();
   v_name text;
 begin
-  -- Not `for update`: foreign keys of new rows need not wait, and so cannot deadlock with what close_org locks.
+  -- Not `for update`: foreign keys of new rows do not have to wait, so they cannot deadlock with the locks of close_org.
   select o.name into v_name from orgs o where o.id = in_org for no key update;
   if not found or exists (select from org_deletions d where d.id = in_org) then
     return query select 'unknown', null::uuid;
@@ -145,8 +145,8 @@ $$;
 create function own_orgs() returns table (id uuid, name text, role text, on_deletion text)
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
--- The organisations of whoever asks, and what becomes of each when their account is deleted: 'left', 'deleted' where they
--- are the only member, or 'blocks' where others would be left without an org_admin.
+-- The caller's organisations and what happens to each when their account is deleted: 'left'; 'deleted' if they are the only
+-- member; 'blocks' if others would be left without an org_admin.
 begin atomic
   select
     o.id, o.name, m.role,
@@ -172,9 +172,9 @@ create function delete_account(in_password_hash text) returns table (outcome tex
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
--- Deletes the account of whoever asks, with everything that refers to it, and the organisations of which they are the only
--- member. `orgs` has those, or if the outcome is 'blocked' those that would be left without an org_admin. 'refused': not
--- the password.
+-- Deletes the caller's account with everything that refers to it, and the organisations of which they are the only member.
+-- `orgs` lists these or, if the outcome is 'blocked', those that would be left without an org_admin. 'refused' means a wrong
+-- password.
 declare
   v_user constant uuid := scope_user();
   v_org uuid;
@@ -184,8 +184,8 @@ begin
     return query select 'refused', null::jsonb;
     return;
   end if;
-  -- In the order in which memberships are locked to change or remove them: of two org_admins who leave at the same time,
-  -- the second sees that they are the last.
+  -- Locks in the same order as statements that change or remove memberships: if two org_admins leave at the same time, the
+  -- second sees that they are the last.
   perform
   from memberships m
   where m.org_id in (select own.org_id from memberships own where own.user_id = v_user)
@@ -212,7 +212,7 @@ begin
   using users u
   where u.id = v_user
     and a.name_hash = sha256(convert_to(lower(u.username), 'UTF8'));
-  -- Memberships go with the account, with them sign-ins and API keys, and invitations for and by it.
+  -- Cascades to memberships, and through them to sign-ins and API keys, and to invitations to and from the account.
   delete from users u where u.id = v_user;
   outcome := 'deleted';
   return next;
@@ -222,7 +222,7 @@ $$;
 create function is_deleted_user(in_user uuid) returns boolean
 language sql stable security definer
 set search_path = pg_catalog, public, pg_temp
--- For the audit log: who acted there and is not to be seen has either left the organisation, or has no account any more.
+-- For the audit log: an actor who is not visible has either left the organisation or deleted their account.
 begin atomic
   select not exists (select from users u where u.id = in_user);
 end;
@@ -231,9 +231,9 @@ create function remove_org_rows(in_org uuid, most integer, is_settled boolean) r
 language plpgsql
 set enable_seqscan = off
 as $$
--- Deletes up to `most` rows of an organisation: table by table, what refers to others before what is referred to. It
--- always begins with the first table, so that it can stop anywhere, and finds what was written meanwhile. Each condition is
--- one that an index serves; executions has none, to keep completions cheap, and is bounded by retention instead.
+-- Deletes up to `most` rows of an organisation, table by table, referencing rows before referenced ones. It always starts
+-- with the first table, so it can stop anywhere and still finds rows written in the meantime. Each condition is served by an
+-- index; executions has none, to keep completions cheap, and is bounded by retention instead.
 declare
   v_step text[];
   v_rows integer;
@@ -262,14 +262,14 @@ begin
     ['finished_jobs', 'org_id = $1'],
     ['job_logs', 'job_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
     ['job_dependencies', 'parent_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
-    -- Progress goes with its job.
+    -- Progress is deleted with its job.
     ['jobs', 'org_id = $1 and id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
     ['job_rollups', 'org_id = $1'],
     ['prediction_rollups', 'org_id = $1'],
     ['depth_rollups', 'org_id = $1'],
     ['depth_samples', 'org_id = $1'],
     ['scheduling_gains', 'org_id = $1'],
-    -- From here on only what nobody can write any more.
+    -- From here on, only tables that nobody can write to any more.
     ['settled', ''],
     ['stream_memories', 'stream_id = any (array(select s.id from streams s where s.org_id = $1))'],
     ['streams', 'org_id = $1'],
@@ -303,11 +303,11 @@ returns table (deleted_org uuid, removed integer, told_workers text[], finished 
 language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
--- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. No row: there is
--- nothing to do now, or the term is over. `told_workers` have lost jobs that they were running.
+-- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. Returns no row if there
+-- is nothing to do now, or if the term is over. `told_workers` have lost jobs that they were running.
 --
--- An organisation is finished only a minute after its deletion: transactions that had entered it before have ended by then,
--- as none of the functions' takes half as long, and what they wrote is found here.
+-- Removal finishes no earlier than a minute after the request. By then, transactions that had entered the organisation have
+-- finished, since the functions' transactions take less than half as long, and their rows are found here.
 declare
   v_deletion org_deletions;
 begin
