@@ -17,5 +17,5 @@ export const QUEUE_PAUSED = 'queue_paused'
 /** A worker has nothing to do while others hold jobs that they have not started. The payload is its id. */
 export const WORKER_IDLE = 'worker_idle'
 
-/** The payload is the id of a worker that is to finish what it has, and then to run a suspect alone. */
+/** The payload is the id of a worker that should finish its jobs and then run a suspect alone. */
 export const WORKER_ISOLATES = 'worker_isolates'

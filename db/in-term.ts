@@ -1,6 +1,7 @@
 /**
- * A condition of the leader's statements. `$1` is its term: what a former leader sends changes nothing. A term also ends when
- * the database restarts or recovers, because positions that the leader holds in memory may lie beyond reused transaction ids.
+ * A condition in the leader's statements. `$1` is its term: statements of a former leader change nothing. A
+ * term also ends when the database restarts or recovers, because positions that the leader holds in memory
+ * may be ahead of reused transaction ids.
  */
 export const IN_TERM = `exists (
         select

@@ -33,8 +33,8 @@ const MIGRATIONS_TABLE = `
  * at what is applied once it holds the lock. So two starters take turns, a crash leaves whole migrations only,
  * and a transaction-mode pooler in between does no harm.
  *
- * Rights on the database and settings of its logins are no part of the schema, and a dump does not carry them. Every run
- * restores them.
+ * Privileges on the database and settings of its logins are not part of the schema, and a dump does not
+ * include them. Every run restores them.
  */
 export const migrate = async (
   client: MigrationClient,
@@ -93,7 +93,10 @@ const applyOnce = async (client: MigrationClient, migration: Migration): Promise
   return true
 }
 
-/** Runs the statements that the query describes. A role that may not run them leaves them: the runtimes refuse to start then. */
+/**
+ * Runs the statements that the query describes. Those that the role may not run are skipped; the runtimes
+ * then refuse to start.
+ */
 const followDescription = async (
   client: MigrationClient,
   { text, values }: Query<unknown>,

@@ -68,9 +68,10 @@ export const registerAccount = (account: {
 })
 
 /**
- * Account, membership in the organisation that has invited by link, and first refresh token, or none of them. The row
- * lock makes a second registration with the same link see that it was used. No row: the invitation is not open. Without a
- * `user_id`: the name is taken, and the invitation stays open.
+ * Creates the account, its membership in the organisation that sent the link, and its first refresh token, or
+ * none of them. The row lock makes a second registration with the same link see that it was used. Returns no
+ * row if the invitation is not open, and a row without a `user_id` if the name is taken; the invitation then
+ * stays open.
  */
 export const registerInvited = (account: {
   userId: string
@@ -163,8 +164,8 @@ export const nameOf = (userId: string): Query<{ username: string }> => ({
 })
 
 /**
- * Ends all other sign-ins of the user and, if asked to, revokes their API keys in all organisations. No row: the password
- * was changed meanwhile.
+ * Ends all other sign-ins of the user and, on request, revokes their API keys in all organisations. Returns
+ * no row if the password was changed in the meantime.
  */
 export const changePassword = (change: {
   userId: string

@@ -3,7 +3,7 @@ import { audit } from './audit.ts'
 
 /** What an operator does with the database's own credentials: the audit log has no actor. */
 
-/** An account with a personal organisation. No row: the name is taken. */
+/** Creates an account with a personal organisation. Returns no row if the name is taken. */
 export const createAccount = (account: {
   userId: string
   orgId: string

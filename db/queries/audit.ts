@@ -82,7 +82,7 @@ export const listAuditLog = (page: {
       a.id::text as id, a.at, a.actor_id,
       case
         when u.id is not null then u.username
-        -- No name that anybody can have.
+        -- Not a valid username, so nobody can have it.
         when a.actor_id is not null and is_deleted_user(a.actor_id) then 'deleted user'
       end as actor,
       a.api_key_id, a.action, a.target, host(a.ip) as ip, a.request_id

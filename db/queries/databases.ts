@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
 import type { Statement } from './logins.ts'
 
-/** A row with its owner if the server has a database of this name. */
+/** Returns the owner of the database with this name, or no row if it does not exist. */
 export const findDatabase = (name: string): Query<{ owner: string }> => ({
   name: 'find-database',
   text: `
@@ -11,7 +11,10 @@ export const findDatabase = (name: string): Query<{ owner: string }> => ({
   values: [name],
 })
 
-/** Creates the role that owns a database and its tables, or gives it a new password. It creates logins, and nothing more. */
+/**
+ * Creates the role that owns a database and its tables, or gives it a new password. Its only privilege is to
+ * create logins.
+ */
 export const describeOwner = (name: string, password: string): Query<Statement> => ({
   name: 'describe-owner',
   text: `
@@ -24,7 +27,7 @@ export const describeOwner = (name: string, password: string): Query<Statement> 
   values: [name, password],
 })
 
-/** Creates the database for an owner, or gives an existing one to it. */
+/** Creates the database for an owner, or transfers an existing one to it. */
 export const describeDatabase = (name: string, owner: string): Query<Statement> => ({
   name: 'describe-database',
   text: `
@@ -40,8 +43,9 @@ export const describeDatabase = (name: string, owner: string): Query<Statement> 
 })
 
 /**
- * Hands everything that the current role owns in this database to another: tables, views and sequences, functions, types, its
- * policies, and the logins that it has created. ("reassign owned" refuses to take anything from the superuser of initdb.)
+ * Transfers everything that the current role owns in this database to another role: tables, views, sequences,
+ * functions, types, its policies, and the logins it has created. ("reassign owned" does not work for the
+ * superuser created by initdb.)
  */
 export const describeHandover = (owner: string): Query<Statement> => ({
   name: 'describe-handover',
@@ -51,7 +55,7 @@ export const describeHandover = (owner: string): Query<Statement> => ({
     where c.relnamespace = 'public'::regnamespace
       and pg_get_userbyid(c.relowner) = current_user
       and c.relkind in ('r', 'p', 'v', 'm', 'S')
-      -- The sequence of a column goes with its table.
+      -- The sequence of a column is transferred with its table.
       and not exists (
         select
         from pg_depend d

@@ -1,4 +1,7 @@
-/** Deleting organisations and accounts: see `db/migrations/0026_deleting.sql` for the functions that do it, and ADR 21. */
+/**
+ * Deletes organisations and accounts. The functions that do it are in `db/migrations/0026_deleting.sql`; see
+ * also ADR 21.
+ */
 import type { Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 
@@ -6,14 +9,14 @@ export type OrgDeletion =
   | { outcome: 'deleted'; next_org_id: string }
   | { outcome: 'unknown' | 'wrong_name' | 'refused'; next_org_id: null }
 
-/** Closes the organisation at once. The leader removes its rows. */
+/** Closes the organisation immediately. The leader removes its rows. */
 export const deleteOrg = (deletion: {
   orgId: string
   name: string
-  /** Of whoever asks: it confirms nothing if the password was changed meanwhile. */
+  /** The caller's hash, compared again in case the password was changed in the meantime. */
   passwordHash: string
   sessionId: string
-  /** The id of a new personal organisation, for whoever is left without one. */
+  /** The id of a new personal organisation, for a caller who has no other. */
   spareOrgId: string
 }): Query<OrgDeletion> => ({
   name: 'delete-org',
@@ -29,7 +32,7 @@ export type AccountDeletion =
   | { outcome: 'deleted' | 'blocked'; orgs: NamedOrg[] }
   | { outcome: 'refused'; orgs: null }
 
-/** Of whoever the transaction has entered as. */
+/** Deletes the account that the transaction has entered as. */
 export const deleteAccount = (passwordHash: string): Query<AccountDeletion> => ({
   name: 'delete-account',
   text: `
@@ -38,12 +41,12 @@ export const deleteAccount = (passwordHash: string): Query<AccountDeletion> => (
   values: [passwordHash],
 })
 
-/** What becomes of an organisation when the account of one of its members is deleted. */
+/** What happens to an organisation when the account of one of its members is deleted. */
 export const ORG_FATES = ['left', 'deleted', 'blocks'] as const
 
 export type OwnOrg = NamedOrg & { role: MemberRole; on_deletion: (typeof ORG_FATES)[number] }
 
-/** The organisations of whoever the transaction has entered as, oldest membership first. */
+/** The organisations of the user that the transaction has entered as, oldest membership first. */
 export const listOwnOrgs = (): Query<OwnOrg> => ({
   name: 'list-own-orgs',
   text: `
@@ -60,7 +63,7 @@ export type OrgDeletionRow = {
   removed_at: Date | null
 }
 
-/** In the order of the organisations' ids. */
+/** Ordered by organisation id. */
 export const listOrgDeletions = (page: { after: string | null; limit: number }): Query<OrgDeletionRow> => ({
   name: 'list-org-deletions',
   text: `
@@ -75,12 +78,15 @@ export const listOrgDeletions = (page: { after: string | null; limit: number }):
 export type RemovedBatch = {
   org_id: string
   removed: number
-  /** They were running jobs of it, which have been taken from them. */
+  /** Workers that lost running jobs of the organisation. */
   worker_ids: string[]
   finished: boolean
 }
 
-/** Removes up to so many rows of a deleted organisation. No row: there is nothing to remove now, or the term is over. */
+/**
+ * Removes up to `limit` rows of a deleted organisation. Returns no row if there is nothing to remove now or
+ * the term is over.
+ */
 export const removeDeletedOrg = (term: string, limit: number): Query<RemovedBatch> => ({
   name: 'remove-deleted-org',
   text: `

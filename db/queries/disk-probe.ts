@@ -1,8 +1,9 @@
 import type { Query } from '../query.ts'
 
 /**
- * Two statements of one transaction that make Postgres write to its disk, without a right to any table and without a trace:
- * what does not fit into so little memory is spilled to a temporary file. On a full disk that fails with 53100.
+ * Two statements of one transaction that make Postgres write to its disk without privileges on any table and
+ * without leaving data behind: a result that does not fit into `work_mem` is spilled to a temporary file. If
+ * the disk is full, that fails with 53100.
  */
 export const probeDisk = (): [Query<unknown>, Query<unknown>] => [
   {

@@ -1,19 +1,20 @@
 /**
- * What an organisation or a person takes along, as lines of JSON that Postgres writes itself: the functions only pass them
- * on. Columns are named one by one, so that no secret, and no hash of one, gets into an export by being added to a table.
+ * The data of an organisation or a person as lines of JSON. Postgres builds them; the functions only pass
+ * them on. Columns are listed explicitly, so that a secret or hash that is added to a table never gets into
+ * an export.
  *
- * Each kind of line is read in pages, by its key. A page ends at so many rows or bytes, whichever comes first: a payload
- * may have 256 KiB and a result 2 MiB, and a Worker has 128 MB.
+ * Each type of line is read in pages, ordered by its key. A page is limited by rows and bytes, whichever
+ * comes first: a payload may have 256 KiB and a result 2 MiB, and a Worker has 128 MB of memory.
  */
 import type { Query } from '../query.ts'
 
-/** `line` is null where there was nothing to write, but there is more behind it. */
+/** `line` is null if there was nothing to write at this position but more may follow. */
 export type ExportLine = { position: string; line: string | null }
 
 export type ExportStep = {
   readonly type: string
   readonly page: (ownerId: string, after: string | null) => Query<ExportLine>
-  /** What positions look like. */
+  /** The format of positions. */
   readonly position: RegExp
 }
 
@@ -21,7 +22,10 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 const PAGE_BYTES = 4 * 1024 * 1024
 
-/** `lines` has a `key` and a `line`; `$1` is the owner, `$2` the key of the last line before the page, `$3` the rows. */
+/**
+ * `lines` selects `key` and `line`. `$1` is the owner, `$2` the key of the last line before the page, `$3`
+ * the row limit.
+ */
 const step = (
   of: '-of-org' | '-of-user',
   type: string,
@@ -51,10 +55,13 @@ const bounded = (lines: string): string => `
     order by row`
 
 const SMALL = 1_000
-/** Of lines that may have a payload in them. */
+/** For lines that may contain a payload. */
 const LARGE = 100
 
-/** Bytes as they are stored, which are known without reading them: a job with a large payload ends its page early. */
+/**
+ * A limit on stored bytes, which are known without reading the values: a job with a large payload ends its
+ * page early.
+ */
 const STORED_BYTES = 1024 * 1024
 
 const JOBS = `
@@ -112,12 +119,12 @@ const JOBS = `
         ) o
         where sized.row = 1 or sized.bytes <= ${STORED_BYTES}`
 
-/** Jobs whose logs one page looks for: most may have none. */
+/** How many jobs one page searches for logs: most may have none. */
 const LOGS_OF = 10_000
 
 /**
- * Of the next jobs, in the order of an index of theirs: sorted job by job, so that the limit ends it. A page that has room
- * left ends with the last job that it has looked at.
+ * The logs of the next jobs, in index order and sorted job by job, so that the limit stops the scan. A page
+ * that is not full ends with the last job it has searched.
  */
 const LOGS = `
         with lines as materialized (
@@ -160,7 +167,7 @@ const LOGS = `
           and ($2::text is null or id > split_part($2::text, '/', 1)::uuid)
           and (select count(*) from lines) < $3::int`
 
-/** In this order. */
+/** The types of lines, in the order in which they are exported. */
 export const ORG_EXPORT: readonly ExportStep[] = [
   step(
     '-of-org',

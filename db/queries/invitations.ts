@@ -69,7 +69,7 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
           select count(*)
           from invitations i
           where i.org_id = $2::uuid
-            -- One for the same user is replaced. Links have no user, and all of them count.
+            -- An invitation for the same user is replaced. Links have no user, so all of them count.
             and (i.user_id = (select id from invited)) is not true
             and i.${PENDING}
         ) < ${MAX_PENDING}

@@ -2,14 +2,14 @@ import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { SILENT_SECONDS } from './queue-facts.ts'
 
-/** At most one worker in so many runs suspects at a time, and at least one. */
+/** At most one worker in this many runs suspects at a time, but always at least one. */
 const WORKERS_PER_ISOLATION = 4
 
 /**
- * Picks a worker to run suspects alone, if there is a suspect that may run and not too many workers do so already: the
- * one that is predicted to finish what it has first. A worker that drains for suspects that are gone is not needed any
- * more. Answers all workers that are to isolate and have not taken their turn yet: they are told again and again, and
- * one that is not goes back to its other work.
+ * Picks a worker to run suspects alone, if a suspect may run and not too many workers isolate already: the
+ * worker that is predicted to finish its jobs first. A worker that drains for suspects that are gone is
+ * released. Returns all workers that should isolate and have not taken their turn yet. They are notified
+ * repeatedly; a worker that is no longer notified goes back to ordinary work.
  */
 export const askToIsolate = (term: string): Query<{ worker_id: string; newly: boolean }> => ({
   name: 'ask-to-isolate',
@@ -93,7 +93,7 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
   values: [term],
 })
 
-/** The worker has taken its turn, or found no suspect. */
+/** Called when the worker has taken its turn or found no suspect. */
 export const endIsolation = (workerId: string): Query<never> => ({
   name: 'end-isolation',
   text: `

@@ -32,7 +32,7 @@ export type JobFacts = QueuePlace & {
   claimed_by: string | null
   pauses: { type: string | null; paused_at: string }[]
   reserved_by: string | null
-  /** Its workers were lost twice in a row while it ran beside others. */
+  /** Its workers were lost twice in a row while it ran alongside other jobs. */
   runs_alone: boolean
   running_limit: number | null
   running_jobs: number | null

@@ -1,7 +1,8 @@
 import type { Query } from '../query.ts'
 import { IDLE_IN_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS } from '../rules/timeouts.ts'
 
-// DDL takes no parameters. So the server puts these statements together, with everything quoted, and they are sent back to it.
+// DDL takes no parameters. So the server builds these statements with everything quoted, and they are sent
+// back to it.
 export type Statement = { statement: string }
 
 export type Login = { name: string; password: string; group: string }
@@ -21,8 +22,8 @@ export const describeLogin = ({ name, password, group }: Login): Query<Statement
 })
 
 /**
- * Sets the timeouts of the functions' login of this name; without a name, of those that have none. They are settings of each
- * login: members do not inherit a group's.
+ * Sets the timeouts of the functions login with this name or, without a name, of all functions logins that
+ * have none. They are set on each login, because members do not inherit the settings of a group.
  */
 export const describeTimeouts = (group: string, name: string | null = null): Query<Statement> => ({
   name: 'describe-timeouts',
@@ -53,7 +54,10 @@ export const describeTimeouts = (group: string, name: string | null = null): Que
   values: [group, name, STATEMENT_TIMEOUT_MS, LOCK_TIMEOUT_MS, IDLE_IN_TRANSACTION_TIMEOUT_MS],
 })
 
-/** Takes from everybody what Postgres grants by default: temporary tables, and, before version 15, tables in our schema. */
+/**
+ * Revokes what Postgres grants to public by default: temporary tables and, before version 15, tables in our
+ * schema.
+ */
 export const describeRevocations = (): Query<Statement> => ({
   name: 'describe-revocations',
   text: `

@@ -33,7 +33,10 @@ export const claimLoneJob = ({ workerId, leaseSeconds, types, order }: LoneClaim
   values: [workerId, leaseSeconds, types],
 })
 
-/** Claims a job that has to run alone, for a worker that has none and claims no other until this one has ended. */
+/**
+ * Claims a job that has to run alone, for a worker that holds no job and claims no other until this one has
+ * finished.
+ */
 export const claimSuspect = (claim: {
   workerId: string
   leaseSeconds: number
@@ -81,7 +84,10 @@ const CHOSEN_BY_AGE = `
       from first
     ),`
 
-/** Leases the job of the CTE `chosen`, and answers what its worker needs to know. `$1` is the worker, `$2` the lease. */
+/**
+ * Leases the job of the CTE `chosen` and returns what its worker needs to know. `$1` is the worker, `$2` the
+ * lease.
+ */
 const TAKE_CHOSEN = `
     taken as (
       delete from ready_jobs
@@ -129,7 +135,7 @@ const loneText = (order: string, chosen: string): string => `
       for update of c skip locked
     ),${chosen}${TAKE_CHOSEN}`
 
-/** The suspect that has waited longest, of those that may run and fit into the whole worker. */
+/** Claims the suspect that has waited longest among those that may run and fit into an empty worker. */
 const CLAIM_SUSPECT = {
   name: 'claim-suspect',
   text: `

@@ -19,8 +19,9 @@ const COLUMNS = `
 const MEMBERS = `(select count(*)::integer from memberships m where m.org_id = o.id)`
 
 /**
- * The transaction has entered the new organisation, although nobody is in it yet. No row: the user has created `limit`
- * organisations. The personal one counts; organisations that others have created do not, whatever the role.
+ * The transaction has entered the new organisation, although it has no members yet. Returns no row if the
+ * user has already created `limit` organisations. The personal one counts; organisations created by others do
+ * not, whatever the user's role.
  */
 export const createOrg = (org: {
   id: string

@@ -13,7 +13,7 @@ export type Outlook = {
   moved: boolean
   /** Jobs that may need a reservation, or reservations that may not be needed any more. */
   big: boolean
-  /** Jobs that have to run alone, or workers that still drain for some. */
+  /** Whether there are jobs that have to run alone, or workers that are still draining for them. */
   suspects: boolean
   /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
   closed: string

@@ -111,8 +111,8 @@ export const getModelWeights = (version: number): Query<{ weights: string }> => 
 })
 
 /**
- * Why the functions predicted without the model, or not at all. `refused`: the database rejected a value of the submission,
- * and accepted it without its predictions.
+ * Why the functions predicted without the model, or not at all. `refused`: the database rejected the
+ * submission with its predictions and accepted it without them.
  */
 export const PREDICTION_FAULTS = [
   'timeout',

@@ -3,7 +3,7 @@ import { SILENT_SECONDS } from './queue-facts.ts'
 
 export type WorkerRow = {
   worker_id: string
-  /** Null: not for whoever asks. */
+  /** Null if the caller may not see it. */
   hostname: string | null
   status: 'online' | 'draining' | 'offline'
   types: string[]
@@ -18,7 +18,7 @@ export type WorkerRow = {
 
 type WorkerPage = { after: string | null; limit: number }
 
-/** In the order of their ids, with their hosts and with totals over all organisations: for those who operate the system. */
+/** Ordered by id, with hosts and totals across all organisations. For platform admins. */
 export const listWorkers = (page: WorkerPage): Query<WorkerRow> => ({
   name: 'list-workers',
   text: `
@@ -33,7 +33,10 @@ export const listWorkers = (page: WorkerPage): Query<WorkerRow> => ({
   values: [page.after, page.limit, SILENT_SECONDS],
 })
 
-/** As an organisation sees them: `running` counts its own jobs, and nothing tells hosts or what others run. */
+/**
+ * The workers as an organisation sees them: `running` counts only its own jobs, and hosts and totals are
+ * hidden.
+ */
 export const listWorkersFor = (orgId: string, page: WorkerPage): Query<WorkerRow> => ({
   name: 'list-workers-for',
   text: `

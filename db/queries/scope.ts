@@ -21,7 +21,7 @@ export const NOT_ENTERED = {
 /** A user in an organisation, and how they proved it: by a session or by an API key. */
 export type Member = { orgId: string; userId: string; sessionId: string | null; keyId: string | null }
 
-/** From where a request came, for the audit log and the list of sign-ins. */
+/** Where a request came from, for the audit log and the list of sign-ins. */
 export type Origin = { ip: string | null; userAgent: string | null; requestId: string }
 
 export type EntryOptions = {
@@ -107,7 +107,7 @@ export const openInvitation = (invitationId: string): Entry => ({
   values: [invitationId],
 })
 
-/** For whoever registers with an invitation link, after `approach` with the hash of its token. */
+/** Enters a registration by invitation link, after `approach` with the hash of the link's token. */
 export const openInvitationByToken = (): Entry => ({
   name: 'open-invitation-by-token',
   text: `
@@ -116,8 +116,8 @@ export const openInvitationByToken = (): Entry => ({
 })
 
 /**
- * Makes transactions that count before they insert run one after the other. It has to be a statement of its own: the
- * next one then counts what the transaction before has committed.
+ * Serialises transactions that count before they insert. It must be a separate statement, so that the next
+ * one also counts what the previous transaction committed.
  */
 export const takeTurns = (limited: Limited, ownerId: string): Entry => ({
   name: 'take-turns',
@@ -126,7 +126,7 @@ export const takeTurns = (limited: Limited, ownerId: string): Entry => ({
   values: [limited, ownerId],
 })
 
-/** What an account or an organisation may have only so many of. */
+/** Resources whose number per account or organisation is limited. */
 type Limited = 'orgs' | 'api-keys' | 'invitations' | 'schedules' | 'webhook-sources' | 'callback-endpoints'
 
 /** Before anybody is known: what the request itself names. */

@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
 import { audit } from './audit.ts'
 
-/** The sign-ins of a user, in whatever organisation each is active. */
+/** A sign-in of a user, whatever its active organisation. */
 export type SessionRow = {
   id: string
   org_id: string
@@ -12,7 +12,7 @@ export type SessionRow = {
   user_agent: string | null
 }
 
-/** Those that have not ended, newest first. */
+/** Active sign-ins, newest first. */
 export const listSessions = (page: {
   userId: string
   before: string | null
@@ -31,7 +31,10 @@ export const listSessions = (page: {
   values: [page.userId, page.before, page.limit],
 })
 
-/** Answers where the sign-in was active. One that had ended before stays so. No row: the user has no such sign-in. */
+/**
+ * Returns the sign-in's active organisation, or no row if the user has no such sign-in. Ending it twice is
+ * harmless.
+ */
 export const endOwnSession = (session: { id: string; userId: string }): Query<{ org_id: string }> => ({
   name: 'end-own-session',
   text: `
@@ -57,7 +60,7 @@ export const endOwnSession = (session: { id: string; userId: string }): Query<{ 
   values: [session.id, session.userId],
 })
 
-/** Ends all sign-ins of the user but one. A row for each that it has ended. */
+/** Ends all sign-ins of the user but one. Returns a row for each that was ended. */
 export const endOtherSessions = (session: { id: string; userId: string }): Query<{ org_id: string }> => ({
   name: 'end-other-sessions',
   text: `

@@ -14,8 +14,8 @@ import type { EventPosition } from './callback-cursor.ts'
 import type { Entry, Member } from './scope.ts'
 
 /**
- * A position as clients keep it, with the incarnation of the database that it belongs to. After a crash the last transactions
- * may be gone and their ids used again, so positions of different incarnations cannot be compared.
+ * A position as clients keep it, with the database incarnation that it belongs to. After a crash the last
+ * transactions may be lost and their ids reused, so positions of different incarnations cannot be compared.
  */
 export type StreamPlace = EventPosition & { incarnation: string }
 
@@ -43,7 +43,10 @@ export type StreamPage = {
   more: boolean
   /** Events until now, at least: those of the rows that were looked at, and one for each row beyond. */
   behind: number
-  /** Why the stream cannot go on from the place: another incarnation, or events after it have expired. */
+  /**
+   * Why the stream cannot continue from the position: it is from another incarnation, or events after it have
+   * expired.
+   */
   lost: 'database_restarted' | 'cursor_too_old' | null
   /** Where the stream stands now. */
   head: StreamPlace

@@ -4,7 +4,10 @@ import { MOST_LOG } from '../rules/estimate.ts'
 export const RANK = `rank_base + rank_slope * ln(predicted_ms)`
 export const START_BY = `deadline - predicted_p90_ms * interval '1 millisecond'`
 
-/** The estimate that a job without a prediction goes by, kept where `exp` cannot fail: also if a row is corrupt, or NaN. */
+/**
+ * The estimate for a job without a prediction, clamped so that `exp` cannot fail even if a row is corrupt or
+ * NaN.
+ */
 export const estimatedLog = (log: string): string => `least(greatest(${log}, -${MOST_LOG}), ${MOST_LOG})`
 export const estimatedSpread = (spread: string): string => `least(greatest(${spread}, 0), ${MOST_LOG})`
 export const estimatedP90Ms = (deviations: string): string =>

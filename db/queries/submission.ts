@@ -60,7 +60,9 @@ export type Submission = {
 export const isPredicted = ({ jobs }: Submission): boolean =>
   jobs.some(({ prediction }) => prediction !== null)
 
-/** The same submission, by the running estimates alone: for when the database refuses a value of a prediction. */
+/**
+ * The same submission with the running estimates only, for when the database rejects a value of a prediction.
+ */
 export const withoutPredictions = <One extends Submission>(submission: One): One => ({
   ...submission,
   jobs: submission.jobs.map(unpredicted),

@@ -6,7 +6,10 @@ import { FIRST_PARKED_LANE, PARKING } from '../rules/lanes.ts'
 const READY_COLUMNS = `
         job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by`
 
-/** How a job last ended without finishing, and in which worker. Being given back says nothing about the job. */
+/**
+ * The last unfinished attempt of a job: its outcome and worker. Attempts that were given back say nothing
+ * about the job.
+ */
 const LAST_EXECUTION = (of: 'h' | 'r'): string => `
         select outcome, worker_id
         from attempts
@@ -18,15 +21,15 @@ const LAST_EXECUTION = (of: 'h' | 'r'): string => `
 
 export type ReclaimedJob = {
   job_id: string
-  /** Null: it failed. */
+  /** Null if the job failed. */
   type: string | null
   worker_id: string
   state: 'ready' | 'failed'
-  /** The attempt counts. */
+  /** Whether the attempt counts. */
   counts: boolean
-  /** It runs alone from now on. */
+  /** Whether it runs alone from now on. */
   suspect: boolean
-  /** Types of jobs that need not run alone any more. */
+  /** Types of jobs that no longer have to run alone. */
   acquitted_types: string[]
 }
 
@@ -70,18 +73,20 @@ export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string
 })
 
 /**
- * The watchdog: takes jobs from workers that stopped renewing.
+ * The watchdog: takes jobs back from workers that stopped renewing their leases.
  *
- * A started attempt counts if its job was the only one in the hands of its worker, so that a job that keeps killing its
- * worker ends in `failed`. Of several jobs any may have been the cause, or none: no attempt counts. A job that is lost
- * twice in a row becomes a suspect and runs alone from then on (ADR 22). Once a suspect has taken a worker with it that
- * it had to itself, the cause is known: those that were lost together with it before need not run alone any more.
+ * A started attempt counts if its job was the only one its worker held, so that a job that keeps killing its
+ * worker ends up `failed`. If the worker held several jobs, any of them or none may have been the cause, so
+ * no attempt counts. A job that is lost twice in a row becomes a suspect and runs alone from then on (ADR
+ * 22). Once a suspect kills a worker that it had to itself, the cause is known: the jobs that were lost with
+ * it before no longer have to run alone.
  *
- * Leases of one worker run out at slightly different times. `workers.lost_at` keeps the last of them from looking like
- * the only one: a token begins with the time at which its lease was made.
+ * The leases of one worker expire at slightly different times. `workers.lost_at` keeps the last of them from
+ * looking like the only one: a token begins with the time at which its lease was created.
  *
- * A job that was held but not started does not count either; but as it may have killed its worker before that could be
- * said, the next claim counts it as started from the outset, as it does every job that may have been the cause.
+ * An attempt that was not reported as started does not count either. But the job may have killed its worker
+ * before the start was reported, so its next claim counts as started from the outset, as for every job that
+ * may have been the cause.
  */
 export const reclaimExpiredLeases = (term: string, limit: number): Query<ReclaimedJob> => ({
   name: 'reclaim-expired-leases',
@@ -135,7 +140,7 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
         jsonb_build_object(
           'code', 'worker_lost',
           'message', 'Worker ' || h.worker_id || ' stopped answering during attempt ' || h.attempt
-            || case when h.counts then '.' else '. It held other jobs, too: the attempt does not count.' end
+            || case when h.counts then '.' else '. The worker also held other jobs, so the attempt does not count.' end
         ) as error
       from held h
       join jobs j on j.org_id = h.org_id and j.id = h.job_id
@@ -177,7 +182,7 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
       update ready_jobs r
       set alone = false, lane = r.lane - ${PARKING}, key = nextval('ready_keys')
       where r.alone
-        -- The leader of the release before brings back whatever is parked.
+        -- A leader of the previous release brings back everything that is parked.
         and r.lane >= ${FIRST_PARKED_LANE}
         and (select worker_id from (${LAST_EXECUTION('r')}
         ) before) in (select shared_worker from judged)

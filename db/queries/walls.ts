@@ -17,11 +17,11 @@ export type WallReport = {
   is_other: boolean
   /** Organisations are open before anybody has entered: a setting of the role, the database or the URL. */
   is_open: boolean
-  /** It may create temporary tables, which are found before ours where a search path does not list them. */
+  /** It may create temporary tables, which take precedence over ours unless a search path lists pg_temp. */
   may_shadow: boolean
   /** It may create tables and functions in our schema. */
   may_create: boolean
-  /** Timeouts that neither the role nor this session has. */
+  /** Timeouts that are set neither on the role nor in this session. */
   without_timeouts: string[]
 }
 
@@ -84,7 +84,7 @@ export const inspectWalls = (expected: string): Query<WallReport> => ({
         from pg_settings s
         where s.name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')
           and s.setting = '0'
-          -- A pooler's session may be older than the setting of the role.
+          -- A pooler's session may be older than the role's setting.
           and not exists (
             select
             from pg_db_role_setting stored
@@ -116,7 +116,7 @@ export const faultOfWalls = (report: WallReport, expected: string): string | und
   if (is_open)
     return `The database role ${role} has a smartqueue setting that opens organisations to everybody. Reset it.`
   if (may_shadow)
-    return `The database role ${role} may create temporary tables, which could shadow those of SmartQueue. Run npm run migrate as the owner of the database.`
+    return `The database role ${role} may create temporary tables, which could shadow SmartQueue's tables. Run npm run migrate as the owner of the database.`
   if (may_create)
     return `The database role ${role} may create objects in the schema public. Run npm run migrate as the owner of the database.`
   if (expected === FUNCTIONS_ROLE && without_timeouts.length > 0)

@@ -1,17 +1,17 @@
-/** Settings and rules of accounts that the functions share with the dashboard and with the commands that start them. */
+/** Account settings and rules that the functions share with the dashboard and the command line. */
 
 /** Who may create an account: anyone, anyone with an invitation link, or only the operator. */
 export const REGISTRATION_MODES = ['open', 'invite', 'closed'] as const
 export type RegistrationMode = (typeof REGISTRATION_MODES)[number]
 export const REGISTRATION_RULE = 'must be open, invite or closed'
 
-/** In characters. The functions, the dashboard and the admin command ask for it. */
+/** In characters. Enforced by the functions, the dashboard and the admin command. */
 export const SHORTEST_PASSWORD = 8
 
 export const DEFAULT_ORGS_PER_ACCOUNT = 5
 export const MAX_ORGS_PER_ACCOUNT = 10_000
 
-/** No header is trusted. */
+/** Means that no header is trusted. */
 export const NO_HEADER = 'none'
 export const HEADER_NAME = /^[A-Za-z0-9-]+$/
 export const HEADER_RULE = `must be the name of one header, such as cf-connecting-ip, or ${NO_HEADER}`

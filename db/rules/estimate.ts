@@ -27,10 +27,16 @@ const DRIFT_STEP = 0.2
 export const SHORTEST_MS = 1
 const LEAST_DEVIATION = 0.01
 
-/** Anything smaller in ln(runtime) is zero. Postgres refuses arithmetic that underflows, and a mean that decays would get there. */
+/**
+ * Smaller values of ln(runtime) are treated as zero. Postgres rejects arithmetic that underflows, and a
+ * decaying mean would get there.
+ */
 export const LEAST_LOG = 1e-9
 
-/** A runtime is between e^-30 and e^30 ms, 300 years. Beyond that a value is corrupt, and `exp` of it may overflow. */
+/**
+ * A runtime is between e^-30 and e^30 ms (300 years). A value beyond that is corrupt, and its `exp` may
+ * overflow.
+ */
 export const MOST_LOG = 30
 
 export const flushTiny = (log: number): number => (Math.abs(log) < LEAST_LOG ? 0 : log)

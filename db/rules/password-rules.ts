@@ -1,10 +1,10 @@
 import { SHORTEST_PASSWORD } from './account-settings.ts'
 
 /**
- * Passwords that somebody would guess first. NIST SP 800-63B asks for a minimum length and a list of refused passwords, and
- * advises against rules about kinds of characters.
+ * Rejects passwords that an attacker would try first. NIST SP 800-63B requires a minimum length and a
+ * blocklist, and advises against composition rules.
  *
- * Answers why a password is refused, said of its field; undefined if it is not.
+ * Returns why a password is rejected, phrased as a predicate of its field, or undefined if it is acceptable.
  */
 export const passwordFault = (password: string, username: string): string | undefined => {
   const text = password.normalize('NFKC').toLowerCase()
@@ -18,17 +18,17 @@ export const passwordFault = (password: string, username: string): string | unde
   return undefined
 }
 
-/** `ada12345`, `Ada-ada!`: the username, once or repeated, and nothing else but digits and punctuation. */
+/** `ada12345`, `Ada-ada!`: the username, once or repeated, with nothing but digits and punctuation added. */
 const isDerived = (text: string, name: string): boolean =>
   text.includes(name) && !/[^\d\p{P}\p{S}\s]/u.test(text.replaceAll(name, ''))
 
-/** `aaaaaaaa`, `12312312`, `adminadmin`: the same characters at least twice. */
+/** `aaaaaaaa`, `12312312`, `adminadmin`: the same characters repeated at least once. */
 const isRepetition = (text: string): boolean =>
   Array.from({ length: text.length >> 1 }, (_, n) => n + 1).some(
     (unit) => text.slice(unit) === text.slice(0, -unit),
   )
 
-/** In lower case. Shorter ones and repetitions are refused anyway. */
+/** In lower case. Shorter passwords and repetitions are rejected anyway. */
 const COMMON: ReadonlySet<string> = new Set(
   `
   password password0 password1 password2 password3 password4 password5 password6 password7 password8

@@ -22,7 +22,10 @@ const SECRET_FIELD = new RegExp(
 /** Says which one, or how many, or when, and not what it is. */
 const HARMLESS_NAME = /[-_](id|ids|at|prefix|count|days|seconds)$/i
 
-/** How the secrets that the functions issue begin (functions/auth/secrets.ts). A new kind is hidden by being listed. */
+/**
+ * The prefixes of the secrets that the functions issue (functions/auth/secrets.ts). Every kind listed here is
+ * redacted.
+ */
 export const SECRET_PREFIXES = {
   refresh: 'sqr_',
   'browser-refresh': 'sqb_',
@@ -32,7 +35,7 @@ export const SECRET_PREFIXES = {
 
 const SECRET_FORMS: [RegExp, string][] = [
   [new RegExp(`\\b(?:${Object.values(SECRET_PREFIXES).join('|')})[0-9a-f]{8,}`, 'g'), HIDDEN],
-  // Tickets for the stream: an organisation, random bits, and a seal.
+  // Stream tickets: an organisation id, random bits, and a seal.
   [/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:\.[0-9a-f]{64}){1,2}/g, HIDDEN],
   // What webhooks are signed with, as Standard Webhooks writes it.
   [/\bwhsec_[\w+/=-]{8,}/g, HIDDEN],

@@ -215,7 +215,7 @@ test('jobs that shared a lost worker are not charged, also if their leases run o
   assert.equal(rows.length, 4)
   for (const { attempt, outcome, error } of rows) {
     assert.deepEqual([attempt, outcome], [1, 'lost'])
-    assert.match(error.message, /It held other jobs, too: the attempt does not count\.$/)
+    assert.match(error.message, /The worker also held other jobs, so the attempt does not count\.$/)
   }
 })
 
