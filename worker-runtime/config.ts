@@ -72,10 +72,13 @@ const settings = {
     .string()
     .default('')
     .refine((text) => parseOrigins(text) !== undefined, ORIGINS_RULE),
-  /** Unset: `npm run dev` is open to everyone on this machine, `npm run functions` to whoever is invited. */
+  /**
+   * If unset, `npm run dev` is open to everyone on this machine, and `npm run functions` requires an
+   * invitation.
+   */
   SMARTQUEUE_REGISTRATION: z.enum(REGISTRATION_MODES, REGISTRATION_RULE).optional(),
   SMARTQUEUE_ORGS_PER_ACCOUNT: wholeNumber(1, MAX_ORGS_PER_ACCOUNT).default(DEFAULT_ORGS_PER_ACCOUNT),
-  /** The header in which the proxy in front puts the client's address. */
+  /** The header in which the proxy in front sends the client's address. */
   SMARTQUEUE_CLIENT_ADDRESS_HEADER: z.string().regex(HEADER_NAME, HEADER_RULE).default(NO_HEADER),
   SMARTQUEUE_HTTP_ALLOW: z.string().default('').transform(orIssue(parseAllowList)),
   /** Without it there are no shell jobs. */

@@ -12,7 +12,10 @@ export type Runtime = keyof typeof RUNTIMES
 
 const INSUFFICIENT_PRIVILEGE = '42501'
 
-/** Creates a login for a runtime, or gives an existing one a new password. That of the functions gets its timeouts. */
+/**
+ * Creates a login for a runtime, or gives an existing one a new password. Also sets the timeouts of a
+ * functions login.
+ */
 export const ensureLogin = async (
   client: pg.Client,
   runtime: Runtime,

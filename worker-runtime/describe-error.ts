@@ -1,12 +1,12 @@
 /**
- * Reads values that handlers throw, log or report. They may be anything: an error whose `message` is a getter that
- * throws, a revoked proxy, an object without a text form. Nothing in this file throws, and everything that reads such
- * a value goes through it.
+ * Reads values that handlers throw, log or report. They may be anything: an error whose `message` getter
+ * throws, a revoked proxy, an object that cannot be converted to a string. Nothing in this file throws, and
+ * all code that reads such a value goes through it.
  */
 
-const UNREADABLE = 'A value that cannot be read.'
+const UNREADABLE = 'An unreadable value.'
 
-/** What `read` answers, or `otherwise` if it throws. */
+/** Returns the result of `read`, or `otherwise` if it throws. */
 export const safely = <Value>(read: () => Value, otherwise: Value): Value => {
   try {
     return read()
@@ -23,7 +23,7 @@ export const isInstance = <Class extends abstract new (...args: never[]) => unkn
 export const textOf = (value: unknown, unreadable = UNREADABLE): string =>
   safely(() => String(value), unreadable)
 
-/** What went wrong, in one line. A refused connection comes as several errors in one, without a message of its own. */
+/** Describes the error in one line. A refused connection is an AggregateError without its own message. */
 export const describeError = (error: unknown, unreadable = UNREADABLE): string =>
   safely(() => {
     if (error instanceof AggregateError) return error.errors.map((one) => describeError(one)).join('; ')

@@ -182,7 +182,7 @@ const reserve = ({ run, logger }: DutyOptions, look: Look): Duty => ({
   },
 })
 
-/** Finds workers that run suspects alone. */
+/** Asks workers to run suspects alone. */
 const isolate = ({ run, logger }: DutyOptions, look: Look): Duty => ({
   name: 'isolation',
   step: async (term) => {
@@ -282,7 +282,7 @@ const forget = ({ run }: DutyOptions): Duty => ({
   },
 })
 
-/** Of deleted organisations, in batches small enough that nobody else waits for one. */
+/** Removes the rows of deleted organisations, in batches small enough not to hold up other work. */
 const removeOrgs = ({ run, logger }: DutyOptions): Duty => ({
   name: 'removal of deleted organisations',
   step: async (term) => {

@@ -32,7 +32,10 @@ export type Exchanger = {
   claimNoMore(): Promise<void>
   /** When a step began last, while there should be steps. */
   turnedAtMs(): number | undefined
-  /** Resolves when all outcomes are stored, or their leases can have run out: then their jobs are somebody else's. */
+  /**
+   * Resolves when all outcomes are stored, or when their leases may have expired and other workers may have
+   * their jobs.
+   */
   stop(): Promise<void>
 }
 
@@ -45,7 +48,7 @@ type Exchange = { group: HeldJob[]; ended: EndedAttempt[]; started: HeldJob[]; c
 const IDLE_POLL_MS = 5_000
 /** A job that runs shorter than this is announced and ended by the same statement. */
 const ANNOUNCE_MS = 100
-/** How often a stop looks whether the leases of outcomes that are still to be stored are alive. */
+/** How often a stop checks whether the leases of unstored outcomes are still alive. */
 const STOP_CHECK_MS = 250
 
 /**
@@ -195,11 +198,11 @@ export const createExchanger = (options: {
         resolve()
       }
     })
-    // Renewals go on meanwhile, so the end of the leases moves.
+    // Leases are still being renewed, so their expiry moves.
     while (!isRecorded && someOutcomeIsAlive()) await Promise.race([recorded, delay(STOP_CHECK_MS)])
   }
 
-  /** Also one that is on its way now: it may come back. */
+  /** Includes outcomes that are being sent now: they may come back. */
   const someOutcomeIsAlive = (): boolean =>
     jobs
       .held()

@@ -29,7 +29,7 @@ export type ExecutionTools = {
   autoTimeout: number
   /** Undefined: nothing is traced. */
   tracing?: JobTracing | undefined
-  /** The worker itself failed to take an outcome. */
+  /** Called when the worker itself failed to handle an outcome. */
   onError(error: Error): void
 }
 
@@ -65,7 +65,8 @@ export const startExecution = (
   }
   const timer = startTimeout(job, tools.autoTimeout, abort)
   const running = state.span ? state.span.run(() => run(state, handler)) : run(state, handler)
-  // `run` catches what handlers throw. Should it fail itself, that is the attempt's outcome and no unhandled rejection.
+  // `run` catches what handlers throw. If it fails itself, that becomes the attempt's outcome, not an
+  // unhandled rejection.
   running
     .catch((thrown) => outcomeOfThrow(thrown, state.aborted))
     .then(settle)
@@ -138,7 +139,7 @@ const CONTEXT = {
   },
   get checkpoint(): JobContext['checkpoint'] {
     const { tools, job } = (this as unknown as OwnContext)[STATE]
-    // A plain copy: it is written together with those of other jobs, and must not fail them.
+    // A plain copy: it is written together with checkpoints of other jobs and must not make them fail.
     return async (state) => tools.saveCheckpoint(job, JSON.parse(toCheckpointJson(state)))
   },
   get postgres(): JobContext['postgres'] {

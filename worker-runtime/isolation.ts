@@ -6,29 +6,29 @@ import type { Capacity } from './capacity.ts'
 import { LEASE_SECONDS } from './lease-book.ts'
 
 /**
- * A worker's turn to run suspects: jobs whose workers were lost while they ran beside others. Each runs with nothing
- * else in the worker, so that its next loss has one possible cause.
+ * A worker's turn to run suspects: jobs whose workers were lost while they ran alongside others. Each runs
+ * alone in the worker, so that its next loss has only one possible cause.
  *
  *   off ──begin──▶ draining ──nothing in hand──▶ a suspect runs ──ended, within the turn──▶ the next one
  *    ▲                │                              │
  *    └── not asked ───┴─── no suspect is left, ──────┘
  *        any more         or the turn is over
  *
- * Nothing else is claimed until the turn is over. It is short, and then other jobs have theirs: a worker that is the
- * only one alternates. The leader asks every second for as long as there are suspects; a worker that does not hear it
- * any more stops draining.
+ * The worker claims nothing else until the turn is over. The turn is short, and other jobs run after it, so a
+ * single worker alternates. The leader asks every second for as long as there are suspects; a worker that is
+ * no longer asked stops draining.
  */
 export type Isolation = {
-  /** The leader asks for it. */
+  /** Called when the leader asks the worker to isolate. */
   begin(): void
   isOn(): boolean
-  /** For a worker with nothing in hand: the next suspect. Undefined: the turn is over. */
+  /** The next suspect for a worker that holds no jobs, or undefined if the turn is over. */
   next(): Promise<ClaimedJob | undefined>
 }
 
-/** Suspects that are short follow each other for so long. One that has begun is not cut off. */
+/** How long a worker keeps starting suspects. One that has started is not interrupted. */
 const TURN_MS = 5_000
-/** Longer than it takes another leader to take over. */
+/** Longer than it takes a new leader to take over. */
 const ASKED_MS = 10_000
 
 export const createIsolation = (options: {

@@ -8,7 +8,9 @@ const MAX_RESULT_BYTES = 2 * 1024 * 1024
 const MAX_SNOOZE_SECONDS = 30 * 86_400
 const MAX_MESSAGE_CHARACTERS = 4_000
 
-/** What a handler returned, as the outcome that it means. The result is the handler's: to read it may throw. */
+/**
+ * Converts a handler's result to an outcome. Reading the result may throw, because it comes from the handler.
+ */
 export const judgeResult = (result: unknown): EndedOutcome => {
   try {
     return judge(result)

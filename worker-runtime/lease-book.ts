@@ -1,4 +1,4 @@
-/** How long a lease lives from its claim, and from each renewal, on. */
+/** How long a lease is valid after its claim and after each renewal. */
 export const LEASE_SECONDS = 30
 
 type Lease = {
@@ -17,11 +17,13 @@ export type Departure = 'completed' | 'ended otherwise' | 'abandoned'
 
 /** What a worker knows about the leases of its jobs, by their tokens. */
 export type LeaseBook = {
-  /** `sentAtMs`: when the claim was sent, the earliest that the lease can have begun. */
+  /** `sentAtMs` is when the claim was sent, the earliest time at which the lease can have started. */
   open(token: string, jobs: number, sentAtMs: number): void
-  /** The database has renewed these leases, by a statement that was sent at `sentAtMs`. */
+  /** Records that the database renewed these leases with a statement sent at `sentAtMs`. */
   renewed(tokens: readonly string[], sentAtMs: number): void
-  /** Until then nobody else can have got the jobs of this lease, whether or not the database can be reached. */
+  /**
+   * Until then no other worker can have got the jobs of this lease, whether or not the database is reachable.
+   */
   livesUntilMs(token: string): number
   leave(token: string, how: Departure): void
   /** Of jobs that are ending, a token for each: the leases that name no others but these and completed ones. */

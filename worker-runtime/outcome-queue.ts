@@ -6,9 +6,9 @@ import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import type { Logger } from './logger.ts'
 
 /**
- * Outcomes on their way to the database, from the end of an attempt until it is stored. However long that takes, an
- * outcome is kept, and its lease renewed, until the database has answered: only the database knows whether the lease
- * is still alive.
+ * Outcomes on their way to the database, from the end of an attempt until they are stored. However long that
+ * takes, an outcome is kept and its lease renewed until the database has answered: only the database knows
+ * whether the lease is still alive.
  */
 export type OutcomeQueue = {
   add(held: HeldJob): void

@@ -45,7 +45,10 @@ const MAX_ERROR_CHARACTERS = 4_000
 export const outcomeOfThrow = (thrown: unknown, aborted: ExecutionAborted | undefined): Outcome =>
   aborted ? outcomeOfAbort(aborted) : readThrown(thrown)
 
-/** Handlers may throw anything. Each field is read by itself: one that cannot be read does not hide the others. */
+/**
+ * Handlers may throw anything. Each field is read separately, so that an unreadable one does not hide the
+ * others.
+ */
 export const readThrown = (thrown: unknown): EndedOutcome => {
   if (isInstance(thrown, ThrownInThread)) return thrown.outcome
   const message = storable(describeError(thrown, INDESCRIBABLE))
@@ -62,7 +65,7 @@ export const readThrown = (thrown: unknown): EndedOutcome => {
 }
 
 const HANDLER_ERROR = 'handler_error'
-const INDESCRIBABLE = 'The handler threw something that cannot be described.'
+const INDESCRIBABLE = 'The handler threw an unreadable value.'
 
 const storable = (text: string): string => toStorableText(text, MAX_ERROR_CHARACTERS)
 

@@ -66,7 +66,7 @@ export const createWorker = (options: {
   learningThread?: URL
 }): Worker => {
   const { config, logger, tracing, metrics } = options
-  // Opaque: organisations see it on their jobs. The registry and the log say which host it is.
+  // Opaque, because organisations see it on their jobs. The registry and the log map it to a host.
   const id = `worker-${crypto.randomUUID().replaceAll('-', '').slice(0, 12)}`
   const url = config.DATABASE_URL
   const { SMARTQUEUE_HTTP_ALLOW: allow, SMARTQUEUE_CONNECTIONS: connections = {} } = config

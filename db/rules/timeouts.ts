@@ -1,7 +1,7 @@
 /**
  * How long the functions wait for the database, and how long the database works for them. Postgres must time
- * out first: a request that got a 503 must not be committed afterwards. The worst case of
- * one transaction is
+ * out first: a request that got a 503 must not be committed afterwards. The worst case of one transaction
+ * is
  *
  *      3 s  waiting for a connection in the gateway
  *   + 16 s  four statements of 4 s each; most transactions have two or three

@@ -10,7 +10,7 @@ import type { AdminCommand, Answer } from './command.ts'
 export const createCommand: AdminCommand = {
   usage: 'create USERNAME [--user] [--password-stdin]',
   about:
-    'make an account that is an admin, or with --user an ordinary one; its password is printed once, or read',
+    'create an admin account or, with --user, an ordinary one; its password is printed once, or read from stdin',
   run: async ({ name, run, options, readPassword }) => {
     const username = need(name)
     if (!/^[A-Za-z0-9][A-Za-z0-9._@+-]{2,63}$/.test(username)) {

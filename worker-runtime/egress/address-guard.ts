@@ -34,12 +34,13 @@ export function isPublicAddress(ip: string): boolean {
 }
 
 /**
- * The NetworkPolicies `jobs` and `database` in k8s/base/network-policies.yaml have the same ranges; a test compares them.
+ * The NetworkPolicies `jobs` and `database` in k8s/base/network-policies.yaml use the same ranges; a test
+ * compares them.
  *
- * IANA assigns global unicast from 2000::/3 alone, so the rest of IPv6 is refused by default. That covers :: and ::1,
- * IPv4-compatible ::/96, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48: the translator may reach inner IPv4), discard
- * 100::/64, segment routing 5f00::/16, unique local fc00::/7, link-local fe80::/10, site-local fec0::/10, multicast
- * ff00::/8, and what is not assigned yet.
+ * IANA assigns global unicast addresses only from 2000::/3, so the rest of IPv6 is blocked by default. That
+ * covers :: and ::1, IPv4-compatible ::/96, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48: the translator may reach
+ * internal IPv4), discard 100::/64, segment routing 5f00::/16, unique local fc00::/7, link-local fe80::/10,
+ * site-local fec0::/10, multicast ff00::/8, and unassigned ranges.
  */
 export const PUBLIC_RANGES = [
   {
@@ -49,18 +50,18 @@ export const PUBLIC_RANGES = [
       '10.0.0.0/8', // private
       '100.64.0.0/10', // carrier-grade NAT; cloud metadata at 100.100.100.200
       '127.0.0.0/8', // loopback
-      '168.63.129.16/32', // Azure's host agent: a public number that only a virtual machine's own host answers
+      '168.63.129.16/32', // Azure's host agent: a public address that reaches only a virtual machine's own host
       '169.254.0.0/16', // link-local; cloud metadata at 169.254.169.254
       '172.16.0.0/12', // private
       '192.0.0.0/24', // IETF protocol assignments; cloud metadata at 192.0.0.192
       '192.0.2.0/24', // documentation
       '192.88.99.0/24', // 6to4 relays, deprecated: they lead into a tunnel
       '192.168.0.0/16', // private
-      '198.18.0.0/15', // benchmarking of inner networks
+      '198.18.0.0/15', // benchmarking of internal networks
       '198.51.100.0/24', // documentation
       '203.0.113.0/24', // documentation
       '224.0.0.0/4', // multicast
-      '240.0.0.0/4', // reserved; broadcast at its end
+      '240.0.0.0/4', // reserved, including the broadcast address
     ],
   },
   {
@@ -68,7 +69,7 @@ export const PUBLIC_RANGES = [
     except: [
       '2001::/23', // IETF protocol assignments: Teredo tunnels to any IPv4, ORCHID, benchmarking
       '2001:db8::/32', // documentation
-      '2002::/16', // 6to4: the address carries an IPv4 that a relay would reach
+      '2002::/16', // 6to4: embeds an IPv4 address that a relay would reach
       '3fff::/20', // documentation
     ],
   },

@@ -92,7 +92,10 @@ function nextHop(hop: Hop, status: number, location: string): Hop {
   return { url, method: 'GET', headers, body: undefined }
 }
 
-/** Any header may carry a credential (`x-api-key`, `private-token`, …), so another origin gets only those listed here. */
+/**
+ * Any header may carry a credential (`x-api-key`, `private-token`, …), so only those listed here are sent to
+ * another origin.
+ */
 const harmless = (headers: Headers): Headers =>
   new Headers([...headers].filter(([name]) => HARMLESS.has(name)))
 
@@ -154,7 +157,7 @@ function asJobError(error: unknown, host: string): JobError {
       `Refused to connect to ${host}: fetch keeps away from ports of other protocols than HTTP.`,
     )
   }
-  // The code alone, if there is one: messages of the system name the address that was connected to.
+  // Only the code, if there is one: system messages contain the address.
   const reason =
     cause instanceof Error ? ((cause as NodeJS.ErrnoException).code ?? cause.message) : String(cause)
   return new JobError('network_error', `Could not reach ${host}: ${reason}`, { cause })
@@ -233,7 +236,7 @@ function checkPeer(socket: Socket, check: Check): void {
 
 const systemError = (code: string): Error => Object.assign(new Error(code), { code })
 
-/** Without the address: a tenant reads this, and what a name resolves to is the operator's network. */
+/** Omits the address: tenants read this message, and the address would reveal the operator's network. */
 const refusedAddress = (hostname: string, port: number): JobError =>
   new JobError(
     'address_refused',

@@ -15,9 +15,9 @@ import { openPostgresBinaries, type PostgresBinaries, type PostgresProcess } fro
 import { prepareDataDir, SUPERUSER } from './postgres-data-dir.ts'
 
 export type EmbeddedPostgres = {
-  /** As the owner of the database, who is no superuser. */
+  /** Connects as the owner of the database, which is not a superuser. */
   readonly url: string
-  /** For what only a superuser may: none of it is part of SmartQueue. */
+  /** For actions that require a superuser. SmartQueue itself needs none of them. */
   readonly superuserUrl: string
   readonly version: string
   /** Where the data really is: below the temp folder if the account of the server cannot reach the wanted place. */
@@ -71,7 +71,7 @@ export const startEmbeddedPostgres = async (options: EmbeddedPostgresOptions): P
 
 type Role = { readonly name: string; readonly password: string }
 
-/** Owns the database and its tables. The superuser only sets it up. */
+/** Owns the database and its tables. The superuser is used only to set it up. */
 const OWNER = 'smartqueue_owner'
 
 const prepareDatabase = async (
@@ -84,7 +84,7 @@ const prepareDatabase = async (
     const { text, values } = findDatabase(database)
     const [found] = (await client.query<{ owner: string }>(text, [...values])).rows
     if (found?.owner === owner.name) return
-    // The superuser owned the databases of earlier releases, and everything in them.
+    // In earlier releases the superuser owned the databases and everything in them.
     if (found) await withClient(urlOf(database), (inside) => handOver(inside, owner.name))
     await followDescription(client, describeDatabase(database, owner.name))
   })

@@ -14,7 +14,7 @@ export const functionsBindings = (
   CORS_ORIGINS: config.SMARTQUEUE_CORS_ORIGINS,
   SMARTQUEUE_REGISTRATION: config.SMARTQUEUE_REGISTRATION ?? 'invite',
   SMARTQUEUE_ORGS_PER_ACCOUNT: String(config.SMARTQUEUE_ORGS_PER_ACCOUNT),
-  // wrangler.toml names Cloudflare's header, which nobody sets here but clients themselves.
+  // wrangler.toml names Cloudflare's header, which only clients themselves would set here.
   SMARTQUEUE_CLIENT_ADDRESS_HEADER: config.SMARTQUEUE_CLIENT_ADDRESS_HEADER,
   ...tracingSettings(config),
 })

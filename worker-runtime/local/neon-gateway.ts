@@ -91,7 +91,7 @@ const answer = async (req: IncomingMessage, sessions: Sessions, connectionString
   if (batch === undefined) return refusal('22023', 'unknown Neon-Batch-Isolation-Level')
   const run = runnerFor(req.headers)
   return sessions.use(async (client) => {
-    // Told that it failed, the caller must not find it done later.
+    // The caller was told that the request failed, so it must not be executed later.
     if (req.socket.destroyed) return {}
     if (!('queries' in request.data)) return run(client, request.data)
     await client.query(batch)
@@ -218,7 +218,7 @@ const isInTransaction = (client: pg.PoolClient): boolean => client.getTransactio
 
 /** Nothing was sent to Postgres. */
 const NO_CONNECTION = '08001'
-/** Whether the transaction was committed is unknown. */
+/** It is unknown whether the transaction was committed. */
 const CONNECTION_LOST = '08006'
 
 // The code and not the message, which may name the account of the database.

@@ -21,7 +21,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { type Account, ownTempFolder, type PostgresBinaries, shortHash } from './postgres-binaries.ts'
 
-/** The name of the earlier releases, whose data folders it must open. */
+/** The name that earlier releases used, whose data folders it must open. */
 export const SUPERUSER = 'smartqueue'
 
 type DataDirOptions = { readonly dataDir: string; readonly password: string; readonly durable: boolean }

@@ -59,7 +59,10 @@ const planOf = (schedule: DueSchedule): TickPlan | string => {
 
 type Firing = { term: string; schedule: DueSchedule; plan: TickPlan; jobs: readonly TickJob[] }
 
-/** If Postgres rejects them, the ticks are committed once more without predictions: these must not fail a submission. */
+/**
+ * If Postgres rejects the ticks, they are committed again without predictions, which must never fail a
+ * submission.
+ */
 const commitPredicted = async (
   { transaction, predictions }: FiringOptions,
   firing: Firing,

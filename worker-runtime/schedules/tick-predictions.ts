@@ -14,7 +14,7 @@ export type TickPredictions = {
   prepare(): void
   /** For `count` jobs that are alike. Null where there is none, or not in time. Never throws. */
   predict(orgId: string, job: ScheduledJob, count: number): Promise<(JobPrediction | null)[]>
-  /** Counts ticks that the database refused with their predictions, and accepted without them. */
+  /** Counts ticks that the database rejected with their predictions and accepted without them. */
   refused(error: unknown): Promise<void>
 }
 
