@@ -59,7 +59,7 @@ test('secrets are known by their form wherever they stand', () => {
   assert.equal(text('https://example.com/a:b@c'), 'https://example.com/a:b@c')
 })
 
-test('every kind of secret that SmartQueue issues is known by its form', async () => {
+test('every kind of secret that SmartQueue issues is recognised by its format', async () => {
   const { text } = createRedactor()
   const kinds = Object.keys(SECRET_PREFIXES) as SecretKind[]
   const secrets = await Promise.all(kinds.map(async (kind) => (await createSecret(kind)).secret))

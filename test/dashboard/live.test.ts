@@ -34,7 +34,7 @@ test('the numbers of the overview follow without a request', async () => {
   assert.equal(asked.includes('/analytics/summary'), false)
 })
 
-test('what a crash of the database has undone is not shown any longer', async () => {
+test('changes undone by a database crash are no longer shown', async () => {
   const { database } = dashboard
   const entry = page.locator('.activity li', { has: page.getByRole('link', { name: 'first' }) })
   await submit('second')

@@ -44,7 +44,7 @@ before(async () => {
 
 after(() => dashboard?.stop())
 
-test('the first load has at most 60 kB, and all of it 115, compressed', async () => {
+test('the first load is at most 60 kB and everything at most 115 kB, compressed', async () => {
   const first = [...loaded.values()].reduce((sum, bytes) => sum + bytes, 0)
   assert.ok(loaded.size >= 4, [...loaded.keys()].join())
   assert.ok(first <= FIRST_LOAD_BYTES, `${first} bytes`)

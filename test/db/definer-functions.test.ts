@@ -48,7 +48,7 @@ before(async () => {
 })
 after(() => database.drop())
 
-test('every security definer function looks into the temporary schema last', () => {
+test('every security definer function searches the temporary schema last', () => {
   assert.ok(definers.length >= 7, 'the catalog was read')
   for (const { name, settings } of definers) {
     assert.ok(settings.includes('search_path=pg_catalog, public, pg_temp'), name)
@@ -65,7 +65,7 @@ test('no runtime login may create temporary tables', async () => {
   }
 })
 
-/** Triggers tell of writes, and views of reads. */
+/** Triggers detect writes, and views detect reads. */
 const SHADOWS: Record<string, (relation: Relation) => string> = {
   'tables with triggers': ({ name, columns }) => `
     create temporary table ${name} (${columns});
@@ -80,7 +80,7 @@ const TRAPS = `
   create function pg_temp.tell_read(relation text) returns boolean language plpgsql as
     $$ begin raise exception 'read the shadow of % as %', relation, current_user; end $$`
 
-test('a removal in the presence of shadows removes rows of ours', async () => {
+test('a removal with shadow tables present removes rows from the real tables', async () => {
   const { pathname } = new URL(database.url)
   const tenant = await seedTenant(database.run)
   await seedJobs(database.run, tenant, [newJob(), newJob()])
@@ -100,7 +100,7 @@ test('a removal in the presence of shadows removes rows of ours', async () => {
 })
 
 for (const [kind, shadow] of Object.entries(SHADOWS)) {
-  test(`even with temporary tables allowed, definer functions ignore ${kind} in the place of ours`, async () => {
+  test(`even with temporary tables allowed, definer functions ignore ${kind} that shadow ours`, async () => {
     const { pathname } = new URL(database.url)
     for (const login of LOGINS) {
       await database.sql(`grant temporary on database ${pathname.slice(1)} to test_${login}`)
@@ -108,7 +108,7 @@ for (const [kind, shadow] of Object.entries(SHADOWS)) {
         await client.query([TRAPS, ...relations.map(shadow)].join(';'))
         for (const { name, call, callers } of definers) {
           if (!callers.includes(login)) continue
-          // One that is less than a second old would be returned as it is.
+          // A snapshot less than a second old would be returned unchanged.
           await database.sql(`update public.queue_snapshots set taken_at = 'epoch'`)
           await assert.doesNotReject(client.query(call), `${name} as ${login}`)
         }

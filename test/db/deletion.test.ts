@@ -26,7 +26,7 @@ const removeAll = async (limit = 500): Promise<number[]> => {
   return removed
 }
 
-/** Rows of an organisation in each table that has one. Leases name several. */
+/** Counts the rows of an organisation in each table with an organisation column. A lease names several. */
 const countRows = async ({ orgId }: Tenant): Promise<Record<string, number>> => {
   const counts: Record<string, number> = {}
   const count = async (name: string, from: string) => {
@@ -44,21 +44,22 @@ const tablesLeft = async (tenant: Tenant): Promise<string[]> => {
   return Object.keys(counts).filter((table) => counts[table] !== 0)
 }
 
-test('nothing of a deleted organisation is left in any table, and nothing of another is missing', async () => {
+test('no table keeps rows of a deleted organisation, and no rows of another are removed', async () => {
   const [gone, kept] = [await seedTenant(database.run), await seedTenant(database.run)]
   for (const tenant of [gone, kept]) await fillTables(database, tenant)
   const before = await countRows(kept)
   assert.ok(!Object.values(before).includes(0), 'every table has rows to remove')
-  assert.equal(await remove(), undefined, 'nothing is removed that was not deleted')
+  assert.equal(await remove(), undefined, 'no rows of organisations that were not deleted are removed')
   await close(gone)
   await settle(gone)
 
   assert.equal(await remove(3, '0'), undefined, 'not in another term')
   for (let batch = 0; batch < 5; batch++) assert.equal((await remove(3))?.removed, 3)
-  // The leader is gone; the next one goes on where it was.
+  // The leader is gone; the next one continues.
   term = await lead(database.run)
   for (let batch = 0; batch < 5; batch++) assert.equal((await remove(3))?.removed, 3)
-  // Everything but the organisation itself goes in batches, and nothing by a cascade from its row, which has no bound.
+  // Everything but the organisation's own row is removed in batches. A cascade from that row would be
+  // unbounded.
   let removed = 3
   while (removed > 0) {
     const [batch] = await database.sql<{ n: number }>('select remove_org_rows($1, 3, true) as n', [
@@ -78,12 +79,12 @@ test('nothing of a deleted organisation is left in any table, and nothing of ano
   assert.deepEqual(record, [{ requested_by: gone.userId, removed: true }])
 })
 
-test('what was written while the organisation was being closed is removed, too', async () => {
+test('rows written while the organisation was being closed are removed, too', async () => {
   const tenant = await seedTenant(database.run)
   await close(tenant)
   await removeAll()
   assert.equal((await countRows(tenant)).orgs, 1, 'not finished while somebody may still be writing')
-  // A transaction that had entered before.
+  // Written by a transaction that entered before the deletion.
   await seedJobs(database.run, tenant, [newJob()])
   await settle(tenant)
   await removeAll()
@@ -91,7 +92,7 @@ test('what was written while the organisation was being closed is removed, too',
   assert.deepEqual([left.jobs, left.ready_jobs, left.streams, left.orgs], [0, 0, 0, 0])
 })
 
-test('jobs of a deleted organisation are claimed no more, and running ones are taken from their workers', async () => {
+test('jobs of a deleted organisation are no longer claimed, and running ones are taken from their workers', async () => {
   await clearJobs(database.sql)
   term = await lead(database.run)
   const [gone, kept] = [await seedTenant(database.run), await seedTenant(database.run)]
@@ -106,7 +107,7 @@ test('jobs of a deleted organisation are claimed no more, and running ones are t
   assert.deepEqual(held, [{ job_id: safe }], `without ${lost}`)
 })
 
-test('one batch reads rows of its own organisation only', async () => {
+test('a batch reads only rows of its own organisation', async () => {
   const [gone, busy] = [await seedTenant(database.run), await seedTenant(database.run)]
   const ROWS = 2_000
   await seedJobs(
@@ -185,7 +186,7 @@ test('only the audit log of an organisation that is being deleted can be deleted
   await removeAll()
 })
 
-test('an organisation is deleted by its org_admin, with the password and the name, and once', async () => {
+test('an org_admin deletes an organisation with the password and the name, and only once', async () => {
   const [owner, other] = [await seedTenant(database.run), await seedTenant(database.run)]
   const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [owner.orgId])
   const right = {
@@ -202,7 +203,7 @@ test('an organisation is deleted by its org_admin, with the password and the nam
   assert.equal(await attempt(owner, {}), 'unknown', 'twice')
 })
 
-/** Columns that may hold the id of somebody whose account is gone: it names nobody any more. */
+/** Columns that may hold the id of a deleted account: it no longer identifies anyone. */
 const KEPT_IDS = [
   ...['audit_log.actor_id', 'callback_endpoints.created_by', 'jobs.created_by', 'org_deletions.requested_by'],
   ...['pauses.paused_by', 'schedules.created_by', 'webhook_sources.created_by'],
@@ -267,7 +268,7 @@ test('a deleted account leaves neither its name nor a row that refers to it', as
   assert.deepEqual(entry, { actor_id: person.userId, target: { user_id: person.userId } })
 })
 
-test('of two last org_admins who delete their accounts at the same time one stays', async () => {
+test('when the last two org_admins delete their accounts at the same time, one stays', async () => {
   const [ada, bob, guest] = await Promise.all(Array.from({ length: 3 }, () => seedTenant(database.run)))
   assert.ok(ada && bob && guest)
   await database.sql(

@@ -493,7 +493,7 @@ const playDeletion = async ({ play, sql }: Stage): Promise<void> => {
   for (const { page } of ORG_EXPORT) await play(page(orgId, null))
   for (const { page } of ACCOUNT_EXPORT) await play(page(userId, null))
   await play(listOwnOrgs())
-  // Nobody has entered: what they answer is what counts here.
+  // Nobody has entered; only the equality of the answers matters here.
   const deletion = { name: TEXT, passwordHash: TEXT, sessionId: id(3), spareOrgId: id(41) }
   await play(deleteOrg({ ...deletion, orgId }))
   await play(deleteOrg({ ...deletion, orgId: id(42) }))

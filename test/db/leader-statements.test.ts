@@ -115,7 +115,7 @@ test('people see within seconds that the leader is alive', async () => {
   await leader.close()
 })
 
-test('every duty that is sent under an old term, or one from before a crash, changes nothing', async () => {
+test('every duty sent under an old term, or a term from before a crash, changes nothing', async () => {
   const old = await lead(database.run, 'old')
   const interrupted = await lead(database.run, 'interrupted')
   await database.sql('truncate incarnations')

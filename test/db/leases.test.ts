@@ -190,7 +190,7 @@ test('a job that was held and not started is given back uncounted, and watched c
   assert.deepEqual([dead.status, dead.attempts], ['failed', 1])
 })
 
-test('jobs that shared a lost worker are not charged, also if their leases run out one after the other', async () => {
+test('jobs that shared a lost worker are not charged, even if their leases expire one after the other', async () => {
   await reportLive(database.run, { workerId: 'worker-1' })
   const ids = await submit(...Array.from({ length: 4 }, () => ({ max_attempts: 1 })))
   await claim(database.run, 'worker-1', 2)
@@ -219,7 +219,7 @@ test('jobs that shared a lost worker are not charged, also if their leases run o
   }
 })
 
-test('a job that its worker claimed after it had lost others can be the only one', async () => {
+test('a job that a worker claims after losing others can be its only one', async () => {
   await reportLive(database.run, { workerId: 'worker-1' })
   await submit({}, {})
   await claim(database.run)
@@ -238,7 +238,7 @@ test('a lost worker costs its jobs a second run; those that are lost again run a
     assert.deepEqual([counts, suspect], [false, false])
   const innocent = (await claim(database.run)).find(({ job_id }) => job_id === first)
   assert.ok(innocent)
-  // It ends in its second run: its next loss is not the second in a row.
+  // It finishes its second run, so its next loss is not the second in a row.
   await end(database.run, retrying(innocent))
   await expireAll()
   const [lost] = await reclaim()
@@ -254,13 +254,13 @@ test('a lost worker costs its jobs a second run; those that are lost again run a
   )
 })
 
-test('a suspect is claimed by itself, given back as one, and cleared by any end', async () => {
+test('a suspect is claimed alone, stays a suspect when given back, and is cleared by any outcome', async () => {
   const ids = await submit({}, {})
   await makeSuspects(database)
   assert.deepEqual(await claim(database.run), [])
   assert.equal((await claimLone()).length, 0)
   assert.equal((await jobs.look(ids[0])).status, 'ready')
-  // The leader brings back what is parked for another reason only.
+  // The leader brings back only jobs that are parked for another reason.
   await reportLive(database.run)
   await database.run(unparkJobs(term, '0', 10))
   assert.deepEqual(await claim(database.run), [])
@@ -278,7 +278,7 @@ test('a suspect is claimed by itself, given back as one, and cleared by any end'
   assert.equal((await claim(database.run)).length, 2)
 })
 
-test('a suspect that takes its own worker with it is the cause: charged, and the others are cleared', async () => {
+test('a suspect that kills a worker it had to itself is charged, and the others are cleared', async () => {
   await submit({ max_attempts: 2 }, {}, {})
   await makeSuspects(database)
   const [later] = await submit({}, {})
@@ -293,7 +293,7 @@ test('a suspect that takes its own worker with it is the cause: charged, and the
     [culprit.job_id, true, true, ['test']],
   )
   const suspects = await database.sql('select job_id from ready_jobs where alone')
-  assert.equal(suspects.length, 3, 'it remains one, and so do those that were lost with other workers')
+  assert.equal(suspects.length, 3, 'it remains a suspect, and so do jobs that were lost with other workers')
   assert.ok(suspects.some(({ job_id }) => job_id === later))
   assert.equal((await claim(database.run)).length, 2)
 })
@@ -316,7 +316,7 @@ test('a suspect that is paused, or whose organisation is at its limit, is not cl
   assert.equal((await suspectOf('worker-1')).length, 1)
 })
 
-test('one worker in four isolates at a time, the one that is free first', async () => {
+test('one worker in four isolates at a time, starting with the one that is free first', async () => {
   await submit({}, {}, {})
   await makeSuspects(database)
   const [busy] = await submit({})
@@ -328,7 +328,11 @@ test('one worker in four isolates at a time, the one that is free first', async 
   await database.run(endIsolation('worker-0'))
   for (let n = 1; n < 8; n++) await reportLive(database.run, { workerId: `worker-${n}` })
   assert.deepEqual(await ask(), ['worker-1'])
-  assert.deepEqual((await ask()).sort(), ['worker-1', 'worker-2'], 'who has been asked is told again')
+  assert.deepEqual(
+    (await ask()).sort(),
+    ['worker-1', 'worker-2'],
+    'workers that were asked are notified again',
+  )
   assert.deepEqual((await ask()).sort(), ['worker-1', 'worker-2'])
   await suspectOf('worker-1')
   await database.run(endIsolation('worker-1'))
@@ -338,7 +342,7 @@ test('one worker in four isolates at a time, the one that is free first', async 
   assert.deepEqual((await ask()).sort(), ['worker-1', 'worker-2'])
   assert.deepEqual(await database.run(askToIsolate('0')), [], 'not for a former leader')
   await database.sql('delete from ready_jobs where alone')
-  assert.deepEqual(await ask(), [], 'nobody is needed any more')
+  assert.deepEqual(await ask(), [], 'no worker is needed any more')
   assert.deepEqual(await database.sql('select from workers where isolates'), [])
 })
 

@@ -268,7 +268,7 @@ test('nor may a role have a bypass within reach, or own a table', async () => {
   await database.sql(`drop role ${login.name}`)
 })
 
-test('the functions need timeouts, and neither runtime may create temporary tables', async () => {
+test('the functions require timeouts, and neither runtime may create temporary tables', async () => {
   const { pathname } = new URL(database.url)
   const login = { name: `test_timeouts_${process.pid}`, password: 'test' }
   const url = withLogin(database.url, login)

@@ -192,7 +192,7 @@ test('in the dump of another server the stream begins at the present, and those 
   await database.sql(`update job_event_groups set xid = $1::xid8, at = at - interval '40 days'`, [theirs])
   for (const table of ['callback_cursor', 'stream_floor'])
     await database.sql(`update ${table} set xid = $1::xid8`, [theirs])
-  assert.equal((await readFrom(before)).lost, null, 'their floor says nothing of our transactions')
+  assert.equal((await readFrom(before)).lost, null, 'their floor does not apply to our transactions')
 
   const term = await lead(database.run)
   // Transactions of other tests, which run on the same server, hold the present back.

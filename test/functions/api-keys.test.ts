@@ -151,7 +151,7 @@ test('what is no key of ours is refused', async () => {
   }
 })
 
-test('an organisation has at most a thousand keys, however many requests come at once', async () => {
+test('an organisation has at most 1,000 keys, even under concurrent requests', async () => {
   const ada = await registerUser(edge)
   await database.sql(
     `insert into api_keys (id, org_id, user_id, name, prefix, key_hash, scopes)

@@ -67,7 +67,7 @@ test('of many registrations of one name at once exactly one succeeds', async () 
   assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409, 409, 409, 409, 409, 409, 409])
 })
 
-test('a password that is guessed first is refused, with what to do instead', async () => {
+test('an easily guessed password is rejected with advice', async () => {
   const register = (password: string) => post('/auth/register', { username: 'new-person', password })
   const guessed = [
     'New-Person',
@@ -85,7 +85,7 @@ test('a password that is guessed first is refused, with what to do instead', asy
   assert.deepEqual(await database.sql(`select from users where username = 'new-person'`), [])
 })
 
-test('by invitation only: a link makes one account, in the organisation that invites', async (t) => {
+test('in invite mode a link creates one account, in the organisation that sent it', async (t) => {
   const bindings = { SMARTQUEUE_REGISTRATION: 'invite' }
   const invited = await startEdge({ databaseUrl: database.url, bindings })
   t.after(invited.stop)
@@ -124,7 +124,7 @@ test('by invitation only: a link makes one account, in the organisation that inv
   assert.deepEqual(log.map(({ action }) => action).sort(), ['account.registered', 'member.joined'])
 })
 
-test('where registration is closed nobody registers, with an invitation or without', async (t) => {
+test('in closed mode nobody can register, with or without an invitation', async (t) => {
   const bindings = { SMARTQUEUE_REGISTRATION: 'closed' }
   const closed = await startEdge({ databaseUrl: database.url, bindings })
   t.after(closed.stop)

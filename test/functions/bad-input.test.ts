@@ -216,7 +216,7 @@ test('a path or method that does not exist is a 404 problem', async () => {
   assertProblem(await edge.request('DELETE', '/jobs', { token: account.token }), 404, 'not-found')
 })
 
-test('a cursor that is not one of the list is refused with 422', async () => {
+test('a cursor that does not belong to the list is rejected with 422', async () => {
   const id = crypto.randomUUID()
   const encode = (text: string) => Buffer.from(text).toString('base64url')
   const lists: [string, string[]][] = [
@@ -235,14 +235,14 @@ test('a cursor that is not one of the list is refused with 422', async () => {
   }
 })
 
-test('NUL in a query parameter is refused with 422 and its name', async () => {
+test('NUL in a query parameter is rejected with 422 and the name of the parameter', async () => {
   for (const path of ['/analytics/prediction-accuracy?type', '/jobs?name', '/jobs?tag', '/dlq?type']) {
     const answer = await edge.request('GET', `${path}=a%00b`, { token: account.token })
     assertProblem(answer, 422, 'invalid-request', `#/${path.split('?')[1]}`)
   }
 })
 
-test('fields that are called as what every object has are unknown like any other', async () => {
+test('fields named like properties of Object.prototype are rejected as unknown', async () => {
   for (const key of ['toString', 'constructor', 'hasOwnProperty', 'valueOf']) {
     const json = { name: 'n', cron: '0 0 * * *', job: { type: 'test', payload: {}, [key]: 1 } }
     const answer = await edge.request('POST', '/schedules', { token: account.token, json })
@@ -250,7 +250,7 @@ test('fields that are called as what every object has are unknown like any other
   }
 })
 
-test('a chunked body is read wherever a body is', async () => {
+test('a chunked body is accepted wherever a body is', async () => {
   const client = createRawClient(edge.url, 1)
   const id = crypto.randomUUID()
   for (const path of [`/webhooks/sources/${id}/rotate`, `/webhooks/deliveries/${id}/replay`]) {

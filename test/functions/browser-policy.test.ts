@@ -81,7 +81,7 @@ test('every answer tells browsers what not to do with it', async () => {
   }
 })
 
-test('assets have the same transport security and type policy as the API', async () => {
+test('assets have the same transport security and content-type policy as the API', async () => {
   const policyOf = async (path: string) => {
     const { status, headers } = await closed.request('GET', path)
     assert.equal(status, 200, path)

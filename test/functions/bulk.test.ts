@@ -117,7 +117,7 @@ test('a sweep passes over jobs that it cannot change', async () => {
   assert.deepEqual([sweep, seen.size], [{ matched: 1200, changed: 0, done: true }, 1200])
 })
 
-test('a sweep that the database stops half-way answers what it has committed', async () => {
+test('a sweep that the database interrupts returns what it has committed', async () => {
   const jobs = Array.from({ length: 1001 }, () => newJob({ name: 'stopped' }))
   await seedJobs(database.run, ada, jobs)
   const stopIn = async (step: number, rolledBack: boolean) => {

@@ -5,7 +5,7 @@ import { gzipBytes, workerOfTests } from '../support/bundle.ts'
 
 const LARGEST = 300_000
 
-test('the Worker that a deployment would upload has less than 300 kB, compressed', async () => {
+test('the Worker that a deployment would upload is below 300 kB, compressed', async () => {
   // With a few lines more, which read what is left of requests.
   const file = workerOfTests()
   const bytes = await gzipBytes(file)

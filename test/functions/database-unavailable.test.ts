@@ -44,7 +44,7 @@ const submit = (key?: string): Promise<Answer> =>
 
 const countJobs = async (): Promise<number> => (await database.sql('select from jobs')).length
 
-/** For sessions that the functions open from now on. */
+/** Applies to sessions that the functions open from now on. */
 const configure = async (setting: string): Promise<void> => {
   const name = new URL(database.url).pathname.slice(1)
   await database.sql(`alter role test_functions in database ${name} ${setting}`)
@@ -62,7 +62,7 @@ const waitsFor = (lock: string) => async (): Promise<boolean> =>
     )
   ).length > 0
 
-test('Postgres gives up before the functions do, and leaves time for a second try', async () => {
+test('Postgres times out before the functions do and leaves time for a second try', async () => {
   assert.ok(IDLE_IN_TRANSACTION_TIMEOUT_MS < LOCK_TIMEOUT_MS)
   assert.ok(LOCK_TIMEOUT_MS < STATEMENT_TIMEOUT_MS)
   assert.ok(longestTryMs(MAX_STATEMENTS) <= PATIENCE_MS)
@@ -84,13 +84,13 @@ test('Postgres gives up before the functions do, and leaves time for a second tr
   })
 })
 
-test('a session that is left in a transaction is ended, and whoever waited for it is served', async () => {
+test('a session left idle in a transaction is terminated, and requests waiting for it succeed', async () => {
   await configure(`set idle_in_transaction_session_timeout = '1s'`)
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
     await client.query('lock table idempotency_keys in exclusive mode')
     const submitted = submit('held-up')
-    // As long as it looks, it is not idle.
+    // A session that runs queries is not idle.
     const waiting = `select from pg_locks where relation = 'idempotency_keys'::regclass and not granted`
     await waitFor('the submission to wait', async () => (await client.query(waiting)).rowCount)
     assert.equal((await submitted).status, 201)
@@ -98,7 +98,7 @@ test('a session that is left in a transaction is ended, and whoever waited for i
   })
 })
 
-test('after a lost answer the same key finds the job that was committed', async () => {
+test('after a lost response the same idempotency key finds the committed job', async () => {
   const before = await countJobs()
   await database.sql(`
     create function wait_at_commit() returns trigger language plpgsql as
@@ -125,7 +125,7 @@ test('after a lost answer the same key finds the job that was committed', async 
   assert.equal(await countJobs(), before + 1)
 })
 
-test('what waits for a locked table is answered with 503, and is not committed when the lock is gone', async () => {
+test('a request that waits for a locked table gets 503 and is not committed after the lock is released', async () => {
   await configure(`set lock_timeout = '50ms'`)
   const before = await countJobs()
   await withClient(database.url, async (client) => {
@@ -139,7 +139,7 @@ test('what waits for a locked table is answered with 503, and is not committed w
     }
     const list = await edge.request('GET', '/jobs', { token: account.token })
     assertProblem(list, 503, 'database-unavailable')
-    assert.equal(await waitsFor('relation')(), false, 'no backend waits any longer')
+    assert.equal(await waitsFor('relation')(), false, 'no backend is still waiting')
     await client.query('commit')
   })
   assert.equal(await countJobs(), before)
@@ -148,7 +148,7 @@ test('what waits for a locked table is answered with 503, and is not committed w
   await configure('reset lock_timeout')
 })
 
-test('a full disk answers 503 with the reason, and the functions are not ready', async () => {
+test('on a full disk requests get 503 with the reason, and the functions are not ready', async () => {
   // A full disk and a limit on temporary files fail in the same place.
   await configure('set temp_file_limit = 0')
   const limited = await edge.request('GET', '/readyz')

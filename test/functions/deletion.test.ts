@@ -33,7 +33,7 @@ const deleteAccount = (by: TestAccount, password = by.password): Promise<Answer>
 const keyOf = async (owner: TestAccount): Promise<string> =>
   (await post('/auth/keys', owner, { name: 'k', scopes: ['jobs:read', 'jobs:submit'] })).body.key
 
-test('an organisation is closed at once for members, sessions, keys, invitations and webhooks', async () => {
+test('an organisation is closed immediately for members, sessions, keys, invitations and webhooks', async () => {
   const [owner, guest] = [await registerUser(edge), await registerUser(edge)]
   const member = await join(edge, owner, guest)
   const key = await keyOf(owner)
@@ -57,7 +57,7 @@ test('an organisation is closed at once for members, sessions, keys, invitations
   assertProblem(await deleteOrg(owner, { password: owner.password }), 422, 'invalid-request', '#/name')
   assert.equal((await get('/orgs/me', owner)).status, 200, 'nothing has happened yet')
 
-  // From the sign-in that was begun above, which goes on elsewhere.
+  // From the sign-in started above, which continues in another organisation.
   const answer = await deleteOrg({ ...owner, token: session.access_token }, right)
   assert.equal(answer.status, 202, answer.text)
   assert.deepEqual([answer.body.id, answer.body.name], [owner.orgId, owner.username])
@@ -87,7 +87,7 @@ test('an organisation is closed at once for members, sessions, keys, invitations
   assert.deepEqual(schedules, [])
 })
 
-test('a platform admin sees who deleted what, and nobody can enter it, not even they', async () => {
+test('a platform admin sees who deleted an organisation, but cannot enter it', async () => {
   const [owner, operator] = [await registerUser(edge), await registerUser(edge)]
   await database.sql('update users set is_admin = true where id = $1', [operator.userId])
   const admin = { ...operator, token: (await signIn(edge, operator)).body.access_token }
@@ -103,7 +103,7 @@ test('a platform admin sees who deleted what, and nobody can enter it, not even 
   assertProblem(await get('/orgs/deletions', await registerUser(edge)), 403, 'forbidden')
 })
 
-test('an account goes with its organisations, but not if it leaves others without an org_admin', async () => {
+test('an account is deleted with its organisations, unless others would be left without an org_admin', async () => {
   const [owner, guest] = [await registerUser(edge), await registerUser(edge)]
   const member = await join(edge, owner, guest)
   const ownOrg = (await post('/orgs', owner, { name: 'Empty' })).body
@@ -145,7 +145,7 @@ test('an account goes with its organisations, but not if it leaves others withou
     json: { username: owner.username, password: owner.password },
     headers: fromElsewhere(),
   })
-  assert.equal(taken.status, 201, 'the name is free again')
+  assert.equal(taken.status, 201, 'the name is available again')
 })
 
 const linesOf = (text: string): Record<string, unknown>[] => {
@@ -157,7 +157,7 @@ const linesOf = (text: string): Record<string, unknown>[] => {
 }
 const ofType = (lines: Record<string, unknown>[], type: string) => lines.filter((line) => line.type === type)
 
-test('an export has every kind of line, no secrets, and says that it is whole', async () => {
+test('an export has every type of line, contains no secrets, and is marked as complete', async () => {
   const owner = await registerUser(edge)
   await fillTables(database, owner)
   await database.sql(`update webhook_sources set secret = 'sesame' where org_id = $1`, [owner.orgId])
@@ -195,12 +195,12 @@ test('a person exports their own data', async () => {
   assert.doesNotMatch(answer.text, /hash|scrypt/)
 })
 
-test('a large export comes in pages, and one that is to be continued misses nothing', async () => {
+test('a large export comes in pages, and continuing it misses nothing', async () => {
   const owner = await registerUser(edge)
   const payload = { text: Array.from({ length: 20_000 }, (_, n) => n * 7919).join(' ') }
   const jobs = [
     ...Array.from({ length: 1_500 }, () => newJob()),
-    // Six megabytes: more than a page takes.
+    // Six megabytes, more than fits into a page.
     ...Array.from({ length: 40 }, () => newJob({ payload })),
   ]
   await seedJobs(database.run, owner, jobs)

@@ -157,7 +157,7 @@ test('a job above the number that may run says so', async () => {
   assert.equal(told.summary, 'The organisation runs 1 jobs, and may run 1 at a time.')
 })
 
-test('a job that has to run alone says why', async () => {
+test('explain says why a job has to run alone', async () => {
   const id = await seed()
   await seed()
   await makeSuspects(database)

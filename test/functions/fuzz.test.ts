@@ -1,6 +1,7 @@
 /**
- * Sends hostile and almost valid input to every operation of the OpenAPI document. Whatever comes, no answer is a 5xx, and
- * every refusal is a problem. FUZZ_REQUESTS says how many requests, FUZZ_SEED repeats a run.
+ * Sends hostile and almost valid input to every operation in the OpenAPI document. No response may be a 5xx,
+ * and every error must be a problem document. FUZZ_REQUESTS sets the number of requests; FUZZ_SEED repeats a
+ * run.
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
@@ -37,11 +38,11 @@ let schemas: Record<string, Schema>
 let operations: Operation[]
 /** Has jobs, schedules, sources and endpoints. */
 let owner: TestAccount
-/** Of the whole system. */
+/** A platform admin. */
 let admin: TestAccount
 /** May lose their sign-in, their membership or their organisation. */
 let expendable: TestAccount[]
-/** Ids of what there is, by the first word of the path that names it. */
+/** Ids of existing resources, by the first segment of their path. */
 const ids = new Map<string, string[]>()
 
 before(async () => {
@@ -109,11 +110,11 @@ const readOperations = (paths: Document): Operation[] =>
     })),
   )
 
-/** To hash a password takes a fifth of a second. */
+/** Hashing a password takes a fifth of a second. */
 const HASHES = new Set(['/auth/register', '/auth/login', '/auth/password'])
 const MOST_HASHES = 6
 
-/** Each as often as the others, but those that hash. */
+/** All operations are equally frequent, except those that hash a password. */
 const planOf = (count: number): Operation[] => {
   const plan: Operation[] = []
   for (let round = 0; plan.length < count; round++) {
@@ -122,7 +123,7 @@ const planOf = (count: number): Operation[] => {
   return plan.slice(0, count)
 }
 
-/** What the request number `n` is depends on the seed, and on the ids that requests before it have made. */
+/** Request number `n` depends on the seed and on the ids that earlier requests have created. */
 const requestOf = ({ method, path, permission, parameters, body }: Operation, n: number): RawRequest => {
   const random = createRandom(SEED * 1_000_003 + n)
   const known = ids.get(path.split('/')[1] ?? '') ?? []
@@ -133,7 +134,7 @@ const requestOf = ({ method, path, permission, parameters, body }: Operation, n:
       : pick(random, REAL_TEXTS)
   const resolve = (ref: string): Schema => schemas[ref.split('/').at(-1) ?? ''] ?? {}
   const { json, parameter, chance } = createInput({ random, resolve, realText })
-  // Mostly almost valid: what is wrong everywhere is refused at the first look.
+  // Mostly almost valid: input that is wrong everywhere is rejected by the first check.
   const faults = pick(random, [0, 0, 0.05, 0.05, 0.2, 0.6])
 
   const pathFor = (): string =>
@@ -228,27 +229,27 @@ const ABSURD_HEADERS: [string, string][] = [
   ['sec-websocket-protocol', 'ticket., smartqueue.v1'],
 ]
 
-/** Half a surrogate pair is no UTF-8, but three bytes can pretend. */
+/** A lone surrogate is not valid UTF-8, but can be encoded as three bytes. */
 const encode = (text: string): string => (text.isWellFormed() ? encodeURIComponent(text) : '%ED%A0%80')
 
 const toHeader = (text: string): string => text.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '?')
 
-/** Why an answer is not what it should be. */
+/** Why a response is wrong. */
 const faultOf = ({ status, type }: RawAnswer, { path }: Operation): string | undefined => {
-  // Nothing to scale by is documented, and so is a database that is not ready.
+  // A 503 is documented for `/autoscale` without a snapshot and for a database that is not ready.
   if (status === 503 && (path === '/autoscale' || path === '/readyz')) return undefined
   if (status >= 500) return 'is a fault of ours'
   if (status >= 400 && !type.startsWith('application/problem+json')) return 'is no problem+json'
   return undefined
 }
 
-/** What is made is named by later requests. */
+/** Later requests use the ids of created resources. */
 const keepId = ({ status, text }: RawAnswer, { path }: Operation): void => {
   const id = status === 201 ? /"id":"([0-9a-f-]{36})"/.exec(text)?.[1] : undefined
   if (id) ids.get(path.split('/')[1] ?? '')?.push(id)
 }
 
-/** A connection that is closed without an answer is as bad as a 5xx. */
+/** A connection closed without a response is as bad as a 5xx. */
 const asAnswer = (error: Error): RawAnswer => ({ status: 599, type: '', text: error.message })
 
 const show = ({ method, path, headers, body }: RawRequest): string => {
@@ -257,7 +258,7 @@ const show = ({ method, path, headers, body }: RawRequest): string => {
   return `${method} ${path}\n${hidden.join('\n')}\n${Array.isArray(body) ? '(chunked) ' : ''}${bytes ?? ''}`
 }
 
-test(`no input to any operation answers 5xx (FUZZ_SEED=${SEED})`, async (t) => {
+test(`no input to any operation causes a 5xx (FUZZ_SEED=${SEED})`, async (t) => {
   t.diagnostic(`${REQUESTS} requests, FUZZ_SEED=${SEED}`)
   const client = createRawClient(edge.url, IN_FLIGHT)
   const plan = planOf(REQUESTS).entries()
@@ -283,5 +284,5 @@ test(`no input to any operation answers 5xx (FUZZ_SEED=${SEED})`, async (t) => {
   )
   assert.deepEqual(failures, [])
   const accepted = [...statuses].reduce((sum, [status, n]) => sum + (status < 300 ? n : 0), 0)
-  assert.ok(accepted > REQUESTS / 5, 'enough of it is valid to reach what lies behind the validation')
+  assert.ok(accepted > REQUESTS / 5, 'enough requests are valid to get past validation')
 })

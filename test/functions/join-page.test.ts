@@ -159,7 +159,7 @@ test('too many attempts are told with the seconds to wait', async () => {
   await page.getByRole('alert').getByText(`Try again in ${seconds} second`).waitFor()
 })
 
-test('the button waits for the answer, and what was typed can be sent again after a failure', async () => {
+test('the button waits for the response, and the form can be sent again after a failure', async () => {
   const { page, complaints } = await open(await invite())
   const failing = Promise.withResolvers<void>()
   await page.route('**/auth/register', async (route) => {
@@ -182,7 +182,7 @@ test('the button waits for the answer, and what was typed can be sent again afte
   assert.deepEqual(complaints, ['failed: /auth/register'])
 })
 
-test('a password that is guessed first is told at its field', async () => {
+test('an easily guessed password is reported at its field', async () => {
   const { page } = await open(await invite())
   await fill(page, 'kim', 'password123')
   await page.keyboard.press('Enter')
@@ -190,7 +190,7 @@ test('a password that is guessed first is told at its field', async () => {
   assert.equal(await focused(page), 'password')
 })
 
-test('where registration is closed the page only signs in', async () => {
+test('in closed mode the page only offers sign-in', async () => {
   const { page } = await open(await invite(), {}, async (page) => {
     await page.route('**/auth/registration', (route) => route.fulfill({ json: { registration: 'closed' } }))
   })

@@ -226,7 +226,7 @@ test('open invitations say who is invited and by whom, and whoever is invited ag
   assert.equal((await get('/orgs/invitations', guest)).body.items.length, 1)
 })
 
-test('an account creates five organisations, its personal one included, however many requests come at once', async () => {
+test('an account can create five organisations, including its personal one, even under concurrent requests', async () => {
   const [ada, grace] = [await registerUser(edge), await registerUser(edge)]
   await database.sql(
     `with made as (
@@ -241,11 +241,11 @@ test('an account creates five organisations, its personal one included, however 
     Array.from({ length: 10 }, (_, n) => post('/orgs', ada, { name: `number ${n}` })),
   )
   const refused = answers.filter(({ status }) => status !== 201)
-  assert.equal(refused.length, 6, 'those that others have created do not count')
+  assert.equal(refused.length, 6, 'organisations created by others do not count')
   for (const answer of refused) assertProblem(answer, 409, 'limit-reached')
 })
 
-test('an organisation still counts after its creator has left it, also at the next sign-in', async () => {
+test('an organisation still counts after its creator has left it, even at the next sign-in', async () => {
   const ada = await registerUser(edge)
   await database.sql(
     `insert into orgs (id, name, created_by) select gen_random_uuid(), 'o', $1 from generate_series(1, 4)`,
@@ -256,7 +256,7 @@ test('an organisation still counts after its creator has left it, also at the ne
   assertProblem(await signIn(edge, ada), 409, 'limit-reached')
 })
 
-test('an organisation has at most a thousand open invitations, links among them, however many requests come at once', async () => {
+test('an organisation has at most 1,000 open invitations, including links, even under concurrent requests', async () => {
   const [ada, guest] = [await registerUser(edge), await registerUser(edge)]
   await invite(ada, { username: guest.username })
   await database.sql(
@@ -269,7 +269,7 @@ test('an organisation has at most a thousand open invitations, links among them,
   const refused = answers.filter(({ status }) => status !== 201)
   assert.equal(refused.length, 6)
   for (const answer of refused) assertProblem(answer, 409, 'limit-reached')
-  assert.equal((await invite(ada, { username: guest.username })).status, 201, 'it replaces the one before')
+  assert.equal((await invite(ada, { username: guest.username })).status, 201, 'it replaces the previous one')
 })
 
 test('whoever has left all organisations gets a personal one at the next sign-in', async () => {

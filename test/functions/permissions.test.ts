@@ -211,7 +211,7 @@ const ASKS_PASSWORD = ['POST /auth/password', 'DELETE /auth/account']
 /** Routes whose resource is somebody else's, even within the organisation: a link is not for those who have no token. */
 const EXPECTED_404 = ['POST /orgs/invitations/{id}/accept']
 
-/** The API key and the sign-in of the walk are the org_admin's: to others they do not exist. */
+/** The API key and the sign-in under test belong to the org_admin: for others they do not exist. */
 const OF_OWNER = ['DELETE /auth/keys/{id}', 'DELETE /auth/sessions/{id}']
 
 test('a user may what the table says, and nothing else', async () => {
@@ -244,7 +244,7 @@ test('an admin may everything, in all organisations', async () => {
       ...(operation.permission !== 'account' && { headers: { 'smartqueue-org': cast.owner.orgId } }),
     })
     const name = nameOf(operation)
-    // An admin looks after the jobs of others, but submits only where they are a member.
+    // An admin can manage the jobs of others, but submits only where they are a member.
     if (SUBMITTING.includes(name)) {
       assert.equal(answer.status, 403, `${name}: ${answer.text}`)
     } else if (OF_OWNER.includes(name)) assert.equal(answer.status, 404, answer.text)

@@ -104,7 +104,9 @@ test('a champion whose weights cannot be read is passed over, and that is counte
   })
 })
 
-/** Submitted alone twice, for the second takes the way of a series that is known, and in a batch. */
+/**
+ * Submits it twice on its own, because the second run takes the path of a known series, and once in a batch.
+ */
 const submitEveryWay = async (name: string): Promise<void> => {
   for (const _ of [1, 2]) {
     const { status, text } = await submit({ ...JOB, name })
@@ -151,7 +153,7 @@ test('a series whose estimate is corrupt can be submitted', async () => {
   }
 })
 
-test('jobs that the database refuses with a prediction are stored without, counted, and cost others nothing', async () => {
+test('jobs that the database rejects with a prediction are stored without it and counted, and do not affect others', async () => {
   await refusePredictions(database.sql, 'poisoned')
   const names = Array.from({ length: 30 }, (_, n) => (n % 10 === 3 ? 'poisoned' : `healthy ${n}`))
   const webhooks = webhooksOf(edge, ada)
@@ -175,7 +177,7 @@ test('jobs that the database refuses with a prediction are stored without, count
   )
   assert.deepEqual([poisoned.length, healthy.length], [5, 27])
   assert.ok(poisoned.every(({ predicted }) => !predicted))
-  // Not all of them: on a busy machine the inputs of a prediction may come too late.
+  // Not all of them: on a busy machine the inputs of a prediction may arrive too late.
   assert.ok(healthy.some(({ predicted }) => predicted))
   await waitFor('the fault to be counted', async () => {
     const rows = await database.sql(`select from prediction_faults where reason = 'refused'`)

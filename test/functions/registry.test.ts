@@ -15,7 +15,7 @@ import { handle, prepareWorker } from '../support/worker.ts'
 let database: TestDatabase
 let edge: Edge
 let ada: TestAccount
-/** An admin of the whole system. */
+/** A platform admin. */
 let root: TestAccount
 before(async () => {
   database = await createTestDatabase()
@@ -117,7 +117,7 @@ test('types are listed with their schemas and how many workers take them now, bu
   assertProblem(await get('/jobs/types?cursor=zzzz'), 422, 'invalid-request')
 })
 
-test('an organisation sees its own jobs on a worker, and neither its host nor jobs of others in any answer', async (t) => {
+test('an organisation sees its own jobs on a worker, but in no response its host or the jobs of others', async (t) => {
   const bob = await registerUser(edge)
   const held = Promise.withResolvers<void>()
   const worker = prepareWorker(database.url, [
@@ -158,7 +158,7 @@ test('an organisation sees its own jobs on a worker, and neither its host nor jo
   const stream = await openStream(edge, { token: ada.token, query: { topics: 'workers' } })
   const frame = await stream.frame('workers')
   stream.close()
-  // As words: a short name may stand inside of a cursor or a key.
+  // Matched as whole words: a short name may occur inside a cursor or a key.
   const hosts = [hostname(), 'host-a', 'host-b'].map((host) => new RegExp(`(?<![\\w-])${host}(?!\\w)`))
   for (const text of [...(await Promise.all(seen)).map(({ text }) => text), JSON.stringify(frame)]) {
     for (const host of hosts) assert.doesNotMatch(text, host)

@@ -113,7 +113,7 @@ test('the password is changed with the old one only, and all other sign-ins end'
   assert.equal((await signIn(edge, { ...account, password: 'a new password' })).status, 200)
 })
 
-test('whoever changes the password can revoke their API keys with it, in all organisations', async () => {
+test('changing the password can also revoke the API keys in all organisations', async () => {
   const [ada, grace] = [await registerUser(edge), await registerUser(edge)]
   const make = async (token: string): Promise<string> =>
     (await edge.request('POST', '/auth/keys', { token, json: { name: 'k', scopes: ['org:read'] } })).body.key
@@ -133,10 +133,10 @@ test('whoever changes the password can revoke their API keys with it, in all org
   assert.equal((await look(hers)).status, 200)
   const { items } = (await edge.request('GET', '/orgs/me/audit?action=api_key.revoked', { token: there }))
     .body
-  assert.equal(items.length, 1, 'the log of each organisation has its own')
+  assert.equal(items.length, 1, 'the log of each organisation has its own entry')
 })
 
-test('sign-ins are listed with where they were last used, newest first, and only to their owner', async () => {
+test('sign-ins are listed with the address of their last use, newest first, and only to their owner', async () => {
   const ada = await registerUser(edge)
   const from = (ip: string, agent: string) => ({ 'cf-connecting-ip': ip, 'user-agent': agent })
   const { username, password } = ada
@@ -160,7 +160,7 @@ test('sign-ins are listed with where they were last used, newest first, and only
   )
   assert.ok(items[1].last_used_at > items[1].created_at && items[1].expires_at > items[1].last_used_at)
   const rest = (await list(`?cursor=${next_cursor}`)).body
-  assert.deepEqual([rest.items.length, rest.next_cursor], [1, null], 'the one that it was registered with')
+  assert.deepEqual([rest.items.length, rest.next_cursor], [1, null], 'the one from registration')
   const key = await edge.request('POST', '/auth/keys', {
     token: ada.token,
     json: { name: 'k', scopes: ['org:read'] },
@@ -168,7 +168,7 @@ test('sign-ins are listed with where they were last used, newest first, and only
   assertProblem(await edge.request('GET', '/auth/sessions', { token: key.body.key }), 403, 'forbidden')
 })
 
-test('a sign-in that is ended is worth nothing at once, and nobody ends those of others', async () => {
+test('an ended sign-in is rejected immediately, and nobody can end those of others', async () => {
   const [ada, eve] = [await registerUser(edge), await registerUser(edge)]
   const { access_token: token, refresh_token } = (await signIn(edge, ada)).body
   const [{ id }] = (await edge.request('GET', '/auth/sessions', { token })).body.items
@@ -190,7 +190,7 @@ test('a sign-in that is ended is worth nothing at once, and nobody ends those of
   )
 })
 
-test('all other sign-ins are ended together, in whatever organisation they are', async () => {
+test('all other sign-ins can be ended at once, whatever their organisation', async () => {
   const ada = await registerUser(edge)
   const others = [(await signIn(edge, ada)).body, (await signIn(edge, ada)).body]
   const org = (await edge.request('POST', '/orgs', { token: ada.token, json: { name: 'Other' } })).body

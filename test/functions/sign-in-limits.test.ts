@@ -95,7 +95,7 @@ test('what is no address is one for all, and breaks nothing', async () => {
   assert.deepEqual(statuses(answers), { 201: 5, 429: 1 })
 })
 
-/** Logins that a network has had within this minute: each real one costs a password hash. */
+/** Records logins of a network within this minute, because each real one would cost a password hash. */
 const hitBefore = (network: string, times: number) =>
   database.sql(
     `insert into rate_limits (action, subject, hits, admitted, last_hit)
@@ -103,7 +103,7 @@ const hitBefore = (network: string, times: number) =>
     [network, times],
   )
 
-test('where no address header is trusted, forged ones do not escape the limit', async (t) => {
+test('where no address header is trusted, forged headers do not bypass the limit', async (t) => {
   const bindings = { SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'none' }
   const direct = await startEdge({ databaseUrl: database.url, bindings })
   t.after(direct.stop)
@@ -120,7 +120,7 @@ test('where no address header is trusted, forged ones do not escape the limit', 
   assert.deepEqual(statuses(answers), { 200: 2, 429: 11 })
 })
 
-test('of a list of addresses the last one counts, which the proxy has added', async (t) => {
+test('the last address in a list is used, which the proxy appended', async (t) => {
   const bindings = { SMARTQUEUE_CLIENT_ADDRESS_HEADER: 'X-Forwarded-For' }
   const proxied = await startEdge({ databaseUrl: database.url, bindings })
   t.after(proxied.stop)

@@ -131,7 +131,7 @@ test('too much to look at, too old to go on from: the stream goes on at its head
   assert.equal(reasonFor({ ...subscriber(), pace: 'slow' }, pageOf([], { behind: 20_001 })), 'slow')
 })
 
-test('after a restart of the database everybody starts again, whatever they follow and however little they take', () => {
+test('after a database restart every client resyncs, whatever its topics and however slow it is', () => {
   const page = pageOf([], { lost: 'database_restarted' })
   const starved = { ...subscriber(), credit: 0, starvedAt: NOW }
   for (const to of [

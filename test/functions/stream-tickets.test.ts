@@ -29,7 +29,7 @@ test('only a ticket with its own seal, by our key, is worth a look', async () =>
   for (const text of forged) assert.equal(await unsealTicket(keys, text), undefined, text)
 })
 
-test('a ticket stays out of logs, with or without its seal', async () => {
+test('a ticket is redacted in logs, with or without its seal', async () => {
   const { text } = createRedactor()
   for (const ticket of [ticketOf(ADA), await sealTicket(keyRing(), ticketOf(ADA))])
     assert.equal(

@@ -215,7 +215,7 @@ test('what nobody can look at is passed over, and the stream goes on behind it',
   client.close()
 })
 
-/** A client of server-sent events. */
+/** A client for server-sent events. */
 const follow = async ({ token }: TestAccount, headers: Record<string, string> = {}) => {
   const abort = new AbortController()
   const response = await fetch(`${edge.url}/jobs/events/`, {
@@ -353,10 +353,10 @@ const fallAsleep = async () => {
   return { account, jobId, client, quietAt: performance.now() + 12_000 }
 }
 
-/** Postgres empties unlogged tables when it recovers. */
+/** Postgres truncates unlogged tables during crash recovery. */
 const crash = () => database.sql('truncate incarnations')
 
-test('after a crash of the database everybody is told to resync, and gets what happens from then on', async () => {
+test('after a database crash every client gets a resync and then all new events', async () => {
   const ada = await registerUser(edge)
   const [live, workers, events] = await Promise.all([
     openStream(edge, { token: ada.token }),
@@ -412,7 +412,7 @@ test('an object that hibernates loses no event, no credit and no subscriber', as
   client.close()
 })
 
-test('an object that hibernated during a crash of the database tells its subscribers to resync', async () => {
+test('an object that hibernated during a database crash sends its subscribers a resync', async () => {
   const sleeper = sleepers[1]
   assert.ok(sleeper)
   const { account, client } = sleeper

@@ -105,7 +105,7 @@ test('a delivery that is too old, or from the future, is rejected although it is
   }
 })
 
-test('an hmac source with a timestamp header rejects what is replayed after its tolerance', async () => {
+test('an hmac source with a timestamp header rejects deliveries replayed after the tolerance', async () => {
   const verification = {
     timestamp_header: 'x-time',
     tolerance_seconds: 60,

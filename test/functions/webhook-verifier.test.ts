@@ -93,7 +93,7 @@ test('a timestamp that was not signed is worth nothing, and neither is one that 
   }
 })
 
-test('a source of the scheme hmac says how old a delivery may be', async () => {
+test('an hmac source can set how old a delivery may be', async () => {
   const settings = { timestamp_header: 'x-time', tolerance_seconds: 20 }
   const signature = createHmac('sha256', 'secret').update(`${NOW_S}.${BODY}`).digest('hex')
   const sent = { body: BODY, headers: { 'x-time': String(NOW_S), 'x-signature': signature } }

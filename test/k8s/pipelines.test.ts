@@ -138,7 +138,7 @@ test('workflows may do no more than they need, end in time, and use pinned actio
   }
 })
 
-test('a pinned action says which version it is, and has one pin in all workflows', () => {
+test('a pinned action names its version and has the same pin in all workflows', () => {
   const pins = workflows.flatMap(([file]) =>
     [...read(file).matchAll(/uses: (\S+)@(.*)/g)].map(([, action, pin]) => [action, pin] as const),
   )
@@ -161,7 +161,7 @@ test('every image that is not built here is pinned by digest', () => {
   const images = [base?.from, ...[...inCompose, ...inCluster].map(({ image }) => image)]
   assert.ok(images.length >= 3)
   for (const image of images) assert.match(image ?? '', /^[\w/.-]+:\d[\w.-]+@sha256:[0-9a-f]{64}$/)
-  // A syntax line would have BuildKit pull and run one more image.
+  // A syntax line would make BuildKit pull and run another image.
   assert.doesNotMatch(read('worker-runtime/Dockerfile'), /^# *syntax=/m)
 })
 

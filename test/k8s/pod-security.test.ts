@@ -63,7 +63,7 @@ for (const [name, manifests] of builds()) {
     assert.deepEqual(deny?.spec, { podSelector: {}, policyTypes: ['Ingress', 'Egress'] })
     for (const { metadata, spec } of policies) {
       const blocks = (spec.egress ?? []).flatMap(({ to = [] }) => to.flatMap(({ ipBlock }) => ipBlock ?? []))
-      // The address guard of the workers and the policies allow the same addresses, range by range.
+      // The workers' address guard and the policies allow the same ranges.
       if (metadata.name === 'jobs' || metadata.name === 'database') assert.deepEqual(blocks, PUBLIC_RANGES)
       else
         for (const block of blocks)

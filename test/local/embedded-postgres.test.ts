@@ -39,7 +39,7 @@ test('data survives a stop and a start', async (t) => {
   assert.deepEqual(await readdir(folder), ['data'], 'neither a password file nor a staging folder remains')
 })
 
-test('the owner of the database is no superuser, also of one that an earlier release has made', async (t) => {
+test('the owner of the database is not a superuser, even if an earlier release created it', async (t) => {
   const { start } = await scratch(t, shared)
   const first = await start()
   await query(first.superuserUrl, 'create database made_by_superuser')

@@ -30,7 +30,7 @@ test('the functions alone say in one line what they miss', async () => {
   assert.match(late.stderr, new RegExp(`^Port ${port} is taken`))
 })
 
-test('the functions alone trace where they are told to, register the invited and trust no address header', () => {
+test('the functions on their own trace as configured, register invited users only and trust no address header', () => {
   const settings = {
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318',
     OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20secret',

@@ -239,7 +239,7 @@ test('a caller that hangs up in the middle of its request does no harm', async (
   assert.deepEqual(await sql()`select 1 as one`, [{ one: 1 }])
 })
 
-test('an unreachable Postgres is 08001, without credentials', async () => {
+test('an unreachable Postgres is reported as 08001, without credentials', async () => {
   const wrongPassword = postgres.superuserUrl.replace('secret', 'hunter2')
   for (const target of ['postgres://me:hunter2@127.0.0.1:1/db', wrongPassword]) {
     const cutOff = await startNeonGateway({ target })
@@ -250,7 +250,7 @@ test('an unreachable Postgres is 08001, without credentials', async () => {
   }
 })
 
-test('what a caller no longer waits for is not run once a connection is free', async (t) => {
+test('a request whose caller has given up is not run once a connection is free', async (t) => {
   const single = await startNeonGateway({ target: postgres.superuserUrl, maxConnections: 1 })
   t.after(single.stop)
   await direct('create table abandoned (n int)')
@@ -262,7 +262,7 @@ test('what a caller no longer waits for is not run once a connection is free', a
   const url = `http://${single.address}/sql`
   const abandoned = fetch(url, { method: 'POST', body, headers, signal: abort.signal })
   const waiting = post({ query: 'insert into abandoned values (2)' }, { gateway: single })
-  // Once later requests are answered, the gateway has read the earlier ones.
+  // Once later requests have been answered, the gateway has read the earlier ones.
   for (let later = 0; later < 3; later++) await fetch(`http://${single.address}/nowhere`, { method: 'POST' })
   abort.abort()
   await assert.rejects(abandoned, { name: 'AbortError' })

@@ -1,7 +1,7 @@
 /**
- * The stream over crashes of Postgres, which is killed with SIGKILL again and again while a worker claims and finishes jobs.
- * Claims commit asynchronously and clients see them at once; with the WAL writer slowed down, a crash is certain to lose some
- * that a client has seen.
+ * Tests the stream across Postgres crashes: Postgres is killed with SIGKILL repeatedly while a worker claims
+ * and finishes jobs. Claims commit asynchronously and clients see them immediately; with the WAL writer
+ * slowed down, a crash is certain to lose some that a client has seen.
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -29,7 +29,7 @@ const KILLS = Number(process.env.TEST_POSTGRES_KILLS ?? 3)
 const BATCH = 20
 const HELD = 8
 
-// Whatever ends this process, its Postgres ends too.
+// However this process ends, its Postgres is stopped too.
 const reaper = startReaper(() => {})
 let folder: string
 let port: number
@@ -56,7 +56,8 @@ after(async () => {
 const startPostgres = () =>
   startEmbeddedPostgres({
     ...{ dataDir: join(folder, 'postgres'), password: 'test', port },
-    // A killed process loses what it has not handed to the system. Nothing here has to survive a loss of power.
+    // A killed process loses what it has not passed to the operating system. Nothing here has to survive a
+    // power failure.
     settings: { fsync: 'off', full_page_writes: 'off', wal_writer_delay: '10s', autovacuum: 'off' },
     onSpawn: (pid) => reaper.guard({ pid, signal: 'SIGINT', graceMs: 5_000 }),
   })
@@ -65,11 +66,11 @@ const killServer = async (): Promise<void> => {
   process.kill(postgres.pid, 'SIGKILL')
   await postgres.exited
   reaper.forget(postgres.pid)
-  // Waits until the server's other processes have ended, too.
+  // Waits until the server's other processes have exited, too.
   postgres = await startPostgres()
 }
 
-/** The postmaster ends all other processes, and recovers without ending itself. */
+/** The postmaster terminates all other processes and recovers without exiting itself. */
 const killOneProcess = async (): Promise<void> => {
   const pid = await walWriter()
   process.kill(pid, 'SIGKILL')
@@ -94,7 +95,7 @@ const sql = async <Row>(text: string, values: unknown[] = []): Promise<Row[]> =>
   }
 }
 
-test(`after each of ${KILLS} crashes of Postgres a client holds only events that happened, and misses none`, async (t) => {
+test(`after each of ${KILLS} Postgres crashes a client has only events that were not undone, and misses none`, async (t) => {
   const target = await startTarget()
   t.after(target.stop)
   const { token: session, orgId } = await registerUser(edge)
@@ -103,7 +104,7 @@ test(`after each of ${KILLS} crashes of Postgres a client holds only events that
   const follower = await followStream(edge, token)
   t.after(follower.stop)
 
-  /** Ids of the jobs, if the API has acknowledged them. */
+  /** Ids of the jobs that the API has acknowledged. */
   const submit = async (path: string, count: number): Promise<string[]> => {
     const job = { name: path, type: 'http', payload: { url: `${target.url}${path}` } }
     const answer = await edge.request('POST', '/jobs/batch', {
@@ -119,7 +120,8 @@ test(`after each of ${KILLS} crashes of Postgres a client holds only events that
   let phantoms = 0
   for (let kill = 1; kill <= KILLS; kill++) {
     target.hold()
-    // Every other time under load. Otherwise while jobs run and nothing commits synchronously, which would flush their claims.
+    // Every other crash is under load. The others happen while jobs run and nothing commits synchronously,
+    // which would flush their claims.
     const isUnderLoad = kill % 2 === 0
     let isOver = false
     const load = keepSubmitting(() => isOver)
@@ -151,7 +153,7 @@ test(`after each of ${KILLS} crashes of Postgres a client holds only events that
   t.diagnostic(
     `${phantoms} events were seen and lost in ${KILLS} crashes; resyncs: ${follower.resyncs.join(' ')}`,
   )
-  assert.ok(phantoms > 0, 'claims that were seen were lost')
+  assert.ok(phantoms > 0, 'some claims that a client saw were lost')
   assert.equal(follower.resyncs.filter((reason) => reason === 'database_restarted').length, KILLS)
 })
 
@@ -162,11 +164,11 @@ const factOf = ({ job }: StreamedEvent): Fact => ({
   ...{ job_id: job.id, state: job.status, attempt: job.attempts },
 })
 
-/** What an event says, wherever it stands: transaction ids are used again. */
+/** The content of an event without its position, because transaction ids are reused. */
 const keyOf = ({ job_id, state, attempt }: Fact, at: string): string =>
   [job_id, state, attempt, new Date(at).toISOString()].join(' ')
 
-/** Events of the organisation from a transaction on, in the order of the stream. */
+/** Events of the organisation from a transaction on, in stream order. */
 const storedEvents = (orgId: string, fromXid: string): Promise<StoredEvent[]> =>
   sql<StoredEvent>(
     `select
@@ -180,7 +182,10 @@ const storedEvents = (orgId: string, fromXid: string): Promise<StoredEvent[]> =>
     [orgId, fromXid],
   )
 
-/** Every job is done, and the client holds exactly the events that are stored since it last started, and every job's state. */
+/**
+ * Every job is done, and the client has every job's state and exactly the events stored since it last
+ * started.
+ */
 const untilSettled = async (follower: StreamFollower, orgId: string): Promise<void> => {
   const compare = async () => {
     const [, xid = '0'] = follower.start.split('-')
@@ -216,7 +221,7 @@ const SETTLED = { phantom: [], missing: [], outOfOrder: [], misunderstood: [], u
 const toLine = (cursor: string, { job_id, state, attempt }: Fact): string =>
   [cursor, job_id, state, attempt].join(' ')
 
-/** What the jobs call. `/held` answers once it is released. */
+/** The server that the jobs call. `/held` answers once it is released. */
 const startTarget = async () => {
   let gate = Promise.withResolvers<void>()
   const server = createServer(async ({ url }, response) => {

@@ -43,7 +43,7 @@ test('the functions answer nothing under such a role, and readyz says why', asyn
   assert.deepEqual(await database.sql('select from users'), [])
 })
 
-test('neither runtime works with a login that may create temporary tables', async () => {
+test('neither runtime accepts a login that may create temporary tables', async () => {
   const rights = `temporary on database ${new URL(database.url).pathname.slice(1)}`
   await database.sql(`grant ${rights} to test_functions, test_workers`)
   const { status, stderr } = startWorker(asLogin(database.url, 'workers'))

@@ -24,7 +24,7 @@ export const createTestDatabase = async (options: { empty?: boolean } = {}): Pro
   if (!serverUrl) throw new Error('Run the tests with npm test: it starts their Postgres')
   const name = `test_${randomBytes(6).toString('hex')}`
   const template = options.empty ? 'template0' : TEMPLATE_DATABASE
-  // A copy has the default rights again.
+  // A copy has the default privileges again.
   await onServer(
     serverUrl,
     `create database ${name} template ${template}`,
@@ -67,7 +67,7 @@ export const createLogins = (serverUrl: string): Promise<void> =>
       for (const runtime of runtimes) await ensureLogin(client, runtime, loginOf(login as TestLogin))
     }
     await client.query(`alter role test_both set smartqueue.all_orgs = 'on'`)
-    // It also runs what only workers do, which may take longer.
+    // It also runs statements that only workers use, which may take longer.
     for (const timeout of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) {
       await client.query(`alter role test_both set ${timeout} = 0`)
     }

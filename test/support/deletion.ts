@@ -6,7 +6,7 @@ import { withClient } from '../../worker-runtime/migrate.ts'
 import { asLogin, type TestDatabase } from './database.ts'
 import type { Tenant } from './jobs.ts'
 
-/** In a transaction of the functions that has entered the tenant's organisation. */
+/** Runs a query in a functions transaction that has entered the tenant's organisation. */
 export const runAs = <Row>(database: TestDatabase, tenant: Tenant, query: Query<Row>): Promise<Row[]> =>
   withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
@@ -16,7 +16,7 @@ export const runAs = <Row>(database: TestDatabase, tenant: Tenant, query: Query<
     return rows
   })
 
-/** Deletes the organisation of a tenant that was written past the API. */
+/** Deletes the organisation of a tenant that was not created through the API. */
 export const closeOrg = async (database: TestDatabase, tenant: Tenant): Promise<void> => {
   const { orgId } = tenant
   const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [orgId])
@@ -26,7 +26,7 @@ export const closeOrg = async (database: TestDatabase, tenant: Tenant): Promise<
   assert.equal(closed?.outcome, 'deleted')
 }
 
-/** As if the deletion had been asked for a while ago: whoever was still writing has finished. */
+/** Backdates the deletion, so that all earlier transactions count as finished. */
 export const settleDeletion = (database: TestDatabase, { orgId }: Tenant): Promise<unknown> =>
   database.sql(`update org_deletions set requested_at = requested_at - interval '1 hour' where id = $1`, [
     orgId,

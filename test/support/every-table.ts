@@ -2,7 +2,7 @@ import type { TestDatabase } from './database.ts'
 import { jobInState } from './job-in-state.ts'
 import type { Tenant } from './jobs.ts'
 
-/** A row of the organisation in every table that has an organisation. */
+/** Inserts a row of the organisation into every table with an organisation column. */
 export const fillTables = async (database: TestDatabase, tenant: Tenant): Promise<void> => {
   for (const state of ['pending', 'blocked', 'ready', 'retrying', 'completed', 'failed'] as const) {
     await jobInState(database.run, tenant, state)

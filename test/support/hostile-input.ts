@@ -1,6 +1,7 @@
 /**
- * Input for fuzzing, made from the JSON Schemas of the OpenAPI document: valid, almost valid, or hostile. Bodies are JSON
- * texts and not values: they can say what no value of JavaScript is, such as 1e999 or the same key twice.
+ * Fuzzing input, generated from the JSON Schemas in the OpenAPI document: valid, almost valid, or hostile.
+ * Bodies are JSON texts, not values, because texts can express what JavaScript values cannot, such as 1e999
+ * or duplicate keys.
  */
 import type { createRandom } from '../../functions/prediction/lstm/random.ts'
 
@@ -30,7 +31,7 @@ export type Random = ReturnType<typeof createRandom>
 export const pick = <T>(random: Random, from: readonly T[]): T =>
   from[Math.floor(random() * from.length)] as T
 
-/** Names that every object has, or that mean something to somebody. */
+/** Names that every object has, or that have a special meaning somewhere. */
 const KEYS = [
   '__proto__',
   'constructor',
@@ -88,7 +89,7 @@ const HOSTILE_JSON = [
   `[${'0,'.repeat(1_500)}0]`,
 ]
 
-/** No JSON at all, or none that can be kept. */
+/** Not JSON at all, or JSON that cannot be stored. */
 export const MALFORMED = [
   '',
   '{',
@@ -108,7 +109,10 @@ const hostileJson = (random: Random): string => {
   return pick(random, kind < 0.65 ? HOSTILE_NUMBERS : HOSTILE_JSON)
 }
 
-/** `faults`: how likely each part is to be replaced by something hostile. `text` makes strings that are to be real now and then. */
+/**
+ * `faults` is the probability that a part is replaced by something hostile. `text` generates strings that are
+ * sometimes real.
+ */
 export const createInput = (options: {
   random: Random
   resolve: (ref: string) => Schema
@@ -169,7 +173,7 @@ export const createInput = (options: {
     return 'x'.repeat(pick(random, [minLength, maxLength, Math.min(maxLength, 8)]))
   }
 
-  /** A query parameter, a header or a part of a path. */
+  /** A query parameter, a header or a path segment. */
   const parameter = (schema: Schema, faults: number): string => {
     if (chance(faults)) return pick(random, HOSTILE_TEXTS)
     if (schema.type === 'integer' || schema.type === 'number') return number(schema)

@@ -16,14 +16,14 @@ const revoked = (): object => {
 const trapped = (target: object): object =>
   new Proxy(target, { get: explode, has: explode, getPrototypeOf: explode, ownKeys: explode })
 
-/** An `AggregateError` that is one of its own errors. */
+/** An `AggregateError` that contains itself. */
 const cyclic = (): AggregateError => {
   const error = new AggregateError([])
   error.errors.push(error)
   return error
 }
 
-/** Values that misbehave when they are read, each made anew, with the error code that throwing one gives the job. */
+/** Factories for values that misbehave when read, with the error code of a job that throws one. */
 export const HOSTILE: Record<string, { make: () => unknown; code: string }> = {
   'an error with a throwing message': {
     make: () => withGetters(new Error(), 'message'),

@@ -239,7 +239,7 @@ export const watchJobs = (sql: TestDatabase['sql']) => {
 /** As if every worker had been silent for too long. */
 export const expireLeases = (sql: TestDatabase['sql']) => sql('update leases set expires_at = now()')
 
-/** All ready jobs are claimed by one worker, and lost with it. */
+/** Lets one worker claim all ready jobs, and loses it with them. */
 export const loseReadyJobs = async (
   { run, sql }: TestDatabase,
   workerId: string,
@@ -251,7 +251,7 @@ export const loseReadyJobs = async (
   return run(reclaimExpiredLeases(leader?.term ?? (await lead(run)), 1_000))
 }
 
-/** All ready jobs, two or more, become suspects: two workers in a row are lost while they run them. */
+/** Turns all ready jobs (two or more) into suspects by losing two workers in a row while they run them. */
 export const makeSuspects = async (database: TestDatabase, types?: string[]): Promise<void> => {
   await loseReadyJobs(database, 'lost-1', types)
   await loseReadyJobs(database, 'lost-2', types)
@@ -320,7 +320,10 @@ export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
   )
 }
 
-/** Has the database refuse jobs of this name with a data exception if they carry a prediction, as for a value out of range. */
+/**
+ * Makes the database reject jobs of this name with a data exception if they have a prediction, as for a value
+ * out of range.
+ */
 export const refusePredictions = (sql: TestDatabase['sql'], name: string): Promise<unknown> =>
   sql(`
     create or replace function refuse_prediction() returns trigger language plpgsql as $$

@@ -4,15 +4,18 @@ import { text } from 'node:stream/consumers'
 export type RawRequest = {
   method: string
   path: string
-  /** Names and values; a name may come twice. */
+  /** Names and values; a name may occur twice. */
   headers: [string, string][]
-  /** Several are sent chunked, without a length. */
+  /** Multiple parts are sent chunked, without a length. */
   body?: Buffer | Buffer[] | undefined
 }
 
 export type RawAnswer = { status: number; type: string; text: string }
 
-/** Sends what `fetch` would mend or refuse: any headers, a body to any method, chunks. Streams are closed once they open. */
+/**
+ * Sends requests that `fetch` would fix or reject: any headers, a body with any method, chunks. Streams are
+ * closed once they open.
+ */
 export const createRawClient = (origin: string, maxSockets: number) => {
   const agent = new Agent({ keepAlive: true, maxSockets })
 
@@ -23,7 +26,7 @@ export const createRawClient = (origin: string, maxSockets: number) => {
       if (Array.isArray(body)) flat.push('transfer-encoding', 'chunked')
       else if (body) flat.push('content-length', String(body.length))
       const sent = request(new URL(origin), { agent, method, path, headers: ['host', 'localhost', ...flat] })
-      // The server may close an idle connection in the moment in which it is used again.
+      // The server may close an idle connection just as it is reused.
       sent.on('error', (error) => (sent.reusedSocket ? resolve(send(wanted)) : reject(error)))
       sent.on('upgrade', (response, socket) => {
         socket.destroy()

@@ -5,9 +5,9 @@ import { openStream, type StreamClient, type StreamedEvent } from './stream.ts'
 type JobState = { status: string; attempts: number }
 
 export type StreamFollower = {
-  /** What the client knows of each job, by its id. */
+  /** What the client knows about each job, by id. */
   readonly jobs: ReadonlyMap<string, JobState>
-  /** Since the last resync. */
+  /** Events since the last resync. */
   readonly events: readonly StreamedEvent[]
   /** Where the last resync, or the first connection, started. */
   readonly start: string
@@ -19,8 +19,8 @@ export type StreamFollower = {
 const RETRY_MS = 100
 
 /**
- * A client that follows the stream as docs/stream.md describes it: it reconnects from its cursor, and after a resync it forgets
- * what it knows, loads all jobs, and then applies the events that have come since.
+ * A client that follows the stream as docs/stream.md describes: it reconnects from its cursor, and after a
+ * resync it discards its state, loads all jobs, and then applies the events that arrived since.
  */
 export const followStream = async (edge: Edge, token: string): Promise<StreamFollower> => {
   const jobs = new Map<string, JobState>()
@@ -29,7 +29,7 @@ export const followStream = async (edge: Edge, token: string): Promise<StreamFol
   let [start, cursor] = ['', '']
   let client: StreamClient | undefined
   let stopped = false
-  /** Set while jobs are loaded: events wait until then. */
+  /** Set while jobs are being loaded; events wait until that is done. */
   let loading: object | undefined
 
   const apply = ({ job: { id, status, attempts } }: StreamedEvent): void =>
@@ -39,7 +39,7 @@ export const followStream = async (edge: Edge, token: string): Promise<StreamFol
     const own = {}
     loading = own
     const found = await loadJobs(edge, token, () => stopped || loading !== own)
-    // Another resync came meanwhile, and loads them again.
+    // Another resync arrived in the meantime and loads them again.
     if (loading !== own) return
     loading = undefined
     jobs.clear()
@@ -98,7 +98,7 @@ export const followStream = async (edge: Edge, token: string): Promise<StreamFol
   }
 }
 
-/** Tries again while the database is away. */
+/** Retries while the database is unavailable. */
 const loadJobs = async (
   edge: Edge,
   token: string,

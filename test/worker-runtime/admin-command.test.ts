@@ -70,7 +70,7 @@ test('a password can be given on the standard input, and is not printed', async 
   assert.match(common.err, /most common passwords/)
 })
 
-test('an ordinary account is made by a command, for where registration is closed', async () => {
+test('a command creates an ordinary account, for when registration is closed', async () => {
   const { out } = await admin(['create', 'ordinary', '--user', '--password-stdin'], {
     input: 'a long password\n',
   })

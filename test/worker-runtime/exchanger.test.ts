@@ -315,7 +315,7 @@ test('an outcome that came too late is dropped, and said so once', async (t) => 
   assert.equal(await jobs.statusOf(id), 'running', "it is someone else's")
 })
 
-test('outcomes wait for a locked table as long as a sibling keeps their lease alive, and no job runs twice', async (t) => {
+test('outcomes wait for a locked table while their lease is kept alive, and no job runs twice', async (t) => {
   const ids = await submit({}, {}, {})
   const sibling = ids[2]
   const ran: string[] = []
@@ -357,7 +357,7 @@ test('outcomes wait for a locked table as long as a sibling keeps their lease al
   await locker.query('begin; lock table finished_jobs in access exclusive mode')
   ending.resolve()
   await waitFor('both to end', () => held.running() === 1)
-  // As if the lock were held for a minute by now.
+  // As if the lock had been held for a minute.
   for (const entry of held.held()) entry.startedAtMs = performance.now() - 62_000
   await expireLeases(database.sql)
   keeper.start()
@@ -374,7 +374,7 @@ test('outcomes wait for a locked table as long as a sibling keeps their lease al
   assert.deepEqual(ran.sort(), [...ids].sort())
 })
 
-test('a stop gives an outcome up once its lease can have run out, and not while it is renewed', async (t) => {
+test('a stop gives up on an outcome once its lease may have expired, but not while it is renewed', async (t) => {
   const [id] = await submit({})
   let laterMs = 0
   let tries = 0
@@ -404,7 +404,7 @@ test('a stop gives an outcome up once its lease can have run out, and not while 
   assert.equal(await jobs.statusOf(id), 'running', 'the watchdog finds it')
 })
 
-test('a worker that is asked to isolate ends what it has, runs suspects one by one, and then goes on', async (t) => {
+test('a worker asked to isolate finishes its jobs, runs suspects one by one, and then resumes', async (t) => {
   const suspects = await submit({}, {}, {})
   await makeSuspects(database)
   const ordinary = await submit({}, {})
@@ -429,7 +429,7 @@ test('a worker that is asked to isolate ends what it has, runs suspects one by o
   const [late] = await submit({})
   exchanger.wake()
   await new Promise(setImmediate)
-  assert.equal(held.running(), 2, 'neither a suspect nor another job has begun')
+  assert.equal(held.running(), 2, 'neither a suspect nor another job has started')
   gate.resolve()
   await jobs.untilAll([...suspects, ...ordinary, String(late)], 'completed')
   for (const id of suspects)
@@ -442,7 +442,7 @@ test('a worker that is asked to isolate ends what it has, runs suspects one by o
   assert.deepEqual(worker, { isolates: false })
 })
 
-test('a worker that is not asked to isolate any more stops draining', () => {
+test('a worker that is no longer asked to isolate stops draining', () => {
   let nowMs = 0
   const capacity = { cpuUnits: 1, memoryMb: 64 }
   const run: Run = () => assert.fail('nothing is claimed while jobs are in hand')

@@ -138,7 +138,7 @@ for (const [what, faulty, code, permanent] of faults) {
 }
 
 for (const [what, { make, code }] of Object.entries(HOSTILE)) {
-  test(`${what} fails the attempt that throws it, in words that can be stored`, async () => {
+  test(`${what} fails the attempt that throws it, with a storable message`, async () => {
     const outcome = await execute(handler(() => Promise.reject(make()))).outcome
     assert.ok(outcome.kind === 'failed')
     assert.equal(outcome.error.code, code)
@@ -147,7 +147,7 @@ for (const [what, { make, code }] of Object.entries(HOSTILE)) {
     assert.deepEqual(structuredClone(outcome), outcome)
   })
 
-  test(`${what} thrown while the result is read is a result that is not JSON`, async () => {
+  test(`${what} thrown while the result is read is reported as a result that is not JSON`, async () => {
     const toJSON = (): never => {
       throw make()
     }
@@ -157,7 +157,7 @@ for (const [what, { make, code }] of Object.entries(HOSTILE)) {
   })
 }
 
-test('a result that misbehaves when it is looked at is not JSON', async () => {
+test('a result that misbehaves when read is reported as not JSON', async () => {
   for (const what of ['a proxy full of traps', 'a revoked proxy']) {
     const outcome = await execute(handler(async () => ({ inner: HOSTILE[what]?.make() }))).outcome
     assert.equal(outcome.kind === 'failed' && outcome.error.code, 'unstorable_result', what)
@@ -167,14 +167,14 @@ test('a result that misbehaves when it is looked at is not JSON', async () => {
   assert.equal(outcome.kind === 'failed' && outcome.error.code, 'unstorable_result')
 })
 
-test('a checkpoint is read once, when it is handed over', async () => {
+test('a checkpoint is read once, when the handler saves it', async () => {
   let reads = 0
   const state = { toJSON: () => (reads++ === 0 ? { page: 1 } : assert.fail('read again')) }
   await execute(handler(async (_, ctx) => ctx.checkpoint(state))).outcome
   assert.equal(JSON.stringify(saved.at(-1)), '["j",{"page":1}]')
 })
 
-test('an outcome that the worker fails to take is no unhandled rejection', async () => {
+test('an outcome that the worker fails to handle is not an unhandled rejection', async () => {
   const { promise, resolve } = Promise.withResolvers<Error>()
   const broken = (): never => {
     throw new Error('a bug')

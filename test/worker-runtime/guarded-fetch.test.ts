@@ -55,7 +55,7 @@ const refused =
     return true
   }
 
-/** A tenant reads the message: what a name resolves to is the operator's network. */
+/** Tenants read the message, so it must not reveal addresses in the operator's network. */
 const hides = (address: string, check: (error: unknown) => boolean) => (error: unknown) => {
   assert.ok(error instanceof Error && !error.message.includes(address), String(error))
   return check(error)
@@ -379,7 +379,7 @@ describe('redirects', () => {
     })
   }
 
-  it('carry every header within an origin and only harmless ones across origins, for good', async (t) => {
+  it('keep all headers within an origin, and drop all but harmless ones for good across origins', async (t) => {
     const far = await serve(t, (request, response) =>
       request.url === '/back'
         ? redirectTo(302, `http://127.0.0.1:${near.port}/end`)(request, response)
@@ -518,7 +518,7 @@ describe('a request', () => {
     )
   })
 
-  it('to an allowed name that does not answer does not reveal what the name resolves to', async (t) => {
+  it('to an allowed host that does not respond does not reveal its address', async (t) => {
     const server = await serve(t, (request) => request.socket.resetAndDestroy())
     const connectTo = (...addresses: string[]) =>
       guarded(t, '127.0.0.0/8', dns(...addresses))(`http://inner.example:${server.port}/`)

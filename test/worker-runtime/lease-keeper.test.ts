@@ -70,7 +70,7 @@ test('while the database is away a lease is kept as long as it lives, and no lon
   assert.deepEqual(await renewOnce(run, LEASE_SECONDS * 1000 + 20_000), ['a lease_lost', 'b lease_lost'])
 })
 
-test('a renewal counts for the leases that it renewed, from when it was sent', async () => {
+test('a renewal extends only the leases it renewed, from the time it was sent', async () => {
   const leases = bookOfHeld()
   const renewsTheFirst: Run = async () => [{ token: '1', job_ids: ['a'] }] as never
   assert.deepEqual(await renewOnce(renewsTheFirst, 25_000, undefined, leases), ['b lease_lost'])

@@ -450,7 +450,7 @@ test('its jobs are predicted as those of the API are, and learned from', async (
   assert.ok(Number(second?.predicted_ms) > 10_000, String(second?.predicted_ms))
 })
 
-test('a tick whose prediction the database refuses fires without it, and that is counted', async () => {
+test('a tick whose prediction the database rejects fires without it and is counted', async () => {
   const job = newScheduledJob({ name: 'poisoned' })
   const predictions = createTickPredictions({ run: workers.run, onError: (error) => assert.fail(error) })
   await waitFor('the predictor', async () => (await predictions.predict(tenant.orgId, job, 1))[0])

@@ -212,7 +212,7 @@ describe('the outcome of an attempt in a thread', () => {
     })
   }
 
-  it('is a failure whatever it throws, logs and reports, and the thread goes on', async () => {
+  it('fails its job whatever it throws, logs or reports, and the thread keeps running', async () => {
     const { threadId } = await who()
     for (const [what, { code }] of Object.entries(HOSTILE)) {
       assert.equal((await errorOf(perform('hostile', what))).code, code, what)

@@ -125,7 +125,7 @@ test('a worker stands in the registry from its start until it goes', async () =>
     [row?.hostname, row?.status, row?.types, row?.slots, row?.cpu_units, row?.memory_mb],
     [hostname(), 'online', ['test', 'callback'], 1, 6, 777],
   )
-  assert.match(worker.id, /^worker-[0-9a-f]{12}$/, 'organisations see it: it tells nothing')
+  assert.match(worker.id, /^worker-[0-9a-f]{12}$/, 'organisations see it, so it reveals nothing')
   await seedJobs(database.run, tenant, [newJob()])
   await waitFor('the heartbeat', async () => (await registered(worker))?.running === 1)
   gate.resolve()

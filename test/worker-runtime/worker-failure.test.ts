@@ -36,7 +36,7 @@ const startWorker = async (...options: Parameters<typeof forkWorker>): Promise<T
   return worker
 }
 
-/** As half a minute after all workers have died. */
+/** Simulates half a minute after all workers have died. */
 const loseHeldJobs = async (): Promise<void> => {
   await database.sql(`update workers set last_seen = now() - interval '30 seconds'`)
   await database.sql('update leases set expires_at = now()')
@@ -79,7 +79,7 @@ test('a worker that claims a job again, after it lost it, runs the new attempt o
   assert.deepEqual([job.status, job.attempts], ['completed', 2], 'the drain waited for it')
 })
 
-test('a worker that crashes with several jobs in hand costs none of them an attempt', async () => {
+test('a worker that crashes while holding several jobs costs none of them an attempt', async () => {
   await seedJobs(database.run, tenant, [
     // Short ones first, and enough for their mean to be short on a busy machine, too: then others are held ahead.
     ...Array.from({ length: 40 }, () =>
@@ -134,7 +134,7 @@ test('a job that kills its worker ends in failed, although it was claimed ahead'
   await worker.stop()
 })
 
-test('a job that keeps killing its workers fails alone, and the eleven beside it complete', async () => {
+test('a job that keeps killing its workers fails alone, and the eleven next to it complete', async () => {
   const env = { SMARTQUEUE_WORKER_SLOTS: '12' }
   const killer = newJob({ type: 'kill', max_attempts: 1 })
   const innocents = Array.from({ length: 11 }, () => newJob({ max_attempts: 1 }))

@@ -74,7 +74,7 @@ test('an attempt that fails is tried again until it succeeds', async () => {
   ])
 })
 
-test('a job that throws, logs or reports what cannot be read fails alone, and its worker goes on', async () => {
+test('a job that throws, logs or reports unreadable values fails alone, and its worker keeps running', async () => {
   behave = ({ throws }, context) => {
     const { make } = HOSTILE[String(throws)] ?? {}
     if (!make) return 'fine'
@@ -241,7 +241,7 @@ test('a cancelled job reaches the handler within a second, and its late result c
   assert.deepEqual([job.status, job.result], ['cancelled', null])
 })
 
-test('a deleted organisation is removed by the leader, and its running job is stopped', async () => {
+test('the leader removes a deleted organisation and stops its running job', async () => {
   const gone = await seedTenant(database.run)
   const aborted = Promise.withResolvers<unknown>()
   behave = (_, { signal }) =>

@@ -156,7 +156,7 @@ describe('rows are upserted', () => {
     assert.equal(result.bad_row_samples[0]?.reason, 'has no id, which is part of the key')
   })
 
-  it('by a column that is called as what every object has', async (t) => {
+  it('by a column named like a property of Object.prototype', async (t) => {
     await database.sql('alter table orders add column "constructor" int unique')
     const rows: Rows = [{ id: 1, constructor: 1 }, { id: 2 }]
     const result = await load(t, rows, { mode: 'upsert', key: ['constructor'] }, { max_bad_rows: 1 })
