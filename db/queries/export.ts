@@ -344,7 +344,10 @@ export const ORG_EXPORT: readonly ExportStep[] = [
   ),
 ]
 
-/** A person's own data. What they did in an organisation, its jobs and its audit log belong to that organisation. */
+/**
+ * A person's own data. Their activity in an organisation, its jobs and its audit log belong to that
+ * organisation.
+ */
 export const ACCOUNT_EXPORT: readonly ExportStep[] = [
   step(
     '-of-user',

@@ -168,7 +168,7 @@ test('an organisation is exported and deleted, and then the account', async () =
   assert.deepEqual(
     complaints.filter((text) => text !== '422 /orgs/me'),
     [],
-    'but for the name that was mistyped',
+    'except for the mistyped name',
   )
 })
 

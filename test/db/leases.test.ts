@@ -203,7 +203,7 @@ test('jobs that shared a lost worker are not charged, even if their leases expir
   assert.deepEqual(
     reclaimed.sort(),
     ids.map((id) => [id, false, 'ready']).sort(),
-    'although each has but one attempt',
+    'although each has only one attempt',
   )
   for (const id of ids) {
     assert.equal((await jobs.look(id)).attempts, 0)
@@ -250,7 +250,7 @@ test('a lost worker costs its jobs a second run; those that are lost again run a
   assert.deepEqual(
     again.map(({ job_id, suspect }) => [job_id, suspect]).sort(),
     [first, other].map((id) => [id, false]).sort(),
-    'and the suspect was claimed by nobody',
+    'and no worker claimed the suspect',
   )
 })
 

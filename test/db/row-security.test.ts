@@ -288,7 +288,7 @@ test('the functions require timeouts, and neither runtime may create temporary t
   assert.match(
     (await inspect(url, FUNCTIONS_ROLE)) ?? '',
     /has no lock_timeout\./,
-    'what is missing was set, and what an operator has chosen was left',
+    'missing settings are added, and settings chosen by an operator are kept',
   )
   await withClient(database.url, (client) => ensureLogin(client, 'functions', login))
   assert.equal(await inspect(url, FUNCTIONS_ROLE), undefined)

@@ -118,7 +118,7 @@ test('a page ends anywhere in what one statement did, and the next goes on there
   assert.deepEqual(
     (await readFrom({ ...head, ...after })).events,
     whole.slice(10),
-    'each event is a place to go on from',
+    'the stream can continue after each event',
   )
 })
 

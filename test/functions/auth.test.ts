@@ -112,7 +112,7 @@ test('in invite mode a link creates one account, in the organisation that sent i
   assert.deepEqual(
     items.map(({ id }: { id: string }) => id),
     [owner.orgId],
-    'and none of their own',
+    'and no personal organisation',
   )
   const again = { username: user.username, password: 'correct horse', token: '', userId: '', orgId: '' }
   assert.equal((await signIn(edge, again)).body.user.org_id, owner.orgId)

@@ -66,10 +66,7 @@ test('Postgres times out before the functions do and leaves time for a second tr
   assert.ok(IDLE_IN_TRANSACTION_TIMEOUT_MS < LOCK_TIMEOUT_MS)
   assert.ok(LOCK_TIMEOUT_MS < STATEMENT_TIMEOUT_MS)
   assert.ok(longestTryMs(MAX_STATEMENTS) <= PATIENCE_MS)
-  assert.ok(
-    LOCK_TIMEOUT_MS + longestTryMs(3) <= PATIENCE_MS,
-    'a submission is tried again after a lock timeout',
-  )
+  assert.ok(LOCK_TIMEOUT_MS + longestTryMs(3) <= PATIENCE_MS, 'a submission is retried after a lock timeout')
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     const { rows } = await client.query(
       `select setting from pg_settings

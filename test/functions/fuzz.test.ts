@@ -238,8 +238,8 @@ const toHeader = (text: string): string => text.replaceAll(/[^\t\x20-\x7e\x80-\x
 const faultOf = ({ status, type }: RawAnswer, { path }: Operation): string | undefined => {
   // A 503 is documented for `/autoscale` without a snapshot and for a database that is not ready.
   if (status === 503 && (path === '/autoscale' || path === '/readyz')) return undefined
-  if (status >= 500) return 'is a fault of ours'
-  if (status >= 400 && !type.startsWith('application/problem+json')) return 'is no problem+json'
+  if (status >= 500) return 'is a server error'
+  if (status >= 400 && !type.startsWith('application/problem+json')) return 'is not problem+json'
   return undefined
 }
 

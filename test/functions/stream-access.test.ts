@@ -119,7 +119,7 @@ test('with the sign-in ends its stream, and no other', async () => {
   const { items } = (await edge.request('GET', '/auth/sessions', { token: two.access_token })).body
   const { id } = items.find(({ current }: { current: boolean }) => current)
   await edge.request('DELETE', `/auth/sessions/${id}`, { token: ada.token })
-  assert.equal((await stays.closed).code, 4401, 'also by the list of sign-ins')
+  assert.equal((await stays.closed).code, 4401, 'from the list of sign-ins, too')
 })
 
 test('with the token ends its stream, that of its ticket too, and a new one goes on where it was', async () => {

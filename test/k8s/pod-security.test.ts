@@ -67,7 +67,7 @@ for (const [name, manifests] of builds()) {
       if (metadata.name === 'jobs' || metadata.name === 'database') assert.deepEqual(blocks, PUBLIC_RANGES)
       else
         for (const block of blocks)
-          assert.deepEqual(block, { cidr: '169.254.20.10/32' }, 'the DNS cache of a node')
+          assert.deepEqual(block, { cidr: '169.254.20.10/32' }, 'the node-local DNS cache')
     }
     const intoMetrics = policies.filter(({ spec }) =>
       spec.ingress?.some(({ ports }) => ports.some(({ port }) => port === 9464)),

@@ -29,11 +29,11 @@ export const HOSTILE: Record<string, { make: () => unknown; code: string }> = {
     make: () => withGetters(new Error(), 'message'),
     code: 'handler_error',
   },
-  'an error of which nothing can be read': {
+  'an error with unreadable fields': {
     make: () => withGetters(new Error(), 'message', 'name', 'stack', 'code', 'cause'),
     code: 'handler_error',
   },
-  'an error with a message without a text form': {
+  'an error whose message cannot be converted to a string': {
     make: () => Object.assign(new Error(), { message: Object.create(null) }),
     code: 'handler_error',
   },

@@ -445,7 +445,7 @@ test('a worker asked to isolate finishes its jobs, runs suspects one by one, and
 test('a worker that is no longer asked to isolate stops draining', () => {
   let nowMs = 0
   const capacity = { cpuUnits: 1, memoryMb: 64 }
-  const run: Run = () => assert.fail('nothing is claimed while jobs are in hand')
+  const run: Run = () => assert.fail('nothing is claimed while the worker holds jobs')
   const isolation = createIsolation({ run, workerId: 'w', types: [], capacity, now: () => nowMs })
   assert.equal(isolation.isOn(), false)
   for (; nowMs < 30_000; nowMs += 1_000) {

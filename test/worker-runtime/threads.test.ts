@@ -256,7 +256,7 @@ describe('a thread that dies', () => {
   }
 
   it('may have thrown anything', async () => {
-    const what = ['null', 'a revoked proxy', 'an error of which nothing can be read']
+    const what = ['null', 'a revoked proxy', 'an error with unreadable fields']
     const errors = await Promise.all(what.map((given) => errorOf(perform('uncaught hostile', given))))
     assert.deepEqual(
       errors.map(({ code }) => code),
