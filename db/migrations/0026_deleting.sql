@@ -304,7 +304,8 @@ language plpgsql security definer
 set search_path = pg_catalog, public, pg_temp
 as $$
 -- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. Returns no row if there
--- is nothing to do now, or if the term is over. `told_workers` have lost jobs that they were running.
+-- is nothing to do now, or if the term is over. `told_workers` have lost running jobs of any deleted organisation: those stop
+-- at once, however many rows of another organisation are removed first.
 --
 -- Removal finishes no earlier than a minute after the request. By then, transactions that had entered the organisation have
 -- finished, since the functions' transactions take less than half as long, and their rows are found here.
@@ -312,6 +313,30 @@ declare
   v_deletion org_deletions;
 begin
   if not exists (select from scheduler_leader l where l.term = in_term) then return; end if;
+  with held as materialized (
+    select l.token, pending.ids
+    from leases l
+    cross join (select array(select d.id from org_deletions d where d.removed_at is null) as ids) pending
+    where l.org_ids && pending.ids
+    order by l.token
+    for update of l
+  ),
+  released as (
+    update leases l
+    set (job_ids, org_ids, attempts, started_ats) = (
+      select
+        coalesce(array_agg(h.job_id order by h.n), '{}'), coalesce(array_agg(h.org_id order by h.n), '{}'),
+        coalesce(array_agg(h.attempt order by h.n), '{}'), coalesce(array_agg(h.started_at order by h.n), '{}')
+      from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
+        with ordinality as h (job_id, org_id, attempt, started_at, n)
+      where h.org_id <> all (held.ids)
+    )
+    from held
+    where l.token = held.token
+    returning l.worker_id
+  )
+  select coalesce(array_agg(distinct r.worker_id), '{}') into told_workers
+  from released r;
   for v_deletion in
     select d.*
     from org_deletions d
@@ -320,29 +345,6 @@ begin
     for update skip locked
   loop
     deleted_org := v_deletion.id;
-    with held as materialized (
-      select l.token
-      from leases l
-      where deleted_org = any (l.org_ids)
-      order by l.token
-      for update
-    ),
-    released as (
-      update leases l
-      set (job_ids, org_ids, attempts, started_ats) = (
-        select
-          coalesce(array_agg(h.job_id order by h.n), '{}'), coalesce(array_agg(h.org_id order by h.n), '{}'),
-          coalesce(array_agg(h.attempt order by h.n), '{}'), coalesce(array_agg(h.started_at order by h.n), '{}')
-        from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
-          with ordinality as h (job_id, org_id, attempt, started_at, n)
-        where h.org_id <> deleted_org
-      )
-      from held
-      where l.token = held.token
-      returning l.worker_id
-    )
-    select coalesce(array_agg(distinct r.worker_id), '{}') into told_workers
-    from released r;
     finished := v_deletion.requested_at < now() - interval '1 minute';
     removed := remove_org_rows(deleted_org, most, finished);
     finished := finished and removed < most;

@@ -78,7 +78,7 @@ export const listOrgDeletions = (page: { after: string | null; limit: number }):
 export type RemovedBatch = {
   org_id: string
   removed: number
-  /** Workers that lost running jobs of the organisation. */
+  /** Workers that lost running jobs of this or another deleted organisation. */
   worker_ids: string[]
   finished: boolean
 }

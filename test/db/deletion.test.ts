@@ -280,3 +280,21 @@ test('when the last two org_admins delete their accounts at the same time, one s
   )
   assert.deepEqual(outcomes.map(([deletion]) => deletion?.outcome).sort(), ['blocked', 'deleted'])
 })
+
+test('jobs of an organisation that was deleted after a large one are stopped before that one is removed', async () => {
+  await clearJobs(database.sql)
+  term = await lead(database.run)
+  const [large, small] = [await seedTenant(database.run), await seedTenant(database.run)]
+  await seedJobs(
+    database.run,
+    large,
+    Array.from({ length: 20 }, () => newJob()),
+  )
+  await close(large)
+  await seedJobs(database.run, small, [newJob()])
+  assert.equal((await claim(database.run, 'worker-1', 1)).length, 1)
+  await close(small)
+  assert.deepEqual((await remove(3))?.worker_ids, ['worker-1'])
+  assert.deepEqual(await database.sql('select job_id from held_jobs'), [])
+  assert.notEqual((await countRows(large)).jobs, 0)
+})
