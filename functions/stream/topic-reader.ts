@@ -46,8 +46,10 @@ export const createTopicReader = (
     // Also if it fails: they wait for the next read then, and not for none at all.
     for (const { subscriber } of members) subscriber.sent[topic.name] ??= 0
     const people = new Map(members.map(({ subscriber }) => [identityOf(subscriber), subscriber.member]))
-    const enter = topic.isForAdmins?.(first.subscriber) ? reader.runAsAdmins : reader.runAs
-    const news = await topic.read(enter([...people.values()]), first.subscriber)
+    const run = topic.isForAdmin?.(first.subscriber)
+      ? reader.runAsAdmin(first.subscriber.member)
+      : reader.runAs([...people.values()])
+    const news = await topic.read(run, first.subscriber)
     for (const socket of members) {
       if (news.logsAfter !== undefined) socket.subscriber.logsAfter = news.logsAfter
       for (const frame of news.frames) sendIfNew(socket, frame, news.gist)

@@ -4,7 +4,7 @@ import type { Run } from '../../db/query.ts'
 import { encodeCursor } from '../http/pagination.ts'
 import { viewProgress } from '../jobs/job-view.ts'
 import { viewLeader, viewWorker } from '../jobs/registry-view.ts'
-import type { Subscriber, TopicName } from './subscriber.ts'
+import { identityOf, type Subscriber, type TopicName } from './subscriber.ts'
 
 export type TopicFrame = { type: string; [field: string]: unknown }
 
@@ -16,8 +16,8 @@ export type Topic = {
   readonly idleIntervalMs: number
   /** Subscribers with the same key share a read. */
   keyOf(subscriber: Subscriber): string
-  /** Whether it is read with the rights of an admin, who sees more. */
-  isForAdmins?(subscriber: Subscriber): boolean
+  /** Whether it is read with the rights of an admin, who sees more. Each admin then needs a key of their own. */
+  isForAdmin?(subscriber: Subscriber): boolean
   read(run: Run, subscriber: Subscriber): Promise<TopicNews>
 }
 
@@ -63,8 +63,9 @@ const workersTopic: Topic = {
   name: 'workers',
   minIntervalMs: 2_000,
   idleIntervalMs: 5_000,
-  keyOf: ({ isAdmin }) => (isAdmin ? 'all' : 'own'),
-  isForAdmins: ({ isAdmin }) => isAdmin,
+  // Each admin has a read of their own: one who is no admin any more takes nothing from the others.
+  keyOf: (subscriber) => (subscriber.isAdmin ? `all ${identityOf(subscriber)}` : 'own'),
+  isForAdmin: ({ isAdmin }) => isAdmin,
   read: async (run, { isAdmin, member }) => {
     const page = { after: null, limit: MOST_WORKERS }
     const [workers, [leader]] = await Promise.all([

@@ -171,4 +171,28 @@ test('an organisation sees its own jobs on a worker, but in no response its host
   full.close()
 })
 
+test('each admin who follows the workers sees all of them, also beside many others and one who is no admin any more', async () => {
+  const admins = await Promise.all(Array.from({ length: 5 }, () => registerUser(edge)))
+  const ids = admins.map(({ userId }) => userId)
+  await database.sql('update users set is_admin = true where id = any ($1)', [ids])
+  const tokens = await Promise.all(admins.map(async (one) => (await signIn(edge, one)).body.access_token))
+  const follow = (token: string) =>
+    openStream(edge, { token, query: { topics: 'workers' }, headers: { 'smartqueue-org': ada.orgId } })
+  const clients = []
+  for (const token of tokens) clients.push(await follow(token))
+  for (const client of clients) assert.equal((await client.frame('workers')).workers?.[0]?.hostname, 'host-a')
+  const [demoted, ...others] = clients
+  await database.sql(
+    `insert into memberships (org_id, user_id, role) select $1, id, 'user' from users where id = $2`,
+    [ada.orgId, ids[0]],
+  )
+  await database.sql('update users set is_admin = false where id = $1', [ids[0]])
+  await database.sql(`update workers set slots = 11 where worker_id = 'pod-1'`)
+  for (const client of others) {
+    await client.until('the change', () => client.frames.at(-1)?.workers?.[0]?.slots === 11)
+  }
+  assert.ok(!demoted?.frames.some(({ workers }) => workers?.[0]?.slots === 11))
+  for (const client of clients) client.close()
+})
+
 const STREAMS = new Set(['/jobs/stream', '/jobs/events'])

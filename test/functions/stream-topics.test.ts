@@ -28,7 +28,7 @@ const follow = (topic: TopicName, answers: Record<string, () => unknown[]>) => {
   const reader: Reader = {
     read: () => assert.fail('no events are read here'),
     runAs: () => run,
-    runAsAdmins: () => run,
+    runAsAdmin: () => run,
   }
   const topics = createTopicReader(
     createTopics(async () => ({})),
