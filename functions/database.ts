@@ -2,7 +2,13 @@ import { NeonDbError, neon, neonConfig } from '@neondatabase/serverless'
 import { type Entry, NOT_ENTERED } from '../db/queries/scope.ts'
 import type { Query, Run } from '../db/query.ts'
 import { longestTryMs, MAX_STATEMENTS, PATIENCE_MS } from '../db/rules/timeouts.ts'
-import { DISK_FULL, isConnectionLoss, isTransient, reasonOfRollback } from '../db/rules/transient-error.ts'
+import {
+  DISK_FULL,
+  isConnectionLoss,
+  isOvertaken,
+  isTransient,
+  reasonOfRollback,
+} from '../db/rules/transient-error.ts'
 import { DatabaseUnavailable, NotEntered } from './database-errors.ts'
 
 export type Database = {
@@ -63,9 +69,8 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
 type Send<T> = (options: { fetchOptions: { signal: AbortSignal } }) => Promise<T>
 
 /**
- * Sends a transaction, and retries it if Postgres rolled it back for a transient reason and there is time for
- * another full try. The timer is cleared: `AbortSignal.timeout` would keep a Durable Object from hibernating
- * until it fires.
+ * Sends a transaction, and retries it if Postgres rolled it back for a reason that may be gone by then and there is time for
+ * another full try. The timer is cleared: `AbortSignal.timeout` would keep a Durable Object from hibernating until it fires.
  */
 const persist = async <T>(
   statements: number,
@@ -82,14 +87,17 @@ const persist = async <T>(
         return await send({ fetchOptions: { signal: controller.signal } })
       } catch (error) {
         onError(error)
-        const isRepeatable = error instanceof NeonDbError && isTransient(error.code)
-        if (!isRepeatable || tried === TRIES || Date.now() > lastStart) throw meaningOf(error)
+        if (tried === TRIES || !mayRepeat(error, Date.now() <= lastStart)) throw meaningOf(error)
       }
     }
   } finally {
     clearTimeout(timer)
   }
 }
+
+/** Whoever was overtaken is refused at once, so that there is always time for it. */
+const mayRepeat = (error: unknown, hasTime: boolean): boolean =>
+  error instanceof NeonDbError && (isOvertaken(error.code) || (hasTime && isTransient(error.code)))
 
 const isNotEntered = (code: string | undefined): code is keyof typeof NOT_ENTERED =>
   code !== undefined && Object.hasOwn(NOT_ENTERED, code)

@@ -70,7 +70,7 @@ export const beginSignIn = (
 
 /**
  * The user has proved who they are: in their oldest organisation. Whoever has left all of them, or was removed, gets a new
- * personal one. Returns no row if they have already created `orgLimit` organisations.
+ * personal one. Returns no row if they have already created `orgLimit` organisations, or if the user no longer exists.
  */
 export const startSession = (session: {
   userId: string

@@ -29,6 +29,15 @@ const TRANSIENT = new Set(['08001', '25P03', '40001', '40P01', '53300', '55P03',
 export const isTransient = (sqlstate: string | undefined): boolean =>
   sqlstate !== undefined && TRANSIENT.has(sqlstate)
 
+/**
+ * After the transaction had entered, a row that it refers to was deleted or its organisation was closed: a foreign key or a
+ * policy rejects what it writes. The next try is refused entry, and that error gives the reason.
+ */
+const OVERTAKEN = new Set(['23503', '42501'])
+
+export const isOvertaken = (sqlstate: string | undefined): boolean =>
+  sqlstate !== undefined && OVERTAKEN.has(sqlstate)
+
 /** The connection was lost, so it is unknown whether the transaction was committed. */
 export const isConnectionLoss = (sqlstate: string | undefined): boolean =>
   sqlstate !== undefined &&

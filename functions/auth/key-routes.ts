@@ -7,6 +7,7 @@ import {
   MAX_KEYS,
   revokeApiKey,
 } from '../../db/queries/api-keys.ts'
+import { ping } from '../../db/queries/notifications.ts'
 import { takeTurns } from '../../db/queries/scope.ts'
 import type { Run } from '../../db/query.ts'
 import { isAtLeast } from '../../db/rules/roles.ts'
@@ -36,11 +37,8 @@ export const keyRoutes = () =>
         throw problemAt('invalid-request', [{ in: 'body', pointer: `#/scopes/${beyond}`, detail }])
       }
       const { secret, hash } = await createSecret('api-key')
-      const [row] = await enterAs(
-        c,
-        { leastRole: 'user' },
-        takeTurns('api-keys', org_id),
-      )(
+      const run = enterAs(c, { leastRole: 'user' }, takeTurns('api-keys', org_id))
+      const [row] = await run(
         createApiKey({
           id: uuidV7(),
           orgId: org_id,
@@ -52,7 +50,11 @@ export const keyRoutes = () =>
           expiresAt: expires_at === undefined ? null : new Date(expires_at).toISOString(),
         }),
       )
-      if (!row) throw tooManyKeys()
+      if (!row) {
+        // Whoever is no member any more is told so instead.
+        await run(ping())
+        throw tooManyKeys()
+      }
       return c.json({ ...viewKey(row), key: secret }, 201)
     })
     .openapi(listKeysRoute, async (c) => {

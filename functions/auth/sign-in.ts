@@ -140,12 +140,15 @@ export const login = async (
   const isRight = hash === null ? await spendPasswordCheck(password) : await verifyPassword(password, hash)
   if (userId === null || !isRight) {
     if (userId !== null) hold(tellOfFailure(database.after(approach({ userId, origin })), userId))
-    throw new ProblemError('wrong-credentials', 'Check both, or register with POST /auth/register.', {
-      headers,
-    })
+    throw wrongCredentials(headers)
   }
-  return { ...(await startSessionOf(services, userId, origin, kind)), headers }
+  const session = await startSessionOf(services, userId, origin, kind)
+  if (!session) throw wrongCredentials(headers)
+  return { ...session, headers }
 }
+
+const wrongCredentials = (headers: Record<string, string>): ProblemError =>
+  new ProblemError('wrong-credentials', 'Check both, or register with POST /auth/register.', { headers })
 
 /** Every look at a password counts as an attempt to sign in, whether it is the right one or not. */
 const countAttempt = async (run: Run, username: string, { ip }: Origin) => {
@@ -160,12 +163,13 @@ const countAttempt = async (run: Run, username: string, { ip }: Origin) => {
 const tellOfFailure = (run: Run, userId: string): Promise<unknown> =>
   run(auditFailedSignIn(userId)).catch(logFailure)
 
+/** Undefined: the account was deleted meanwhile. */
 const startSessionOf = async (
   { database, orgsPerAccount }: Services,
   userId: string,
   origin: Origin,
   kind: RefreshKind,
-): Promise<Omit<SignedIn, 'headers'>> => {
+): Promise<Omit<SignedIn, 'headers'> | undefined> => {
   const refresh = await createSecret(kind)
   const [familyId, orgId] = [uuidV7(), uuidV7()]
   const run = database.after(approach({ userId, orgId, origin }), takeTurns('orgs', userId))
@@ -176,6 +180,8 @@ const startSessionOf = async (
     }),
   )
   if (!account) {
+    const [user] = await run(nameOf(userId))
+    if (!user) return undefined
     const detail = `You are not in any organisation and have reached the limit of ${orgsPerAccount} that you may create. Ask the operator.`
     throw new ProblemError('limit-reached', detail)
   }

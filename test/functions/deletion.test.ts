@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { ORG_EXPORT } from '../../db/queries/export.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { streamExport } from '../../functions/deletion/export-stream.ts'
+import { withClient } from '../../worker-runtime/migrate.ts'
 import { fromElsewhere, registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Answer, type Edge, startEdge } from '../support/edge.ts'
@@ -10,6 +11,7 @@ import { fillTables } from '../support/every-table.ts'
 import { newJob, seedJobs } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
 import { join, signIn } from '../support/tenants.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 let database: TestDatabase
 let edge: Edge
@@ -230,4 +232,42 @@ test('a large export comes in pages, and continuing it misses nothing', async ()
   )
   const logs = ofType(seen, 'job_log').map(({ job_id, message }) => `${job_id} ${message}`)
   assert.deepEqual([logs.length, new Set(logs).size], [3_000, 3_000])
+})
+
+/** Sends a request whose transaction has entered and waits for its turn, while something happens. */
+const during = async (lock: string, send: () => Promise<Answer>, happens: () => Promise<unknown>) =>
+  withClient(database.url, async (client) => {
+    await client.query('select pg_advisory_lock(hashtextextended($1, 0))', [lock])
+    const sent = send()
+    await waitFor('the transaction to wait', async () => {
+      const waiting = await database.sql(`select from pg_locks where locktype = 'advisory' and not granted`)
+      return waiting.length > 0
+    })
+    await happens()
+    await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [lock])
+    return sent
+  })
+
+test('a request that was let in just before its organisation or account was deleted is told that it ended', async () => {
+  const closed = async (limited: string, send: (owner: TestAccount) => Promise<Answer>) => {
+    const owner = await registerUser(edge)
+    const { username: name, password } = owner
+    const happens = () => deleteOrg(owner, { name, password })
+    return during(`${limited}${owner.orgId}`, () => send(owner), happens)
+  }
+  const template = { name: 'n', type: 'test', payload: {} }
+  const answers = [
+    await closed('api-keys', (by) => post('/auth/keys', by, { name: 'k', scopes: ['jobs:read'] })),
+    await closed('invitations', (by) => post(`/orgs/${by.orgId}/invite`, by)),
+    await closed('webhook-sources', (by) =>
+      post('/webhooks/sources', by, { name: 's', scheme: 'hmac', template }),
+    ),
+  ]
+  const [maker, visitor] = [await registerUser(edge), await registerUser(edge)]
+  const left = (person: TestAccount, send: () => Promise<Answer>) =>
+    during(`orgs${person.userId}`, send, () => deleteAccount(person))
+  answers.push(await left(maker, () => post('/orgs', maker, { name: 'o' })))
+  for (const answer of answers) assertProblem(answer, 401, 'unauthenticated')
+  const signedIn = await left(visitor, () => signIn(edge, visitor))
+  assertProblem(signedIn, 401, 'wrong-credentials')
 })
