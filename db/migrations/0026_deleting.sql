@@ -312,7 +312,14 @@ as $$
 declare
   v_deletion org_deletions;
 begin
-  if not exists (select from scheduler_leader l where l.term = in_term) then return; end if;
+  if not exists (
+    select
+    from scheduler_leader l
+    where l.term = in_term
+      and l.incarnation = database_incarnation()
+  ) then
+    return;
+  end if;
   with held as materialized (
     select l.token, pending.ids
     from leases l
