@@ -106,7 +106,7 @@ test('a turn that never comes is taken', async () => {
 test('an answer that never comes is asked for, and nothing is stored twice', async () => {
   const forever = new Promise<void>(() => {})
   const { run, sent } = spyOn((_, nth) => (nth === 2 ? forever : Promise.resolve()))
-  const { submit } = createSubmitter({ run, lanes: 1, patience: { turnMs: 20, answerMs: 20 } })
+  const { submit } = createSubmitter({ run, lanes: 1, patience: { turnMs: 500, answerMs: 500 } })
   const first = submit(submission(newJob()))
   await nextTurn()
   // The second sends for the third, and dies with the answer.
