@@ -4,10 +4,13 @@ import { SILENT_SECONDS } from './queue-facts.ts'
 
 /** At most one worker in this many runs suspects at a time, but always at least one. */
 const WORKERS_PER_ISOLATION = 4
+/** A drain of this length is always acceptable. */
+const SHORT_DRAIN_MS = 60_000
 
 /**
  * Picks a worker to run suspects alone, if a suspect may run and not too many workers isolate already: the
- * worker that is predicted to finish its jobs first. A worker that drains for suspects that are gone is
+ * worker that is predicted to finish its jobs first. While a worker drains, its free slots are idle, so it is not
+ * asked to drain for longer than the suspects have already waited. A worker that drains for suspects that are gone is
  * released. Returns all workers that should isolate and have not taken their turn yet. They are notified
  * repeatedly; a worker that is no longer notified goes back to ordinary work.
  */
@@ -15,7 +18,15 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
   name: 'ask-to-isolate',
   text: `
     with suspect as materialized (
-      select r.type, r.cpu_units, r.memory_mb
+      select
+        r.type, r.cpu_units, r.memory_mb,
+        (
+          select extract(epoch from now() - max(a.finished_at)) * 1000
+          from attempts a
+          where a.org_id = r.org_id
+            and a.job_id = r.job_id
+            and a.outcome = 'lost'
+        ) as waited_ms
       from ready_jobs r
       where r.alone
         and not exists (
@@ -67,6 +78,7 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
       ) remaining on true
       where w.is_able
         and w.worker_id not in (select worker_id from busy)
+        and coalesce(remaining.ms, 0) <= (select greatest(${SHORT_DRAIN_MS}, max(waited_ms)) from suspect)
         and (select count(*) from busy) < (select greatest(1, count(*) / ${WORKERS_PER_ISOLATION}) from online)
       order by remaining.ms nulls first, w.worker_id
       limit 1

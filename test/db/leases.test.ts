@@ -346,6 +346,18 @@ test('one worker in four isolates at a time, starting with the one that is free 
   assert.deepEqual(await database.sql('select from workers where isolates'), [])
 })
 
+test('a worker is not asked to drain for longer than the suspects have waited', async () => {
+  await submit({}, {})
+  await makeSuspects(database)
+  const [long] = await submit({})
+  await claim(database.run, 'worker-0', 1)
+  await database.sql('update jobs set predicted_ms = 3600000 where id = $1', [long])
+  await reportLive(database.run, { workerId: 'worker-0' })
+  assert.deepEqual(await database.run(askToIsolate(term)), [])
+  await database.sql(`update attempts set finished_at = finished_at - interval '2 hours'`)
+  assert.deepEqual(await database.run(askToIsolate(term)), [{ worker_id: 'worker-0', newly: true }])
+})
+
 test('no token is given twice, also if the server has forgotten which were', async () => {
   await submit({}, {})
   const first = await claimOne()
