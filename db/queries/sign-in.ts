@@ -69,14 +69,13 @@ export const beginSignIn = (
 })
 
 /**
- * The user has proved who they are: in their oldest organisation. Whoever has left all of them, or was removed, gets a new
- * personal one. Returns no row if they have already created `orgLimit` organisations, or if the user no longer exists.
+ * Signs a user who has proved who they are in to their oldest organisation. Someone who has left all of them, or was removed,
+ * gets a new personal one, whatever the limit: nobody is locked out of their account. Returns no row if the user no longer exists.
  */
 export const startSession = (session: {
   userId: string
-  /** For that. */
+  /** The id of that new organisation. */
   orgId: string
-  orgLimit: number
   familyId: string
   tokenHash: string
   days: number
@@ -97,7 +96,6 @@ export const startSession = (session: {
       from users
       where id = $1::uuid
         and not exists (select from home)
-        and (select count(*) from orgs where created_by = $1::uuid) < $6::int
       returning id
     ),
     new_home as (
@@ -118,7 +116,7 @@ export const startSession = (session: {
     ),
     family as (
       insert into refresh_families (id, user_id, org_id, expires_at, user_agent)
-      select $2::uuid, user_id, org_id, now() + $4::int * interval '1 day', $7::text
+      select $2::uuid, user_id, org_id, now() + $4::int * interval '1 day', $6::text
       from account
       returning id
     ),
@@ -137,7 +135,6 @@ export const startSession = (session: {
     session.tokenHash,
     session.days,
     session.orgId,
-    session.orgLimit,
     session.userAgent,
   ],
 })

@@ -165,7 +165,7 @@ const tellOfFailure = (run: Run, userId: string): Promise<unknown> =>
 
 /** Undefined: the account was deleted meanwhile. */
 const startSessionOf = async (
-  { database, orgsPerAccount }: Services,
+  { database }: Services,
   userId: string,
   origin: Origin,
   kind: RefreshKind,
@@ -176,16 +176,10 @@ const startSessionOf = async (
   const [account] = await run(
     startSession({
       ...{ userId, orgId, familyId, tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS },
-      ...{ orgLimit: orgsPerAccount, userAgent: origin.userAgent },
+      userAgent: origin.userAgent,
     }),
   )
-  if (!account) {
-    const [user] = await run(nameOf(userId))
-    if (!user) return undefined
-    const detail = `You are not in any organisation and have reached the limit of ${orgsPerAccount} that you may create. Ask the operator.`
-    throw new ProblemError('limit-reached', detail)
-  }
-  return { account: { ...account, session_id: familyId }, refreshToken: refresh.secret }
+  return account && { account: { ...account, session_id: familyId }, refreshToken: refresh.secret }
 }
 
 /** Undefined: the token is worth nothing. */
