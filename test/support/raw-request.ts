@@ -34,7 +34,10 @@ export const createRawClient = (origin: string, maxSockets: number) => {
       })
       sent.on('response', (response) => {
         if (!response.headers['content-type']?.startsWith('text/event-stream')) {
-          text(response).then((answer) => resolve(toAnswer(response, answer)), reject)
+          // An export breaks off if its caller loses access halfway, for example because another request deletes the account.
+          const isExport = response.headers['content-type'] === 'application/x-ndjson'
+          const cutOff = (error: Error): void => (isExport ? resolve(toAnswer(response, '')) : reject(error))
+          text(response).then((answer) => resolve(toAnswer(response, answer)), cutOff)
           return
         }
         response.destroy()
