@@ -42,6 +42,8 @@ export const startPostgresStore = async (folder: string, reaper: Reaper): Promis
     const name = `bench_${++created}`
     // file_copy: the default strategy writes a copied database through the log, page by page.
     await run(postgres.superuserUrl, `create database ${name} template ${template} strategy file_copy`)
+    // A copy has the default rights again, with which SmartQueue's runtimes refuse to start.
+    await run(postgres.superuserUrl, `revoke temporary on database ${name} from public`)
     return urlOf(name)
   }
 
