@@ -125,7 +125,7 @@ const loginRoute = createRoute({
   request: { headers: sessionHeaders, body: jsonRequest(credentials) },
   responses: {
     200: jsonContent(session, 'Signed in'),
-    ...problems(...BODY_PROBLEMS, 'wrong-credentials', 'forbidden', 'limit-reached', 'rate-limited'),
+    ...problems(...BODY_PROBLEMS, 'wrong-credentials', 'forbidden', 'rate-limited'),
   },
 })
 

@@ -129,12 +129,11 @@ const refuseGuessable = (pointer: string, password: string, username: string): v
 
 /** A wrong password and an unknown name take the same steps and the same time, and get the same answer. */
 export const login = async (
-  services: Services,
+  { database }: Services,
   origin: Origin,
   { username, password }: Credentials,
   { kind, hold }: { kind: RefreshKind; hold: Hold },
 ): Promise<SignedIn> => {
-  const { database } = services
   const anyone = database.after(approach({ name: username, origin }))
   const { userId, hash, headers } = await countAttempt(anyone, username, origin)
   const isRight = hash === null ? await spendPasswordCheck(password) : await verifyPassword(password, hash)
@@ -142,7 +141,7 @@ export const login = async (
     if (userId !== null) hold(tellOfFailure(database.after(approach({ userId, origin })), userId))
     throw wrongCredentials(headers)
   }
-  const session = await startSessionOf(services, userId, origin, kind)
+  const session = await startSessionOf(database, userId, origin, kind)
   if (!session) throw wrongCredentials(headers)
   return { ...session, headers }
 }
@@ -163,9 +162,9 @@ const countAttempt = async (run: Run, username: string, { ip }: Origin) => {
 const tellOfFailure = (run: Run, userId: string): Promise<unknown> =>
   run(auditFailedSignIn(userId)).catch(logFailure)
 
-/** Undefined: the account was deleted meanwhile. */
+/** Returns undefined if the account was deleted in the meantime. */
 const startSessionOf = async (
-  { database }: Services,
+  database: Database,
   userId: string,
   origin: Origin,
   kind: RefreshKind,
