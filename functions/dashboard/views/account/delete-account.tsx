@@ -3,45 +3,20 @@ import type { ClosedAccount, OwnAccount } from '../../api/answers.ts'
 import { get, remove } from '../../api/api.ts'
 import { useResource } from '../../api/use-resource.ts'
 import { signOut } from '../../session/session.ts'
-import { Button } from '../../ui/button.tsx'
-import { ExportButton } from '../../ui/export-button.tsx'
+import { DataPanel } from '../../ui/data-panel.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
-import { Panel } from '../../ui/panel.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 
-/** Exports the user's own data and deletes the account. */
-export const AccountData = () => {
-  const asking = useSignal(false)
-  return (
-    <Panel
-      title="Your data"
-      about="Export your account, memberships, sign-ins and API keys as newline-delimited JSON, or delete your account."
-      actions={
-        <>
-          <ExportButton path="/auth/account/export" file="smartqueue-account.ndjson" />
-          <Button
-            kind="danger"
-            icon="trash"
-            onClick={() => {
-              asking.value = true
-            }}
-          >
-            Delete account
-          </Button>
-        </>
-      }
-    >
-      {asking.value && (
-        <DeleteAccount
-          onClose={() => {
-            asking.value = false
-          }}
-        />
-      )}
-    </Panel>
-  )
-}
+export const AccountData = () => (
+  <DataPanel
+    title="Your data"
+    about="Export your account, memberships, sign-ins and API keys as newline-delimited JSON, or delete your account."
+    exported={{ path: '/auth/account/export', file: 'smartqueue-account.ndjson' }}
+    action="Delete account"
+    dialog={(onClose) => <DeleteAccount onClose={onClose} />}
+  />
+)
 
 const DeleteAccount = ({ onClose }: { onClose: () => void }) => {
   const account = useResource((signal) => get<OwnAccount>('/auth/account', {}, signal))

@@ -2,46 +2,20 @@ import { useSignal } from '@preact/signals'
 import type { ActiveOrg, ClosedOrg } from '../../api/answers.ts'
 import { remove } from '../../api/api.ts'
 import { renew } from '../../session/session.ts'
-import { Button } from '../../ui/button.tsx'
-import { ExportButton } from '../../ui/export-button.tsx'
+import { DataPanel } from '../../ui/data-panel.tsx'
 import { TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
-import { Panel } from '../../ui/panel.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 
-/** Exports the organisation's data and deletes the organisation. */
-export const OrgData = ({ org }: { org: ActiveOrg }) => {
-  const asking = useSignal(false)
-  return (
-    <Panel
-      title="Data"
-      about="Export everything as newline-delimited JSON, without secrets, or delete the organisation."
-      actions={
-        <>
-          <ExportButton path="/orgs/me/export" file="smartqueue-organisation.ndjson" />
-          <Button
-            kind="danger"
-            icon="trash"
-            onClick={() => {
-              asking.value = true
-            }}
-          >
-            Delete organisation
-          </Button>
-        </>
-      }
-    >
-      {asking.value && (
-        <DeleteOrg
-          org={org}
-          onClose={() => {
-            asking.value = false
-          }}
-        />
-      )}
-    </Panel>
-  )
-}
+export const OrgData = ({ org }: { org: ActiveOrg }) => (
+  <DataPanel
+    title="Data"
+    about="Export everything as newline-delimited JSON, without secrets, or delete the organisation."
+    exported={{ path: '/orgs/me/export', file: 'smartqueue-organisation.ndjson' }}
+    action="Delete organisation"
+    dialog={(onClose) => <DeleteOrg org={org} onClose={onClose} />}
+  />
+)
 
 const DeleteOrg = ({ org, onClose }: { org: ActiveOrg; onClose: () => void }) => {
   const name = useSignal('')
