@@ -5,6 +5,8 @@ export type BenchOptions = {
   readonly quick: boolean
   /** The folder with histories of other systems. */
   readonly traces: string
+  /** A checkout of an earlier commit, to be measured beside this one. */
+  readonly before?: string | undefined
 }
 
 /** What a benchmark measured: a table or several for people, and the same as data. */

@@ -50,6 +50,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   --json      print one object, {"<name>": {…}}, and nothing else
   --out FILE  where that object is written: ${RESULTS} unless said otherwise
   --traces FOLDER  where forecast finds histories of other systems: ${TRACES} unless said otherwise
+  --before FOLDER  for queue: a checkout of an earlier commit, with its node_modules, measured in the same rounds
   --help      print this
 
 Without a name all of them run. Run them on an otherwise idle machine.`
@@ -62,6 +63,7 @@ const main = async (): Promise<number> => {
       json: { type: 'boolean', default: false },
       out: { type: 'string', default: RESULTS },
       traces: { type: 'string', default: TRACES },
+      before: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -69,13 +71,13 @@ const main = async (): Promise<number> => {
     console.log(HELP)
     return 0
   }
-  const { quick, json, out, traces } = values
+  const { quick, json, out, traces, before } = values
   const say = (line: string): void => {
     if (!json) console.error(line)
   }
   const results: Record<string, object> = {}
   for (const [name, bench] of choose(positionals)) {
-    const { data, text } = await bench({ say, quick, traces })
+    const { data, text } = await bench({ say, quick, traces, before })
     results[name] = data
     if (!json) console.log(`\n${text}`)
   }

@@ -21,7 +21,7 @@ export const benchQueue = async (options: BenchOptions): Promise<BenchReport> =>
   const startedMs = performance.now()
   const elapsedSeconds = (): number => Math.round((performance.now() - startedMs) / 1000)
   const say = (line: string): void => options.say(`${String(elapsedSeconds()).padStart(4)} s  ${line}`)
-  const contenders = await findContenders(say)
+  const contenders = await findContenders(say, options.before)
   const { medians, rounds, http } = await withArena(say, async (arena) => ({
     ...(await runRounds(arena, contenders, { sizes, say })),
     http: await arena.withEmpty(smartqueue, (url) => benchHttp(url, { requests: sizes.httpRequests, say })),

@@ -67,11 +67,15 @@ export const medianOf = (all: readonly Measurements[]): Measurements => {
 export type Standings = Readonly<Record<string, Measurements>>
 
 export const SUBJECT = 'smartqueue'
+/** An earlier commit of it. */
+export const BEFORE = 'before'
+
+export const isPeer = (key: string): boolean => key !== SUBJECT && key !== BEFORE
 
 /** The best of the peers at something, or undefined if none was measured. */
 export const bestPeer = (standings: Standings, metric: Metric): number | undefined => {
   const values = Object.entries(standings)
-    .filter(([key]) => key !== SUBJECT)
+    .filter(([key]) => isPeer(key))
     .flatMap(([, measured]) => measured[metric.key as MetricKey] ?? [])
   if (values.length === 0) return undefined
   return metric.better === 'more' ? Math.max(...values) : Math.min(...values)

@@ -4,7 +4,7 @@ import type { Arena, Load } from './arena.ts'
 import type { Contender } from './contender.ts'
 import { type Drain, drain } from './drain.ts'
 import { measureEnqueue } from './enqueue.ts'
-import { type Sample, SUBJECT } from './metrics.ts'
+import { isPeer, type Sample } from './metrics.ts'
 import { pickupTimes } from './pickup.ts'
 import type { Sizes } from './sizes.ts'
 
@@ -88,7 +88,7 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
     ),
     each('drain beside finished jobs', async (contender) => {
       const load = { queued: sizes.drain, finished: sizes.huge }
-      if (contender.key === SUBJECT) {
+      if (!isPeer(contender.key)) {
         const { rate, share } = await drainInTurns(contender, load)
         return { huge_finished: rate, finished_share: share }
       }
@@ -98,7 +98,7 @@ export const createSteps = (arena: Arena, sizes: Sizes): Step[] => {
     }),
     each('drain of a very long queue', async (contender) => {
       // Of SmartQueue alone: it is its own promise, and filling the peers takes minutes each.
-      if (contender.key !== SUBJECT) return {}
+      if (isPeer(contender.key)) return {}
       const { rate, share } = await drainInTurns(contender, { queued: sizes.huge })
       return { huge_queue: rate, huge_share: share }
     }),

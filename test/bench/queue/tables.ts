@@ -1,14 +1,18 @@
 import type { Contender } from './contender.ts'
 import type { HttpRow } from './http.ts'
-import { bestPeer, METRICS, type Metric, type Standings, SUBJECT, timesBetter } from './metrics.ts'
+import { BEFORE, bestPeer, METRICS, type Metric, type Standings, SUBJECT, timesBetter } from './metrics.ts'
 import type { Target } from './targets.ts'
 
 /** The report for people. A last column of more than 1 means better than the best of the peers. */
 export const printStandings = (contenders: readonly Contender[], standings: Standings): string => {
-  const head = ['', ...contenders.map(({ name }) => name), '× best peer']
+  const isBeside = contenders.some(({ key }) => key === BEFORE)
+  const head = ['', ...contenders.map(({ name }) => name), ...(isBeside ? ['× before'] : []), '× best peer']
   const rows = METRICS.map((metric) => [
     `${metric.title} (${metric.unit})`,
     ...contenders.map(({ key }) => show(standings[key]?.[metric.key], metric)),
+    ...(isBeside
+      ? [show(timesBetter(metric, standings[SUBJECT]?.[metric.key], standings[BEFORE]?.[metric.key]))]
+      : []),
     show(timesBetter(metric, standings[SUBJECT]?.[metric.key], bestPeer(standings, metric))),
   ])
   const about = contenders.map(({ name, about }) => `  ${name}: ${about}`)

@@ -1,4 +1,4 @@
-import { type Measurements, type MetricKey, type Standings, SUBJECT } from './metrics.ts'
+import { isPeer, type Measurements, type MetricKey, type Standings, SUBJECT } from './metrics.ts'
 
 export type Target = {
   readonly what: string
@@ -18,7 +18,7 @@ export const checkTargets = (standings: Standings): Target[] => {
     const found = peers.flatMap((peer) => of(peer)[metric] ?? [])
     return found.length === 0 ? undefined : Math.max(...found)
   }
-  const peers = Object.keys(standings).filter((key) => key !== SUBJECT)
+  const peers = Object.keys(standings).filter(isPeer)
   const onPostgres = peers.filter((key) => key !== 'bullmq')
   return [
     atLeast(
