@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { describeRevocations, describeTimeouts } from './queries/logins.ts'
+import { inspectSchema } from './queries/schema-version.ts'
 import { FUNCTIONS_ROLE } from './queries/walls.ts'
 import type { Query } from './query.ts'
 
@@ -11,27 +12,43 @@ export type MigrationClient = {
 
 export type Migration = { version: number; name: string; sql: string; checksum: string }
 
-export type MigrationReport = { version: number; applied: string[] }
+/** A file of functions, by its path below `db/`. */
+export type FunctionFile = { path: string; sql: string; checksum: string }
+
+export type MigrationReport = { version: number; applied: string[]; loaded: string[] }
 
 const FOLDER = new URL('./migrations/', import.meta.url)
 const FILE_NAME = /^(\d{4})_([a-z0-9_]+)\.sql$/
 /** Any constant will do, as long as every starter of SmartQueue uses the same. */
 const LOCK_KEY = 7_209_115_301
 
-const MIGRATIONS_TABLE = `
-  create table if not exists schema_migrations (
+const BOOKKEEPING = `
+  create table if not exists smartqueue.schema_migrations (
     version integer primary key,
     name text not null,
     checksum text not null,
     applied_at timestamptz not null default now()
+  );
+  create table if not exists smartqueue.function_files (
+    path text primary key,
+    checksum text not null,
+    loaded_at timestamptz not null default now()
   )`
 
+/** Temporary objects come last, and nothing of the application that shares the database is found. */
+const SEARCH_PATH = 'set local search_path = smartqueue, pg_catalog, pg_temp'
+const NO_PUBLIC_EXECUTE = 'revoke execute on all routines in schema smartqueue from public'
+
 /**
- * Brings the database to the newest version.
+ * Brings the schema `smartqueue` to the newest version: first the tables, then the functions.
  *
  * Each migration runs in a transaction of its own, behind a transaction-scoped advisory lock, and looks again
  * at what is applied once it holds the lock. So two starters take turns, a crash leaves whole migrations only,
  * and a transaction-mode pooler in between does no harm.
+ *
+ * Every file with a new text is then loaded with `create or replace`, all in one transaction. Pods of the
+ * previous release keep calling functions during a rollout. So a changed signature is a new name, and a
+ * migration drops a function only when neither this release nor the previous one calls it.
  *
  * Privileges on the database and settings of its logins are not part of the schema, and a dump does not
  * include them. Every run restores them.
@@ -42,17 +59,19 @@ export const migrate = async (
 ): Promise<MigrationReport> => {
   const migrations = await readMigrations()
   const applied: string[] = []
-  await inLockedTransaction(client, () => client.query(MIGRATIONS_TABLE))
+  await inLockedTransaction(client, () => prepareSchema(client))
   for (const migration of migrations) {
     const ran = await persist(() => inLockedTransaction(client, () => applyOnce(client, migration)))
     if (!ran) continue
     applied.push(migration.name)
     onApplied(migration)
   }
+  const files = await readFunctionFiles()
+  const loaded = await persist(() => inLockedTransaction(client, () => loadChanged(client, files)))
   for (const description of [describeRevocations(), describeTimeouts(FUNCTIONS_ROLE)]) {
     await inLockedTransaction(client, () => followDescription(client, description))
   }
-  return { version: migrations.at(-1)?.version ?? 0, applied }
+  return { version: migrations.at(-1)?.version ?? 0, applied, loaded }
 }
 
 export const readMigrations = async (): Promise<Migration[]> => {
@@ -67,13 +86,34 @@ const readMigration = async (file: string, index: number): Promise<Migration> =>
       `db/migrations/${file}: expected ${String(index + 1).padStart(4, '0')}_name.sql, without gaps`,
     )
   }
-  const sql = await readFile(new URL(file, FOLDER), 'utf8')
-  const checksum = createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex')
-  return { version: Number(number), name: `${number}_${name}`, sql, checksum }
+  return { version: Number(number), name: `${number}_${name}`, ...(await readSql(new URL(file, FOLDER))) }
+}
+
+const readSql = async (url: URL): Promise<{ sql: string; checksum: string }> => {
+  const sql = (await readFile(url, 'utf8')).replaceAll('\r\n', '\n')
+  return { sql, checksum: createHash('sha256').update(sql).digest('hex') }
+}
+
+/** Every .sql file below `db/` that is not a migration. */
+export const readFunctionFiles = async (): Promise<FunctionFile[]> => {
+  const folder = new URL('./', import.meta.url)
+  const paths = (await readdir(folder, { recursive: true }))
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => path.endsWith('.sql') && !path.startsWith('migrations/'))
+    .sort()
+  return Promise.all(paths.map(async (path) => ({ path, ...(await readSql(new URL(path, folder))) })))
+}
+
+const prepareSchema = async (client: MigrationClient): Promise<void> => {
+  const { text, values } = inspectSchema()
+  const [schema] = (await client.query(text, [...values])).rows
+  if (schema?.refusal) throw new Error(String(schema.refusal))
+  if (!schema?.found) await client.query('create schema smartqueue')
+  await client.query(BOOKKEEPING)
 }
 
 const applyOnce = async (client: MigrationClient, migration: Migration): Promise<boolean> => {
-  const { rows } = await client.query('select checksum from schema_migrations where version = $1', [
+  const { rows } = await client.query('select checksum from smartqueue.schema_migrations where version = $1', [
     migration.version,
   ])
   const [existing] = rows
@@ -84,14 +124,82 @@ const applyOnce = async (client: MigrationClient, migration: Migration): Promise
     )
   }
   if (existing) return false
-  await client.query(migration.sql)
-  await client.query('insert into schema_migrations (version, name, checksum) values ($1, $2, $3)', [
+  await client.query(SEARCH_PATH)
+  await client.query(migration.sql).catch((error) => {
+    throw located(`migrations/${migration.name}.sql`, migration.sql, error)
+  })
+  await client.query(NO_PUBLIC_EXECUTE)
+  await client.query('insert into smartqueue.schema_migrations (version, name, checksum) values ($1, $2, $3)', [
     migration.version,
     migration.name,
     migration.checksum,
   ])
   return true
 }
+
+const loadChanged = async (client: MigrationClient, files: FunctionFile[]): Promise<string[]> => {
+  const { rows } = await client.query('select path, checksum from smartqueue.function_files')
+  const known = new Map(rows.map(({ path, checksum }) => [path, checksum]))
+  const changed = files.filter(({ path, checksum }) => known.get(path) !== checksum)
+  if (changed.length === 0 && known.size === files.length) return []
+  await client.query(SEARCH_PATH)
+  await loadFunctions(client, changed)
+  await client.query(NO_PUBLIC_EXECUTE)
+  await client.query('delete from smartqueue.function_files where path <> all ($1::text[])', [
+    files.map(({ path }) => path),
+  ])
+  await client.query(
+    `insert into smartqueue.function_files (path, checksum)
+     select path, checksum
+     from unnest($1::text[], $2::text[]) as file (path, checksum)
+     on conflict (path) do update
+     set checksum = excluded.checksum, loaded_at = now()`,
+    [changed.map(({ path }) => path), changed.map(({ checksum }) => checksum)],
+  )
+  return changed.map(({ path }) => path)
+}
+
+/**
+ * Files may come in any order: a SQL function is bound to what it calls when it is created, so a file that
+ * calls a function of a later file is tried again after the others.
+ */
+const loadFunctions = async (client: MigrationClient, files: FunctionFile[]): Promise<void> => {
+  const early: FunctionFile[] = []
+  let firstError: unknown
+  for (const file of files) {
+    await client.query('savepoint loading')
+    try {
+      await client.query(file.sql)
+    } catch (cause) {
+      const error = located(file.path, file.sql, cause as PostgresError)
+      if (!UNDEFINED.has(error.code ?? '')) throw error
+      firstError ??= error
+      early.push(file)
+      await client.query('rollback to savepoint loading')
+    }
+  }
+  if (early.length === files.length && firstError) throw firstError
+  if (early.length > 0) await loadFunctions(client, early)
+}
+
+type PostgresError = Error & { code?: string; position?: string; where?: string }
+
+/** The error with its file and line. */
+const located = (path: string, sql: string, cause: PostgresError): PostgresError => {
+  const { code, position, where } = cause
+  const line = position ? `:${sql.slice(0, Number(position)).split('\n').length}` : ''
+  const context = !position && where ? ` (${where})` : ''
+  const rule = code !== undefined && CHANGED_SIGNATURE.has(code) ? ` ${SIGNATURE_RULE}` : ''
+  return Object.assign(new Error(`db/${path}${line}: ${cause.message}.${context}${rule}`, { cause }), { code })
+}
+
+/** undefined_function, undefined_object and undefined_table */
+const UNDEFINED: ReadonlySet<string> = new Set(['42883', '42704', '42P01'])
+/** invalid_function_definition, and ambiguous_function where a grant names a function that now exists twice. */
+const CHANGED_SIGNATURE: ReadonlySet<string> = new Set(['42P13', '42725'])
+const SIGNATURE_RULE =
+  'A function with other parameters or another return type needs a new name: ' +
+  'the previous release still calls the old one.'
 
 /**
  * Runs the statements that the query describes. Those that the role may not run are skipped; the runtimes

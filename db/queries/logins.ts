@@ -55,8 +55,8 @@ export const describeTimeouts = (group: string, name: string | null = null): Que
 })
 
 /**
- * Revokes what Postgres grants to public by default: temporary tables and, before version 15, tables in our
- * schema.
+ * Revokes from public what could shadow our tables and functions: temporary tables, which Postgres allows by
+ * default, and objects in our schema.
  */
 export const describeRevocations = (): Query<Statement> => ({
   name: 'describe-revocations',
@@ -64,8 +64,8 @@ export const describeRevocations = (): Query<Statement> => ({
     select format('revoke temporary on database %I from public', current_database()) as statement
     where has_database_privilege('public', current_database(), 'temporary')
     union all
-    select 'revoke create on schema public from public'
-    where has_schema_privilege('public', 'public', 'create')`,
+    select 'revoke create on schema smartqueue from public'
+    where has_schema_privilege('public', 'smartqueue', 'create')`,
   values: [],
 })
 

@@ -1,78 +1,91 @@
--- Jobs that wait for other jobs.
+-- Dependencies: locking the parents of a new job, and releasing or failing the dependents of a finished one.
 
-create table job_dependencies (
-  parent_id uuid not null,
-  child_id uuid not null,
-  org_id uuid not null,
-  primary key (parent_id, child_id),
-  foreign key (org_id, parent_id) references jobs (org_id, id) on delete cascade,
-  foreign key (org_id, child_id) references jobs (org_id, id) on delete cascade
-);
-comment on table job_dependencies is 'The child may not start before the parent has completed.';
-
-create index job_dependencies_by_child on job_dependencies (child_id, parent_id);
-comment on index job_dependencies_by_child is 'Serves get-job.';
-
-create table blocked_jobs (
-  job_id uuid primary key,
-  org_id uuid not null,
-  -- Parents that have not completed.
-  remaining integer not null,
-  on_parent_failure text not null,
-  constraint blocked_jobs_remaining check (remaining > 0)
-);
-
-create index blocked_jobs_by_org on blocked_jobs (org_id, job_id);
-comment on index blocked_jobs_by_org is 'Serves list-jobs by status blocked, next to organisations with many.';
-
-create function lock_parents(in_org uuid, in_jobs uuid[]) returns table (job_id uuid, state text)
+create or replace function lock_parents(in_org uuid, in_jobs uuid[]) returns table (job_id uuid, state text)
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Says where each job stands and keeps it from finishing until the caller commits, so that a new dependent is either
 -- seen by the statement that finishes its parent or sees that the parent has finished. Each look is a statement with a
 -- snapshot of its own: a job that moves from one table to another between two looks is found by the next round.
+-- Rows are locked table by table in the order in which others lock them (ready and waiting, leases, blocked), and in each
+-- by id or token.
 declare
+  sought uuid[] := array(select distinct w from unnest(in_jobs) w);
+  found_jobs uuid[];
+  locked bigint[];
   wanted uuid;
 begin
-  for wanted in select distinct w from unnest(in_jobs) w order by w loop
-    job_id := wanted;
-    loop
+  while cardinality(sought) > 0 loop
+    found_jobs := '{}';
+    for wanted in select w from unnest(sought) w order by w loop
+      job_id := wanted;
       state := null;
       select f.state::text into state from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
-      exit when state = 'completed';
-      if found then
+      if state <> 'completed' then
         -- A failed or cancelled job may be retried, and then complete, before the caller commits.
         perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted for key share;
-        exit when found;
-        state := null;
+        if not found then state := null; end if;
       end if;
-      perform from ready_jobs r where r.job_id = wanted and r.org_id = in_org for key share;
-      if found then state := 'ready'; exit; end if;
-      perform from waiting_jobs w where w.job_id = wanted and w.org_id = in_org for key share;
-      if found then state := 'waiting'; exit; end if;
-      perform from blocked_jobs b where b.job_id = wanted and b.org_id = in_org for key share;
-      if found then state := 'blocked'; exit; end if;
-      perform from leases l where wanted = any (l.job_ids) for key share;
-      if found then
-        -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
-        perform from finished_jobs f where f.org_id = in_org and f.job_id = wanted;
-        continue when found;
-        perform from ready_jobs r where r.org_id = in_org and r.job_id = wanted union all select from waiting_jobs w where w.job_id = wanted;
-        continue when found;
-        perform from jobs j where j.org_id = in_org and j.id = wanted;
-        if found then state := 'running'; end if;
-        exit;
+      if state is null then
+        perform from ready_jobs r where r.job_id = wanted and r.org_id = in_org for key share;
+        if found then state := 'ready'; end if;
       end if;
-      perform from jobs j where j.org_id = in_org and j.id = wanted;
-      exit when not found;
+      if state is null then
+        perform from waiting_jobs w where w.job_id = wanted and w.org_id = in_org for key share;
+        if found then state := 'waiting'; end if;
+      end if;
+      if state is not null then
+        found_jobs := found_jobs || wanted;
+        return next;
+      end if;
     end loop;
-    return next;
+    sought := array(select unnest(sought) except select unnest(found_jobs));
+    exit when cardinality(sought) = 0;
+
+    locked := array(select l.token from leases l where l.job_ids && sought order by l.token for key share);
+    -- A lease outlives those of its jobs that ended first. With the lease locked none can end any more.
+    for job_id, state in
+      select j.id, 'running'
+      from jobs j
+      where j.org_id = in_org
+        and j.id = any (sought)
+        and exists (select from leases l where l.token = any (locked) and j.id = any (l.job_ids))
+        and not exists (select from finished_jobs f where f.org_id = in_org and f.job_id = j.id)
+        and not exists (select from ready_jobs r where r.org_id = in_org and r.job_id = j.id)
+        and not exists (select from waiting_jobs w where w.job_id = j.id)
+    loop
+      found_jobs := found_jobs || job_id;
+      return next;
+    end loop;
+
+    for job_id, state in
+      select b.job_id, 'blocked'
+      from blocked_jobs b
+      where b.org_id = in_org
+        and b.job_id = any (sought)
+      order by b.job_id
+      for key share
+    loop
+      found_jobs := found_jobs || job_id;
+      return next;
+    end loop;
+
+    for job_id, state in
+      select w, null::text
+      from unnest(sought) w
+      where not exists (select from jobs j where j.org_id = in_org and j.id = w)
+    loop
+      found_jobs := found_jobs || job_id;
+      return next;
+    end loop;
+    sought := array(select unnest(sought) except select unnest(found_jobs));
   end loop;
 end
 $$;
 
-create function settle_dependents(completed uuid[], failed uuid[]) returns integer
+create or replace function settle_dependents(completed uuid[], failed uuid[]) returns integer
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Called by every statement that finishes jobs. Dependents of completed jobs come one parent closer to ready; those of
 -- failed and cancelled ones fail with them, all the way down, unless they are told to wait. Answers how many became
@@ -124,8 +137,8 @@ begin
     returning job_id, org_id, 'pending'::job_state as state
   ),
   ready as (
-    insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
-    select job_id, org_id, stream_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
+    insert into ready_jobs (job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+    select job_id, org_id, series_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
     from entry
     where run_at is null or run_at <= now()
     returning job_id, org_id, 'ready'::job_state as state
@@ -161,7 +174,7 @@ begin
     ),
     judged as (
       select
-        child.job_id, child.org_id, j.stream_id,
+        child.job_id, child.org_id, j.series_id,
         jsonb_build_object(
           'code', 'dependency_failed',
           'message', 'Job ' || child.parent_id || ', which this job depends on, has failed or was cancelled.'
@@ -170,8 +183,8 @@ begin
       join jobs j on j.org_id = child.org_id and j.id = child.job_id
     ),
     finished as (
-      insert into finished_jobs (org_id, job_id, stream_id, state, attempts, error, fingerprint)
-      select org_id, job_id, stream_id, 'failed', 0, error, error_fingerprint(error)
+      insert into finished_jobs (org_id, job_id, series_id, state, attempts, error, fingerprint)
+      select org_id, job_id, series_id, 'failed', 0, error, error_fingerprint(error)
       from judged
     ),
     event as (
@@ -188,3 +201,5 @@ begin
   return became_ready;
 end
 $$;
+
+grant execute on function lock_parents, settle_dependents to smartqueue_functions, smartqueue_workers;

@@ -1,29 +1,6 @@
--- Quotas of organisations, and keys that make a submission idempotent.
+-- Quotas: what a submission, a retry or a claim may add.
 
-create table quotas (
-  -- Null: of all organisations without a row of their own.
-  org_id uuid references orgs on delete cascade,
-  -- Null: no limit.
-  submissions_per_minute bigint,
-  queued_jobs bigint,
-  running_jobs bigint,
-  payload_bytes_per_day bigint,
-  constraint quotas_once unique nulls not distinct (org_id),
-  constraint quotas_not_negative check (
-    submissions_per_minute >= 0 and queued_jobs >= 0 and running_jobs >= 0 and payload_bytes_per_day >= 0
-  )
-);
-comment on table quotas is
-  'The first three count jobs; queued_jobs has those that run in it. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
-
-create index quotas_running on quotas (org_id) where running_jobs is not null;
-comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit of running jobs.';
-
--- A runaway loop is stopped, an honest burst is not.
-insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
-values (null, 1000000, 2000000, null, 53687091200);
-
-create function quotas_of(in_org uuid) returns setof quotas
+create or replace function quotas_of(in_org uuid) returns setof quotas
 language sql stable rows 1
 -- Those of the organisation, else those of all that have none of their own.
 begin atomic
@@ -35,64 +12,7 @@ begin atomic
   limit 1;
 end;
 
-create table quota_states (
-  org_id uuid primary key references orgs on delete cascade,
-  -- At least as many as are queued or running: counted, and since then only added to. Null: to be counted.
-  queued_bound bigint,
-  counted_at timestamptz,
-  -- Two sliding logs: jobs by the second for the last 61, payload bytes by the hour for the last 25. `at` is the newest
-  -- slot, in seconds or hours since 1970, and what is in it stands beside the ring; `used` is the sum of all. A slot that is
-  -- partly in the window counts in full: never too much passes.
-  minute_at bigint not null default 0,
-  second_jobs bigint not null default 0,
-  minute_used bigint not null default 0,
-  day_at bigint not null default 0,
-  hour_bytes bigint not null default 0,
-  day_used bigint not null default 0,
-  minute_slots bigint[] not null default array_fill(0::bigint, '{61}'),
-  day_slots bigint[] not null default array_fill(0::bigint, '{25}')
-)
--- Each submission updates it: in place (HOT), as long as the page has room.
-with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
-comment on table quota_states is
-  'What an organisation has used. Its row lock makes submissions take turns, so that quotas and idempotency are exact.';
-
-alter table quota_states
-  alter column minute_slots set storage main,
-  alter column day_slots set storage main;
-
-insert into quota_states (org_id)
-select id
-from orgs;
-
-create function add_quota_state() returns trigger
-language plpgsql
-as $$
-begin
-  insert into quota_states (org_id, queued_bound, counted_at) values (new.id, 0, now());
-  return null;
-end
-$$;
-
-create trigger orgs_quota_state after insert on orgs
-for each row execute function add_quota_state();
-
-create table idempotency_keys (
-  org_id uuid not null references orgs on delete cascade,
-  key text not null,
-  -- SHA-256 of what was submitted under the key.
-  body_hash bytea not null,
-  job_ids uuid[] not null,
-  created_at timestamptz not null,
-  primary key (org_id, key),
-  constraint idempotency_keys_length check (char_length(key) between 1 and 255)
-);
-comment on table idempotency_keys is 'Good for 24 hours; then the key may be used anew.';
-
-create index idempotency_keys_by_time on idempotency_keys (created_at);
-comment on index idempotency_keys_by_time is 'Serves delete-stale.';
-
-create function count_unfinished(in_org uuid) returns bigint
+create or replace function count_unfinished(in_org uuid) returns bigint
 language sql
 return
   (select count(*) from ready_jobs where org_id = in_org)
@@ -101,7 +21,7 @@ return
   + (select count(*) from blocked_jobs where org_id = in_org)
   + (select count(*) from held_jobs where org_id = in_org);
 
-create function ring_used(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint
+create or replace function ring_used(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint
 language sql immutable parallel safe
 -- What of a ring counts at a time, which is not before its newest slot.
 return (
@@ -110,7 +30,7 @@ return (
   where newest_at <= at
 );
 
-create function ring_moved(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint[]
+create or replace function ring_moved(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint[]
 language sql immutable parallel safe
 -- The ring at a later time: with what was newest in its place, and without what has left.
 return array(
@@ -125,7 +45,7 @@ return array(
   order by slot % cardinality(slots)
 );
 
-create function ring_frees_in(slots bigint[], at bigint, needed bigint) returns bigint
+create or replace function ring_frees_in(slots bigint[], at bigint, needed bigint) returns bigint
 language sql immutable parallel safe
 -- How many slots must pass until as much as is needed has left the ring. Null: there is not so much in it.
 return (
@@ -139,8 +59,9 @@ return (
   limit 1
 );
 
-create function lock_quota_state(in_org uuid, added bigint) returns quota_states
+create or replace function lock_quota_state(in_org uuid, added bigint) returns quota_states
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- The state of an organisation, locked, as of now: rings moved on and whole, and the queue counted if its bound plus what is
 -- to be added would pass the limit. A million jobs take a while to count: a flood of submissions above such a limit counts once a
@@ -180,7 +101,7 @@ begin
 end
 $$;
 
-create function refusal_of(limits quotas, state quota_states, jobs bigint, bytes bigint) returns jsonb
+create or replace function refusal_of(limits quotas, state quota_states, jobs bigint, bytes bigint) returns jsonb
 language sql immutable parallel safe
 -- Which quota so many jobs would pass, and when there will be room: when enough has left the window. What is more than the
 -- quota itself, and what comes with others that take the rest, is told the whole window.
@@ -202,11 +123,12 @@ return case
   )
 end;
 
-create function admit_submissions(
+create or replace function admit_submissions(
   orgs uuid[], kinds integer[], jobs bigint[], bytes bigint[], keys jsonb, acceptable integer[]
 )
 returns table (submission integer, refusal text, detail jsonb)
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Called by the statement that submits, before it stores anything. Answers the submissions that may not pass: those with
 -- an idempotency key that was used before, and those over a quota. If there is one, nothing is charged for the others
@@ -214,7 +136,7 @@ as $$
 -- fresh snapshots, after it has locked the organisation: of two submissions with one key the second sees the first.
 --
 -- The arrays have a value for each submission. Only those whose kind is acceptable are looked at: the others are refused
--- for other reasons. keys: [{submission, org_id, key, body_hash, job_ids}], no key twice.
+-- for other reasons. keys: [{submission, org_id, key, body_hash, job_ids, keep_seconds}], no key twice.
 declare
   org record;
   limits quotas;
@@ -243,7 +165,7 @@ begin
         from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text)
         join idempotency_keys k on k.org_id = w.org_id and k.key = w.key
         where w.org_id = org.org_id
-          and k.created_at > clock_timestamp() - interval '24 hours'
+          and k.expires_at > clock_timestamp()
         group by w.submission
       ) used;
     end if;
@@ -281,18 +203,24 @@ begin
     where s.org_id = state.org_id;
   end loop;
   if keys is not null then
-    insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at)
-    select w.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp()
-    from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text, job_ids uuid[])
+    insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at, expires_at)
+    select
+      w.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp(),
+      clock_timestamp() + coalesce(w.keep_seconds, 86400) * interval '1 second'
+    from jsonb_to_recordset(keys)
+      as w (submission integer, org_id uuid, key text, body_hash text, job_ids uuid[], keep_seconds integer)
     where kinds[w.submission] = any (acceptable)
     on conflict on constraint idempotency_keys_pkey do update
-    set body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at;
+    set
+      body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at,
+      expires_at = excluded.expires_at;
   end if;
 end
 $$;
 
-create function queue_room(in_org uuid, wanted bigint) returns bigint
+create or replace function queue_room(in_org uuid, wanted bigint) returns bigint
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and nobody
 -- else can queue any until the caller has committed. For retries, which add to the queue without being submissions.
@@ -310,8 +238,9 @@ begin
 end
 $$;
 
-create function running_room(in_org uuid, ended uuid[]) returns bigint
+create or replace function running_room(in_org uuid, ended uuid[]) returns bigint
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For one
 -- claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh snapshot,
@@ -327,3 +256,8 @@ begin
   );
 end
 $$;
+
+grant execute on function
+  quotas_of, count_unfinished, ring_used, ring_moved, ring_frees_in, lock_quota_state, refusal_of,
+  admit_submissions, queue_room, running_room
+to smartqueue_functions, smartqueue_workers;

@@ -1,22 +1,8 @@
--- Events of one organisation in the order of their commits, for its stream.
+-- The event stream of an organisation.
 
-create index job_event_groups_of_org on job_event_groups (org_id, xid, id) where xid is not null;
-comment on index job_event_groups_of_org is 'Serves read-stream.';
-
-create table stream_floor (
-  only_row boolean primary key default true,
-  xid xid8 not null,
-  constraint stream_floor_only_row check (only_row)
-);
-comment on table stream_floor is
-  'The newest transaction of which events have expired: whoever stopped reading before it has missed some.';
-insert into stream_floor (xid) values ('0');
-grant select on stream_floor to smartqueue_functions;
-grant select, update on stream_floor to smartqueue_workers;
-grant select (foreign_id) on callback_cursor to smartqueue_functions;
-
-create function enter_stream(in_org uuid, users uuid[], sessions uuid[], keys uuid[]) returns text[]
+create or replace function enter_stream(in_org uuid, users uuid[], sessions uuid[], keys uuid[]) returns text[]
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Opens the organisation to those who follow its stream, if there is one of them who may, and tells of each: 'entered';
 -- 'ended', if it is the session or the key that is worth nothing any more; 'removed' who is no member.
@@ -42,7 +28,19 @@ begin
 end
 $$;
 
-create function events_after(in_org uuid, after_xid xid8, after_id bigint, until_xid xid8, most integer)
+create or replace function newest_event_at() returns timestamptz
+language sql stable security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+-- Its plan lives as long as the session, and may be made while the table is small.
+set enable_seqscan = off
+begin atomic
+  select at
+  from job_event_groups
+  order by id desc
+  limit 1;
+end;
+
+create or replace function events_after(in_org uuid, after_xid xid8, after_id bigint, until_xid xid8, most integer)
 returns setof job_event_groups
 language sql stable
 -- In the order of the index, whatever the statistics say: with any other plan all rows after a place are read to find the
@@ -61,3 +59,5 @@ begin atomic
   order by xid, id
   limit most;
 end;
+
+grant execute on function enter_stream, newest_event_at, events_after to smartqueue_functions, smartqueue_workers;

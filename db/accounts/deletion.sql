@@ -1,75 +1,9 @@
--- Deleting organisations and accounts.
---
--- An account has few rows and is deleted in one transaction. An organisation may have millions, so a request only records
--- its deletion, which closes it immediately; the leader then removes its rows in batches. See ADR 21.
+-- Deletes accounts and organisations. An account has few rows and is deleted in one transaction. An organisation may have
+-- millions, so a request only closes it; the leader then removes its rows in batches. See ADR 21.
 
-create table org_deletions (
-  -- The organisation. No foreign key: the row outlives the organisation as a record of the deletion.
-  id uuid primary key,
-  requested_at timestamptz not null default now(),
-  requested_by uuid,
-  request_id text default scope_request(),
-  -- When the last row of the organisation was removed. Null while the leader is still removing rows.
-  removed_at timestamptz
-);
-comment on table org_deletions is
-  'Deleted organisations, when and by whom. While its rows are being removed, an organisation is closed to everyone.';
-
-create index org_deletions_pending on org_deletions (id) where removed_at is null;
-comment on index org_deletions_pending is 'Serves the policies not_deleted, regardless of the number of past deletions.';
-
-alter table org_deletions enable row level security;
-alter table org_deletions force row level security;
-create policy of_admin on org_deletions for select to smartqueue_functions
-  using (removed_at is null or (select sees_all_orgs()));
-comment on policy of_admin on org_deletions is
-  'Platform admins read all rows. Everyone else needs the ids of organisations being removed, for not_deleted.';
-create policy of_all_orgs on org_deletions for select to smartqueue_workers using (true);
-grant select on org_deletions to smartqueue_functions, smartqueue_workers;
-
--- Anyone who acts in an organisation is a member, an invited user or a webhook source of it, or a platform admin, who needs
--- its row in orgs. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
-
-create policy not_deleted on orgs as restrictive to smartqueue_functions
-  using (id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
-create policy not_deleted on memberships as restrictive to smartqueue_functions
-  using (org_id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
-create policy not_deleted on invitations as restrictive to smartqueue_functions
-  using (org_id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
-create policy not_deleted on webhook_sources as restrictive to smartqueue_functions
-  using (org_id <> all (array(select d.id from org_deletions d where d.removed_at is null)));
-
-do $$
-begin
-  execute format('create policy of_owner on org_deletions to %I using (true)', current_user);
-end
-$$;
-
-create index invitations_by_inviter on invitations (invited_by);
-comment on index invitations_by_inviter is 'Serves the cascade when an account is deleted.';
-
-create index invitations_by_accepter on invitations (accepted_by) where accepted_by is not null;
-comment on index invitations_by_accepter is 'Serves the foreign key when an account is deleted.';
-
--- The audit log stays append-only, except that it is deleted with its organisation.
-
-create function keep_audit_log() returns trigger
+create or replace function close_org(in_org uuid) returns void
 language plpgsql
-as $$
-begin
-  if tg_op = 'DELETE' and exists (select from org_deletions d where d.id = old.org_id and d.removed_at is null) then
-    return old;
-  end if;
-  raise exception 'Rows of % are only added.', tg_table_name using errcode = 'insufficient_privilege';
-end
-$$;
-
-drop trigger audit_log_append_only on audit_log;
-create trigger audit_log_append_only before update or delete on audit_log
-for each row execute function keep_audit_log();
-
-create function close_org(in_org uuid) returns void
-language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- From this commit on, nobody can enter the organisation, no claim takes its jobs and none of its schedules fires. Workers
 -- give back the jobs they have not started; the leader stops those that are running.
@@ -84,10 +18,10 @@ begin
 end
 $$;
 
-create function delete_org(in_org uuid, in_name text, in_password_hash text, in_session uuid, spare_org uuid)
+create or replace function delete_org(in_org uuid, in_name text, in_password_hash text, in_session uuid, spare_org uuid)
 returns table (outcome text, next_org_id uuid)
 language plpgsql security definer
-set search_path = pg_catalog, public, pg_temp
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- For an org_admin of the organisation, or a platform admin, who has just confirmed their password. Its hash is compared
 -- again here, in case the password was changed in the meantime. The caller's sign-in continues in their oldest other
@@ -142,9 +76,9 @@ begin
 end
 $$;
 
-create function own_orgs() returns table (id uuid, name text, role text, on_deletion text)
+create or replace function own_orgs() returns table (id uuid, name text, role text, on_deletion text)
 language sql stable security definer
-set search_path = pg_catalog, public, pg_temp
+set search_path = pg_catalog, smartqueue, pg_temp
 -- The caller's organisations and what happens to each when their account is deleted: 'left'; 'deleted' if they are the only
 -- member; 'blocks' if others would be left without an org_admin.
 begin atomic
@@ -168,9 +102,9 @@ begin atomic
   order by m.created_at, m.org_id;
 end;
 
-create function delete_account(in_password_hash text) returns table (outcome text, orgs jsonb)
+create or replace function delete_account(in_password_hash text) returns table (outcome text, orgs jsonb)
 language plpgsql security definer
-set search_path = pg_catalog, public, pg_temp
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Deletes the caller's account with everything that refers to it, and the organisations of which they are the only member.
 -- `orgs` lists these or, if the outcome is 'blocked', those that would be left without an org_admin. 'refused' means a wrong
@@ -219,16 +153,17 @@ begin
 end
 $$;
 
-create function is_deleted_user(in_user uuid) returns boolean
+create or replace function is_deleted_user(in_user uuid) returns boolean
 language sql stable security definer
-set search_path = pg_catalog, public, pg_temp
+set search_path = pg_catalog, smartqueue, pg_temp
 -- For the audit log: an actor who is not visible has either left the organisation or deleted their account.
 begin atomic
   select not exists (select from users u where u.id = in_user);
 end;
 
-create function remove_org_rows(in_org uuid, most integer, is_settled boolean) returns integer
+create or replace function remove_org_rows(in_org uuid, most integer, is_settled boolean) returns integer
 language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
 as $$
 -- Deletes up to `most` rows of an organisation, table by table, referencing rows before referenced ones. It always starts
@@ -257,7 +192,7 @@ begin
     ['refresh_tokens', 'family_id = any (array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2))'],
     ['refresh_families', 'id = any (array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2))'],
     ['memberships', 'org_id = $1'],
-    ['job_event_groups', 'org_id = $1 and xid is not null'],
+    ['job_event_groups', 'org_id = $1'],
     ['attempts', 'org_id = $1'],
     ['finished_jobs', 'org_id = $1'],
     ['job_logs', 'job_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
@@ -271,14 +206,10 @@ begin
     ['scheduling_gains', 'org_id = $1'],
     -- From here on, only tables that nobody can write to any more.
     ['settled', ''],
-    ['stream_memories', 'stream_id = any (array(select s.id from streams s where s.org_id = $1))'],
-    ['streams', 'org_id = $1'],
+    ['series_memories', 'series_id = any (array(select s.id from series s where s.org_id = $1))'],
+    ['series', 'org_id = $1'],
     ['org_type_estimates', 'org_id = $1'],
     ['executions', 'org_id = $1'],
-    -- Written before migration 17, if any are left: they have the lowest ids.
-    ['job_event_groups', $q$ org_id = $1 and id < (
-      select g.id from job_event_groups g where g.xid is not null order by g.id limit 1
-    ) $q$],
     ['quotas', 'org_id = $1'],
     ['quota_states', 'org_id = $1'],
     ['pauses', 'org_id = $1'],
@@ -298,10 +229,10 @@ begin
 end
 $$;
 
-create function remove_deleted_org(in_term bigint, most integer)
+create or replace function remove_deleted_org(in_term bigint, most integer)
 returns table (deleted_org uuid, removed integer, told_workers text[], finished boolean)
 language plpgsql security definer
-set search_path = pg_catalog, public, pg_temp
+set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. Returns no row if there
 -- is nothing to do now, or if the term is over. `told_workers` have lost running jobs of any deleted organisation: those stop
@@ -367,8 +298,5 @@ begin
 end
 $$;
 
-revoke execute on function
-  close_org, delete_org, own_orgs, delete_account, is_deleted_user, remove_org_rows, remove_deleted_org
-from public;
 grant execute on function delete_org, own_orgs, delete_account, is_deleted_user to smartqueue_functions;
 grant execute on function remove_deleted_org to smartqueue_workers;

@@ -1,4 +1,4 @@
--- What workers are scaled by: predicted work that is queued, that keeps coming, and that is expected.
+-- Autoscaling: the predicted work that is queued, that keeps arriving, and that is expected.
 
 create table load_minutes (
   -- The beginning of the minute.

@@ -1,0 +1,153 @@
+-- How deep the queue of an organisation is and will be, with the rights of the caller: for another organisation the queue
+-- is empty.
+
+create or replace function remaining_ms(started_at timestamptz, predicted_ms double precision, predicted_p90_ms double precision)
+returns double precision
+language sql stable
+-- What has run beyond its median will run on, the longer the wider its spread. Null if it has not started: all of it.
+return greatest(
+  predicted_ms - coalesce(extract(epoch from now() - started_at)::double precision * 1000, 0),
+  extract(epoch from now() - started_at)::double precision * 1000 * (sqrt(predicted_p90_ms / predicted_ms) - 1), 1
+);
+
+create or replace function depth_of_queue(in_org uuid) returns jsonb
+language sql stable
+-- Up to five thousand of each kind are counted, in some milliseconds; of a deeper queue the leader's newest look tells.
+-- The oldest is looked for among those that were submitted first.
+begin atomic
+  select jsonb_build_object(
+    'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, n.pending) end,
+    'blocked', case when w.blocked < 5000 then w.blocked else greatest(w.blocked, n.blocked) end,
+    'ready', h.held + case when r.jobs < 5000 then r.jobs else greatest(r.jobs, n.ready) end,
+    'running', h.running,
+    'retrying', case when w.retrying < 5000 then w.retrying else greatest(w.retrying, n.retrying) end,
+    'predicted_ms', h.ms + case when r.jobs < 5000 then r.ms else greatest(r.ms, n.predicted_seconds * 1000 - h.ms) end,
+    'oldest_ready_seconds', extract(epoch from now() - r.oldest)
+  )
+  from (
+    select count(*) as jobs, coalesce(sum(predicted_ms), 0)::double precision as ms, min(ready_at) as oldest
+    from (
+      select predicted_ms, ready_at
+      from ready_jobs
+      where org_id = in_org
+      order by job_id
+      limit 5000
+    ) first
+  ) r
+  cross join (
+    select
+      count(h.started_at) as running, count(*) - count(h.started_at) as held,
+      coalesce(sum(remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms)), 0) as ms
+    from held_jobs h
+    join jobs j on j.org_id = h.org_id and j.id = h.job_id
+    where h.org_id = in_org
+  ) h
+  cross join (
+    select
+      (
+        select count(*)
+        from (select from waiting_jobs where org_id = in_org and state = 'pending' limit 5000) counted
+      ) as pending,
+      (
+        select count(*)
+        from (select from waiting_jobs where org_id = in_org and state = 'retrying' limit 5000) counted
+      ) as retrying,
+      (select count(*) from (select from blocked_jobs where org_id = in_org limit 5000) counted) as blocked
+  ) w
+  left join depth_samples n on n.org_id = in_org;
+end;
+
+create or replace function load_ahead(in_org uuid) returns jsonb
+language sql stable
+-- What the forecast of a depth is made from. Jobs that schedules have submitted are taken out of what came in the last hour,
+-- minute by minute, as the ticks ahead are known; so are jobs that were to be run later, which wait for their time.
+begin atomic
+  select jsonb_build_object(
+    'slots', (
+      select coalesce(sum(slots), 0)
+      from workers
+      where status = 'online'
+        and last_seen > now() - interval '10 seconds'
+    ),
+    'paused', exists (select from pauses where org_id = in_org and type is null),
+    'minutes', (
+      select jsonb_agg(greatest(0, coalesce(r.submitted - r.delayed, 0) - coalesce(t.fired, 0)) order by m.at)
+      from generate_series(
+        date_trunc('minute', now()) - interval '60 minutes', date_trunc('minute', now()) - interval '1 minute',
+        interval '1 minute'
+      ) as m (at)
+      left join job_rollups r on r.org_id = in_org and r.span = 60 and r.at = m.at
+      left join (
+        select date_trunc('minute', t.fired_at) as at, count(*) as fired
+        from schedules s
+        join schedule_ticks t
+          on t.schedule_id = s.id
+          and t.tick_at > now() - interval '62 minutes'
+          and t.outcome = 'fired'
+        where s.org_id = in_org
+        group by 1
+      ) t on t.at = m.at
+    ),
+    -- Of the present hour of the day, a day and a week ago, and of the next.
+    'same_hour', (
+      select avg(submitted - delayed)
+      from job_rollups
+      where org_id = in_org
+        and span = 3600
+        and at in (
+          date_bin('1 hour', now(), 'epoch') - interval '24 hours', date_bin('1 hour', now(), 'epoch') - interval '168 hours'
+        )
+    ),
+    'next_hour', (
+      select avg(submitted - delayed)
+      from job_rollups
+      where org_id = in_org
+        and span = 3600
+        and at in (
+          date_bin('1 hour', now(), 'epoch') - interval '23 hours', date_bin('1 hour', now(), 'epoch') - interval '167 hours'
+        )
+    ),
+    'mean_ms', (
+      select sum(runtime_ms) / nullif(sum(ran), 0)
+      from job_rollups
+      where org_id = in_org
+        and span = 3600
+        and at > now() - interval '24 hours'
+    ),
+    'waking', (
+      select coalesce(
+        jsonb_agg(
+          jsonb_build_object('in_seconds', extract(epoch from w.wake_at - now()), 'predicted_ms', j.predicted_ms)
+        ),
+        '[]'
+      )
+      from (
+        select job_id, wake_at
+        from (
+          (select job_id, wake_at from waiting_jobs where org_id = in_org and state = 'pending' limit 10000)
+          union all
+          (select job_id, wake_at from waiting_jobs where org_id = in_org and state = 'retrying' limit 10000)
+        ) one
+        where wake_at < now() + interval '1 hour'
+        limit 2000
+      ) w
+      join jobs j on j.org_id = in_org and j.id = w.job_id
+    ),
+    'schedules', (
+      select coalesce(
+        jsonb_agg(jsonb_build_object('cron', s.cron, 'timezone', s.timezone, 'predicted_ms', exp(e.mean_log))), '[]'
+      )
+      from (
+        select cron, timezone, job
+        from schedules
+        where org_id = in_org
+          and next_at < now() + interval '1 hour'
+        order by next_at
+        limit 50
+      ) s
+      left join series e on e.org_id = in_org and e.type = s.job ->> 'type' and e.name = s.job ->> 'name'
+    )
+  );
+end;
+
+grant execute on function remaining_ms, depth_of_queue, load_ahead to smartqueue_functions, smartqueue_workers;

@@ -1,0 +1,27 @@
+-- Counts over all organisations, for metrics.
+
+create or replace function count_slow_jobs() returns bigint
+language sql stable security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+-- Running beyond their 99th percentile, of all organisations.
+begin atomic
+  select count(*)
+  from leases l
+  cross join lateral unnest(l.job_ids, l.org_ids, l.started_ats) as h (job_id, org_id, started_at)
+  join jobs j on j.org_id = h.org_id and j.id = h.job_id
+  where l.expires_at > now()
+    and j.predicted_p99_ms is not null
+    and h.started_at < now() - greatest(j.predicted_p99_ms, 1000) * interval '1 millisecond'
+    and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
+end;
+
+create or replace function lease_gauges() returns table (in_flight bigint, expired bigint)
+language sql stable security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+-- Jobs that run, and those whose lease has run out and that nobody has taken over yet, of all organisations.
+begin atomic
+  select count(started_at), count(*) filter (where expires_at <= now())
+  from held_jobs;
+end;
+
+grant execute on function count_slow_jobs, lease_gauges to smartqueue_functions, smartqueue_workers;

@@ -1,0 +1,35 @@
+-- Histograms with logarithmic buckets. db/rules/log-histogram.ts reads them.
+
+create or replace function log_bucket(value double precision) returns integer
+language sql immutable parallel safe
+-- Quarter powers of two: 1 is all below 1, n begins at 2^((n - 2) / 4). The last begins at 2^30.
+return case when value < 1 then 1 else least(2 + floor(4 * ln(value) / ln(2::double precision))::integer, 122) end;
+
+create or replace function histogram_of(buckets integer[], counts bigint[]) returns integer[]
+language sql immutable parallel safe
+-- From the buckets that have something in them to one count for each.
+return array(
+  select coalesce(counts[array_position(buckets, bucket)], 0)::integer
+  from generate_series(1, (select max(one) from unnest(buckets) one)) bucket
+  order by bucket
+);
+
+create or replace function add_counts(a integer[], b integer[]) returns integer[]
+language sql immutable parallel safe
+return array(
+  select coalesce(one, 0) + coalesce(other, 0)
+  from unnest(a, b) with ordinality as n (one, other, bucket)
+  order by bucket
+);
+
+create or replace function add_counts(a bigint[], b bigint[]) returns bigint[]
+language sql immutable parallel safe
+return array(
+  select coalesce(one, 0) + coalesce(other, 0)
+  from unnest(a, b) with ordinality as n (one, other, bucket)
+  order by bucket
+);
+
+grant execute on function
+  log_bucket, histogram_of, add_counts(integer[], integer[]), add_counts(bigint[], bigint[])
+to smartqueue_functions, smartqueue_workers;

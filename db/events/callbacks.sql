@@ -1,0 +1,19 @@
+create or replace function new_signing_secret() returns text
+language sql volatile
+-- As the Standard Webhooks specification writes it: 32 bytes, 244 bits of them random.
+return 'whsec_' || encode(decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'), 'base64');
+
+create or replace function callbacks_of_job(in_org uuid, told_job uuid) returns setof uuid
+language sql stable security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+-- Like tagged_jobs: under row-level security no index serves what looks into JSON.
+begin atomic
+  select id
+  from jobs
+  where org_id = in_org
+    and triggered_by ->> 'job_id' = told_job::text
+    and triggered_by ->> 'kind' = 'callback'
+    and (sees_all_orgs() or in_org = any (scope_orgs()) or pg_has_role(session_user, 'smartqueue_workers', 'usage'));
+end;
+
+grant execute on function new_signing_secret, callbacks_of_job to smartqueue_functions, smartqueue_workers;

@@ -1,0 +1,190 @@
+-- Jobs as they were submitted, the series they belong to, their dependencies, and what handlers report about them.
+
+create table job_types (
+  type text primary key,
+  -- JSON Schema of the payload, as the handler's own schema describes it.
+  payload_schema jsonb not null,
+  registered_at timestamptz not null default now(),
+  constraint job_types_type_form check (type ~ '^[a-z][a-z0-9._-]{0,63}$')
+);
+comment on table job_types is 'Types that a worker has a handler for. Submission refuses all others.';
+
+create type job_state as enum
+  ('pending', 'blocked', 'ready', 'running', 'retrying', 'completed', 'failed', 'cancelled');
+comment on type job_state is 'An enum and not a checked text: it is written for each transition, in a quarter of the bytes.';
+
+-- Domains and not checks of the table: a value that a thousand jobs share is checked once, and a check of a table is parsed
+-- again for each statement.
+
+-- Checked types and not checks of the table: what a thousand jobs have in common is then checked once, not a thousand
+-- times, and a check of a table is parsed anew by each statement.
+create domain job_name as text constraint job_name_length check (char_length(value) between 1 and 200);
+create domain payload_object as jsonb constraint payload_object_is_one check (jsonb_typeof(value) = 'object');
+create domain job_priority as text constraint job_priority_is_known check (value in ('critical', 'high', 'normal', 'low'));
+create domain parent_failure_rule as text constraint parent_failure_rule_is_known check (value in ('fail', 'wait'));
+create domain prediction_source as text
+  constraint prediction_source_is_known check (value in ('lstm', 'series', 'type', 'default'));
+create domain positive_integer as integer constraint positive_integer_is_positive check (value > 0);
+create domain unsigned_integer as integer constraint unsigned_integer_is_not_negative check (value >= 0);
+create domain unsigned_real as real constraint unsigned_real_is_not_negative check (value >= 0);
+create domain unsigned_double as double precision constraint unsigned_double_is_not_negative check (value >= 0);
+create domain growth_factor as double precision constraint growth_factor_grows check (value >= 1);
+
+create table series (
+  id bigint generated always as identity primary key,
+  org_id uuid not null references orgs on delete cascade,
+  type text not null,
+  name text not null,
+  -- Executions learned from; a robust running mean of ln(milliseconds), and its mean absolute deviation.
+  runs bigint not null default 0,
+  mean_log double precision,
+  deviation_log double precision,
+  -- The mean that queued jobs were last scored with, and whether the two have come a lane apart.
+  scored_log double precision,
+  moved boolean not null default false,
+  -- How far the last executions lay from the running mean: above nought the stream is getting slower.
+  drift_log double precision not null default 0,
+  constraint series_identity unique (org_id, type, name)
+)
+-- Each group of completions updates its series: in place (HOT), as long as the page has room.
+with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+comment on table series is 'An organisation''s jobs of one type and name, with the running estimate of their runtime.';
+
+create index series_moved on series (id) where moved;
+comment on index series_moved is 'Serves rescore-jobs: series whose queued jobs stand in the wrong lane.';
+
+create table type_estimates (
+  -- The empty type stands for all of them.
+  type text primary key,
+  runs bigint not null,
+  mean_log double precision not null,
+  deviation_log double precision not null,
+  -- Of the newest executions of the type.
+  median_log double precision,
+  drift_log double precision not null default 0
+);
+comment on table type_estimates is 'What a stream without executions starts from. Kept by the leader.';
+
+create table jobs (
+  org_id uuid not null,
+  id uuid not null,
+  created_by uuid,
+  series_id bigint not null,
+  type text not null,
+  name job_name not null,
+  payload payload_object not null,
+  priority job_priority not null,
+  tags text[] not null,
+  timeout_seconds positive_integer,
+  max_attempts positive_integer not null,
+  initial_delay_seconds unsigned_double not null,
+  backoff_multiplier growth_factor not null,
+  cpu_units unsigned_real not null,
+  memory_mb unsigned_integer not null,
+  run_at timestamptz,
+  deadline timestamptz,
+  on_parent_failure parent_failure_rule not null,
+  -- The prediction at submission, and where it came from.
+  predicted_ms double precision not null,
+  predicted_p90_ms double precision not null,
+  prediction_source prediction_source not null,
+  model_version integer,
+  -- Order in the queue, lowest first: rank_base + rank_slope × the stream's mean_log. See db/rules/priority.ts.
+  rank_base double precision not null,
+  rank_slope real not null,
+  created_at timestamptz not null default now(),
+  -- How far the prediction lies from the stream's mean at submission: while the job waits, it keeps that distance.
+  residual_log real not null default 0,
+  -- Beyond this an attempt is slow. Null: not enough is known of the stream.
+  predicted_p99_ms double precision,
+  -- How long after its submission the job was promised to start.
+  promised_wait_ms double precision,
+  -- What the predictor saw, packed by db/learning/sample.ts: what is learned from when the job has run. Of jobs that were
+  -- submitted together and look alike only the first few have one.
+  sample bytea,
+  callback_url text,
+  triggered_by jsonb,
+  traceparent text,
+  primary key (org_id, id),
+  constraint jobs_callback_url check (char_length(callback_url) <= 2048),
+  constraint jobs_traceparent check (char_length(traceparent) <= 128)
+);
+
+comment on table jobs is 'What was submitted. Never changes.';
+comment on column jobs.callback_url is 'Told when the job has ended, beside the endpoints of its organisation.';
+comment on column jobs.triggered_by is
+  'What has made the job, if not a person or program over the API: {kind: webhook | schedule | callback, …}.';
+comment on column jobs.traceparent is
+  'The span in which the job was submitted, as W3C Trace Context writes it. Null: nobody traces it.';
+
+create index jobs_by_callback on jobs (org_id, id) where callback_url is not null;
+comment on index jobs_by_callback is 'Serves find-callbacks: whether anybody has asked for one.';
+
+create index jobs_by_told on jobs (org_id, (triggered_by ->> 'job_id'), id) where triggered_by ->> 'kind' = 'callback';
+comment on index jobs_by_told is 'Serves callbacks_of_job.';
+
+create index jobs_by_series on jobs (series_id, id) with (deduplicate_items = off);
+comment on index jobs_by_series is 'Serves list-jobs by type and by name.';
+
+create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
+comment on index jobs_by_priority is 'Serves list-jobs by a priority that is not the common one.';
+
+create index jobs_by_tag on jobs using gin (tags) where tags <> '{}';
+comment on index jobs_by_tag is 'Serves list-jobs by tag.';
+
+create table job_dependencies (
+  parent_id uuid not null,
+  child_id uuid not null,
+  org_id uuid not null,
+  primary key (parent_id, child_id),
+  foreign key (org_id, parent_id) references jobs (org_id, id) on delete cascade,
+  foreign key (org_id, child_id) references jobs (org_id, id) on delete cascade
+);
+comment on table job_dependencies is 'The child may not start before the parent has completed.';
+
+create index job_dependencies_by_child on job_dependencies (child_id, parent_id);
+comment on index job_dependencies_by_child is 'Serves get-job.';
+
+create table job_logs (
+  id bigint generated always as identity primary key,
+  org_id uuid not null,
+  job_id uuid not null,
+  attempt integer not null,
+  at timestamptz not null,
+  level text not null,
+  message text not null,
+  foreign key (org_id, job_id) references jobs (org_id, id) on delete cascade,
+  constraint job_logs_level check (level in ('debug', 'info', 'warn', 'error'))
+);
+
+create index job_logs_by_job on job_logs (job_id, id);
+comment on index job_logs_by_job is 'Serves list-job-logs.';
+
+create table job_progress (
+  job_id uuid primary key,
+  org_id uuid not null,
+  -- 0 to 1, and what the handler says about it.
+  progress real,
+  note text,
+  -- What the next attempt may go on from.
+  checkpoint jsonb,
+  updated_at timestamptz not null default now(),
+  foreign key (org_id, job_id) references jobs (org_id, id) on delete cascade,
+  constraint job_progress_range check (progress between 0 and 1)
+)
+with (fillfactor = 70);
+
+call isolate_by_org('series', 'jobs', 'job_dependencies', 'job_logs', 'job_progress');
+
+grant select on
+  job_types, series, type_estimates, jobs, job_dependencies, job_logs, job_progress
+to smartqueue_functions;
+grant insert on series, jobs, job_dependencies to smartqueue_functions;
+-- Locking a row requires the right to update it.
+grant update (name) on series to smartqueue_functions;
+
+grant select, insert, update, delete on
+  job_types, type_estimates, series, job_dependencies, job_logs, job_progress
+to smartqueue_workers;
+-- The leader submits the jobs of schedules and callbacks, and deletes old jobs.
+grant select, insert, delete on jobs to smartqueue_workers;

@@ -1,0 +1,316 @@
+-- Where each job stands. A job never changes after it was submitted; the one table that holds it says what state it is in:
+-- waiting_jobs, blocked_jobs, ready_jobs, leases or finished_jobs. Each transition moves the row in one statement.
+--
+-- These tables have no foreign key to jobs. Only the transitions write to them, from rows that they have just moved, and the
+-- check of a key would lock and dirty the wide row of the job on every move.
+
+create function lane_of(rank double precision) returns smallint
+language sql immutable parallel safe
+-- A tenth in ln wide: jobs of one lane differ by less than 10 % in rank and run in order of arrival.
+return floor(least(greatest(rank, -100), 100) * 10)::smallint;
+
+create table waiting_jobs (
+  job_id uuid primary key,
+  org_id uuid not null,
+  state job_state not null,
+  attempts integer not null,
+  wake_at timestamptz not null,
+  -- Why the last attempt failed.
+  error jsonb,
+  constraint waiting_jobs_state check (state in ('pending', 'retrying'))
+);
+comment on table waiting_jobs is 'Pending and retrying jobs: what becomes ready when its time comes.';
+
+create index waiting_jobs_due on waiting_jobs (wake_at);
+comment on index waiting_jobs_due is 'Serves wake-due-jobs.';
+
+create index waiting_jobs_pending on waiting_jobs (org_id, job_id) where state = 'pending';
+comment on index waiting_jobs_pending is 'Serves list-jobs by status pending, next to organisations with many.';
+
+create index waiting_jobs_retrying on waiting_jobs (org_id, job_id) where state = 'retrying';
+comment on index waiting_jobs_retrying is 'Serves list-jobs by status retrying, next to organisations with many.';
+
+create table blocked_jobs (
+  job_id uuid primary key,
+  org_id uuid not null,
+  -- Parents that have not completed.
+  remaining integer not null,
+  on_parent_failure text not null,
+  constraint blocked_jobs_remaining check (remaining > 0)
+);
+
+create index blocked_jobs_by_org on blocked_jobs (org_id, job_id);
+comment on index blocked_jobs_by_org is 'Serves list-jobs by status blocked, next to organisations with many.';
+
+create sequence ready_keys cache 1;
+
+create table ready_jobs (
+  org_id uuid not null,
+  job_id uuid not null,
+  series_id bigint not null,
+  type text not null,
+  -- The rank, to a tenth. 10000 is added while the job is parked: paused, of a type that no worker handles, or to run alone.
+  lane smallint not null,
+  -- Order of becoming ready. It only grows, which is what lets a worker remember where a lane begins.
+  key bigint not null default nextval('ready_keys'),
+  attempts integer not null,
+  cpu_units real not null,
+  memory_mb integer not null,
+  predicted_ms real not null,
+  -- Latest start that still makes the deadline.
+  start_by timestamptz,
+  -- A worker was lost while it held this job, which may have been the cause: it counts as started from its next claim on.
+  suspect boolean not null default false,
+  ready_at timestamptz not null default now(),
+  alone boolean not null default false,
+  primary key (org_id, job_id)
+)
+with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+comment on column ready_jobs.alone is
+  'Its worker was lost twice in a row: it runs alone, parked where ordinary claims do not look, until it is clear whether it is the cause.';
+
+-- Keys are never equal: to look for equal entries whenever a page is full would be for nothing.
+create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
+comment on index ready_jobs_order is 'Serves exchange-jobs: lowest lane first, in order of arrival within it.';
+
+create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) where lane < 5000;
+comment on index ready_jobs_age is 'Serves exchange-jobs: the oldest first, whatever its lane.';
+
+create index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
+comment on index ready_jobs_parked is 'Serves unpark-jobs.';
+
+create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;
+comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must start now to make their deadline.';
+
+create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
+comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
+
+create index ready_jobs_alone on ready_jobs (key) where alone;
+comment on index ready_jobs_alone is 'Serves claim-suspect, ask-to-isolate, look-out and reclaim-expired-leases.';
+
+create sequence lease_tokens cache 1;
+
+create table leases (
+  -- Fences every write of the holder: whoever no longer owns this token changes nothing. Grows from lease to lease.
+  token bigint primary key,
+  worker_id text not null,
+  expires_at timestamptz not null,
+  -- The jobs of one claim, in its order; the other arrays have a value for each.
+  job_ids uuid[] not null,
+  org_ids uuid[] not null,
+  attempts integer[] not null,
+  -- Null while the worker holds the job and has not started it.
+  started_ats timestamptz[] not null,
+  alone boolean not null default false
+)
+with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+comment on table leases is
+  'One for each claim, however many jobs it took: it is inserted once, renewed as one, and deleted when the last of them
+has ended. A job that ended before the others stays in it until then; where else it stands says so.';
+comment on column leases.alone is 'Its only job runs alone in its worker because it is suspected of killing workers.';
+
+-- Compressing ids gains nothing.
+alter table leases
+  alter column job_ids set storage external,
+  alter column org_ids set storage external,
+  alter column attempts set storage external,
+  alter column started_ats set storage external;
+
+create table finished_jobs (
+  org_id uuid not null,
+  job_id uuid not null,
+  series_id bigint not null,
+  state job_state not null,
+  attempts integer not null,
+  result jsonb,
+  error jsonb,
+  -- Groups dead letters.
+  fingerprint text,
+  -- The last attempt. Null if the job never started.
+  worker_id text,
+  started_at timestamptz,
+  -- What a completed execution teaches: its runtime, by the worker's clock.
+  runtime_ms double precision,
+  finished_at timestamptz not null default now(),
+  primary key (org_id, job_id),
+  constraint finished_jobs_state check (state in ('completed', 'failed', 'cancelled')),
+  constraint finished_jobs_error check ((state = 'failed') = (error is not null and fingerprint is not null))
+)
+with (autovacuum_vacuum_insert_scale_factor = 0.05);
+comment on table finished_jobs is 'Completed, failed and cancelled jobs with their last attempt. Off the hot path: only inserted into.';
+
+-- A state is a predicate and no column: under row-level security no index serves the comparison of an enum.
+create index finished_jobs_failed on finished_jobs (org_id, job_id) where state = 'failed';
+comment on index finished_jobs_failed is 'Serves list-jobs by status failed.';
+
+create index finished_jobs_cancelled on finished_jobs (org_id, job_id) where state = 'cancelled';
+comment on index finished_jobs_cancelled is 'Serves list-jobs by status cancelled.';
+
+create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) include (series_id, finished_at)
+where state = 'failed';
+comment on index finished_jobs_dead is 'Serves list-dead-letters, without a look at the table, and list-jobs by fingerprint.';
+
+create table attempts (
+  id bigint generated always as identity primary key,
+  org_id uuid not null,
+  job_id uuid not null,
+  attempt integer not null,
+  outcome text not null,
+  error jsonb,
+  worker_id text not null,
+  started_at timestamptz not null,
+  finished_at timestamptz not null default now(),
+  constraint attempts_outcome check (outcome in ('failed', 'lost', 'snoozed', 'cancelled', 'given_back'))
+);
+comment on table attempts is 'Tries that did not finish their job. The one that did stands in finished_jobs.';
+
+create index attempts_by_job on attempts (org_id, job_id, id);
+comment on index attempts_by_job is 'Serves list-attempts and executions_of.';
+
+create table pauses (
+  org_id uuid not null references orgs on delete cascade,
+  -- Null pauses the whole queue of the organisation.
+  type text,
+  paused_by uuid,
+  paused_at timestamptz not null default now(),
+  constraint pauses_once unique nulls not distinct (org_id, type)
+);
+comment on table pauses is 'What claims pass over, and the leader parks.';
+
+create table reservations (
+  job_id uuid primary key,
+  org_id uuid not null,
+  worker_id text not null,
+  cpu_units real not null,
+  memory_mb integer not null,
+  reserved_at timestamptz not null default now()
+);
+comment on table reservations is 'Capacity that a worker keeps free for a big job that smaller ones kept overtaking.';
+
+create index reservations_by_worker on reservations (worker_id);
+comment on index reservations_by_worker is 'Serves exchange-jobs.';
+
+create view queue_entries with (security_invoker = true) as
+select
+  j.id as job_id,
+  j.org_id,
+  j.series_id,
+  j.type,
+  lane_of(j.rank_base + j.rank_slope * coalesce(s.mean_log + j.residual_log, ln(j.predicted_ms))) as lane,
+  j.cpu_units,
+  j.memory_mb,
+  j.predicted_ms::real as predicted_ms,
+  j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by,
+  j.run_at
+from jobs j
+join series s on s.id = j.series_id;
+comment on view queue_entries is 'How a job stands in ready_jobs if it becomes ready now.';
+
+create view held_jobs with (security_invoker = true) as
+select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
+from leases l
+cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
+where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
+comment on view held_jobs is
+  'Jobs in the hands of a worker. Of those that it does not hold any more, a lease names only completed ones.';
+
+create view job_overview with (security_invoker = true) as
+select
+  j.id,
+  j.org_id,
+  j.created_by,
+  j.series_id,
+  j.type,
+  j.name,
+  j.payload,
+  j.priority,
+  j.tags,
+  j.timeout_seconds,
+  j.max_attempts,
+  j.initial_delay_seconds,
+  j.backoff_multiplier,
+  j.cpu_units,
+  j.memory_mb,
+  j.run_at,
+  j.deadline,
+  j.on_parent_failure,
+  j.predicted_ms,
+  j.predicted_p90_ms,
+  j.prediction_source,
+  j.model_version,
+  j.rank_base + j.rank_slope * ln(j.predicted_ms) as rank,
+  j.created_at,
+  case
+    when f.job_id is not null then f.state
+    when w.job_id is not null then w.state
+    when r.job_id is not null then 'ready'::job_state
+    when b.job_id is not null then 'blocked'::job_state
+    when l.started_at is not null then 'running'::job_state
+    when l.token is not null then 'ready'::job_state
+  end as status,
+  coalesce(
+    f.attempts, w.attempts, r.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, 0
+  ) as attempts,
+  case when f.job_id is not null then f.worker_id when w.job_id is null and r.job_id is null and l.started_at is not null then l.worker_id end as worker_id,
+  case when f.job_id is not null then f.started_at when w.job_id is null and r.job_id is null then l.started_at end as started_at,
+  f.finished_at,
+  f.runtime_ms,
+  f.result,
+  coalesce(f.error, w.error) as error,
+  p.progress,
+  p.note as progress_note,
+  j.predicted_p99_ms,
+  j.promised_wait_ms,
+  j.callback_url,
+  j.triggered_by,
+  j.traceparent
+from jobs j
+left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
+left join waiting_jobs w on w.job_id = j.id
+left join ready_jobs r on r.org_id = j.org_id and r.job_id = j.id
+left join blocked_jobs b on b.job_id = j.id
+left join lateral (
+  select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at
+  from leases o
+  cross join lateral array_position(o.job_ids, j.id) as n
+  where n is not null
+    -- Not even looked for where the status is known without.
+    and coalesce(f.job_id, w.job_id, r.job_id, b.job_id) is null
+  order by o.token desc
+  limit 1
+) l on true
+left join job_progress p on p.job_id = j.id;
+comment on view job_overview is 'Each job with its status: the one place that says which table means what.';
+
+-- Row-level security
+
+call isolate_by_org(
+  'waiting_jobs', 'blocked_jobs', 'ready_jobs', 'finished_jobs', 'attempts', 'pauses', 'reservations'
+);
+call enable_row_security('leases');
+
+create policy of_all_orgs on leases to smartqueue_functions, smartqueue_workers using (true);
+comment on policy of_all_orgs on leases is
+  'A lease names jobs of several organisations, by their ids alone, and a row must not vanish from the sight of the
+statement that takes a job out of it. What the ids stand for is behind the wall.';
+
+-- Grants
+
+grant execute on function lane_of to smartqueue_functions, smartqueue_workers;
+grant select on
+  waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries, held_jobs,
+  job_overview
+to smartqueue_functions;
+grant insert on
+  waiting_jobs, blocked_jobs, ready_jobs, finished_jobs, attempts, pauses
+to smartqueue_functions;
+-- Locking a row requires the right to update it.
+grant update on waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs to smartqueue_functions;
+grant delete on waiting_jobs, blocked_jobs, ready_jobs, finished_jobs, pauses, reservations to smartqueue_functions;
+grant usage on sequence ready_keys to smartqueue_functions;
+
+grant select on pauses, queue_entries, held_jobs, job_overview to smartqueue_workers;
+grant select, insert, update, delete on
+  waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, reservations
+to smartqueue_workers;
+grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;

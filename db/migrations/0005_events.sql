@@ -1,0 +1,126 @@
+-- The log of transitions: the event stream, callbacks and analytics read it in the order of the commits.
+
+create table job_event_groups (
+  id bigint generated always as identity primary key,
+  org_id uuid not null,
+  at timestamptz not null default now(),
+  job_ids uuid[] not null,
+  states job_state[] not null,
+  attempts integer[] not null,
+  reasons text[] not null,
+  ats timestamptz[] not null,
+  ran_ms double precision[] not null default '{}',
+  -- Readers follow xid and then id: ids are given before the commit, and a slow statement commits late.
+  xid xid8 not null default pg_current_xact_id()
+);
+comment on table job_event_groups is
+  'Transitions of an organisation''s jobs, written by the statement that makes them: one row for all of a statement.
+An array with one value speaks for all jobs, an empty one means: no reason, or the time of the row.';
+comment on column job_event_groups.ran_ms is
+  'Of jobs whose start is told together with their end: how long before the end it was.';
+
+alter table job_event_groups
+  alter column job_ids set storage external,
+  alter column states set storage external,
+  alter column attempts set storage external,
+  alter column ats set storage external,
+  alter column ran_ms set storage external;
+
+create index job_event_groups_by_time on job_event_groups using brin (at) with (pages_per_range = 16, autosummarize = on);
+comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
+
+create index job_event_groups_by_commit on job_event_groups (xid, id);
+comment on index job_event_groups_by_commit is 'Serves find-callbacks.';
+
+create index job_event_groups_of_org on job_event_groups (org_id, xid, id);
+comment on index job_event_groups_of_org is 'Serves read-stream.';
+
+create view job_events with (security_invoker = true) as
+select
+  g.id, n::bigint as position, g.org_id, g.job_ids[n] as job_id, 'running'::job_state as state,
+  g.attempts[least(n, cardinality(g.attempts))] as attempt, null as reason,
+  g.at - g.ran_ms[n] * interval '1 millisecond' as at
+from job_event_groups g
+cross join lateral generate_series(1, cardinality(g.ran_ms)) as n
+union all
+select
+  g.id, n::bigint + cardinality(g.ran_ms), g.org_id, g.job_ids[n], g.states[least(n, cardinality(g.states))],
+  g.attempts[least(n, cardinality(g.attempts))], g.reasons[least(n, cardinality(g.reasons))],
+  coalesce(g.ats[least(n, cardinality(g.ats))], g.at)
+from job_event_groups g
+cross join lateral generate_series(1, cardinality(g.job_ids)) as n;
+comment on view job_events is 'One row for each transition of a job.';
+
+create function insert_job_event() returns trigger
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+begin
+  insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+  values (
+    new.org_id, array[new.job_id], array[new.state], array[new.attempt], array[new.reason], array[coalesce(new.at, now())]
+  );
+  return new;
+end
+$$;
+
+-- For statements that move few jobs; those that move many write their group themselves.
+create trigger job_events_insert instead of insert on job_events
+for each row execute function insert_job_event();
+
+create table stream_floor (
+  only_row boolean primary key default true,
+  xid xid8 not null,
+  constraint stream_floor_only_row check (only_row)
+);
+comment on table stream_floor is
+  'The newest transaction of which events have expired: whoever stopped reading before it has missed some.';
+
+insert into stream_floor (xid) values ('0');
+
+-- Positions in the event log are valid only within one incarnation of the database.
+
+create unlogged table incarnations (
+  only_row boolean primary key default true,
+  id uuid not null default gen_random_uuid(),
+  constraint incarnations_only_row check (only_row)
+);
+comment on table incarnations is
+  'One row, inserted by the first reader. Postgres truncates unlogged tables during crash recovery.';
+
+create function database_incarnation() returns text
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Changes whenever transactions that others have seen may be lost and their ids reused: after crash recovery, even if the
+-- postmaster survived (the table is empty); after a restart, failover or restore (different start time); and in a copy
+-- (different database).
+declare
+  v_id uuid;
+begin
+  select id into v_id from incarnations;
+  if not found then
+    -- Waits for a concurrent insert. The next statement then sees its row.
+    insert into incarnations default values on conflict do nothing;
+    select id into strict v_id from incarnations;
+  end if;
+  return (
+    select
+      lpad(
+        to_hex(hashtextextended(concat_ws(' ', v_id, extract(epoch from pg_postmaster_start_time()), oid), 0)), 16, '0'
+      )
+    from pg_database
+    where datname = current_database()
+  );
+end
+$$;
+
+call isolate_by_org('job_event_groups');
+
+grant execute on function database_incarnation to smartqueue_functions, smartqueue_workers;
+grant select, insert on job_event_groups, job_events to smartqueue_functions;
+grant select on stream_floor to smartqueue_functions;
+grant select, insert, update, delete on job_event_groups to smartqueue_workers;
+grant select, insert on job_events to smartqueue_workers;
+grant select, update on stream_floor to smartqueue_workers;
+grant select, insert on incarnations to smartqueue_functions, smartqueue_workers;

@@ -1,0 +1,50 @@
+-- Worker pods, and the one of them that leads.
+
+create table workers (
+  worker_id text primary key,
+  hostname text not null,
+  status text not null,
+  types text[] not null,
+  slots integer not null,
+  cpu_units real not null,
+  memory_mb integer not null,
+  -- As of the last heartbeat.
+  running integer not null default 0,
+  jobs_processed bigint not null default 0,
+  started_at timestamptz not null default now(),
+  last_seen timestamptz not null default now(),
+  isolates boolean not null default false,
+  lost_at timestamptz,
+  constraint workers_status check (status in ('online', 'draining', 'offline'))
+)
+with (fillfactor = 50);
+comment on table workers is 'The registry of worker pods. Each writes its own row every two seconds.';
+comment on column workers.isolates is
+  'The leader has asked it to finish its jobs and then run a suspect alone. The worker clears it.';
+comment on column workers.lost_at is 'When the watchdog last took unfinished jobs away from it.';
+
+create table scheduler_leader (
+  -- One row: the leader of the newest term, alive or not.
+  only_row boolean primary key default true,
+  worker_id text not null,
+  term bigint not null,
+  -- The server process that holds the leader's lock. A standby ends it if the leader has gone silent.
+  backend_pid integer not null,
+  elected_at timestamptz not null default now(),
+  last_seen timestamptz not null default now(),
+  incarnation text not null default database_incarnation(),
+  constraint scheduler_leader_only_row check (only_row)
+)
+with (fillfactor = 50);
+comment on column scheduler_leader.incarnation is
+  'A term ends with the incarnation in which it began, because a crash may have undone what its leader has read.';
+
+create table leader_terms (
+  term bigint primary key,
+  worker_id text not null,
+  elected_at timestamptz not null default now()
+);
+comment on table leader_terms is 'Who led when. scheduler_leader has only the newest.';
+
+grant select on workers, scheduler_leader, leader_terms to smartqueue_functions;
+grant select, insert, update, delete on workers, scheduler_leader, leader_terms to smartqueue_workers;

@@ -1,0 +1,96 @@
+-- Quotas of organisations, and keys that make submissions idempotent.
+
+create table quotas (
+  -- Null: of all organisations without a row of their own.
+  org_id uuid references orgs on delete cascade,
+  -- Null: no limit.
+  submissions_per_minute bigint,
+  queued_jobs bigint,
+  running_jobs bigint,
+  payload_bytes_per_day bigint,
+  constraint quotas_once unique nulls not distinct (org_id),
+  constraint quotas_not_negative check (
+    submissions_per_minute >= 0 and queued_jobs >= 0 and running_jobs >= 0 and payload_bytes_per_day >= 0
+  )
+);
+comment on table quotas is
+  'The first three count jobs; queued_jobs has those that run in it. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
+
+create index quotas_running on quotas (org_id) where running_jobs is not null;
+comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit of running jobs.';
+
+-- A runaway loop is stopped, an honest burst is not.
+insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
+values (null, 1000000, 2000000, null, 53687091200);
+
+create table quota_states (
+  org_id uuid primary key references orgs on delete cascade,
+  -- At least as many as are queued or running: counted, and since then only added to. Null: to be counted.
+  queued_bound bigint,
+  counted_at timestamptz,
+  -- Two sliding logs: jobs by the second for the last 61, payload bytes by the hour for the last 25. `at` is the newest
+  -- slot, in seconds or hours since 1970, and what is in it stands beside the ring; `used` is the sum of all. A slot that is
+  -- partly in the window counts in full: never too much passes.
+  minute_at bigint not null default 0,
+  second_jobs bigint not null default 0,
+  minute_used bigint not null default 0,
+  day_at bigint not null default 0,
+  hour_bytes bigint not null default 0,
+  day_used bigint not null default 0,
+  minute_slots bigint[] not null default array_fill(0::bigint, '{61}'),
+  day_slots bigint[] not null default array_fill(0::bigint, '{25}')
+)
+-- Each submission updates it: in place (HOT), as long as the page has room.
+with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+comment on table quota_states is
+  'What an organisation has used. Its row lock makes submissions take turns, so that quotas and idempotency are exact.';
+
+alter table quota_states
+  alter column minute_slots set storage main,
+  alter column day_slots set storage main;
+
+create function add_quota_state() returns trigger
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+begin
+  insert into quota_states (org_id, queued_bound, counted_at) values (new.id, 0, now());
+  return null;
+end
+$$;
+
+create trigger orgs_quota_state after insert on orgs
+for each row execute function add_quota_state();
+
+create table idempotency_keys (
+  org_id uuid not null references orgs on delete cascade,
+  key text not null,
+  -- SHA-256 of what was submitted under the key.
+  body_hash bytea not null,
+  job_ids uuid[] not null,
+  created_at timestamptz not null,
+  expires_at timestamptz not null default now() + interval '24 hours',
+  primary key (org_id, key),
+  constraint idempotency_keys_length check (char_length(key) between 1 and 255)
+);
+comment on table idempotency_keys is
+  'What was submitted under a key: for 24 hours, or as long as whoever submits asks for. Then the key may be used anew.';
+
+create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
+comment on index idempotency_keys_by_expiry is 'Serves delete-stale.';
+
+create policy of_org on quotas for select to smartqueue_functions
+  using (
+    org_id is null or (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[])
+  );
+create policy of_admin on quotas to smartqueue_functions using ((select sees_all_orgs()));
+create policy of_all_orgs on quotas for select to smartqueue_workers using (true);
+
+call enable_row_security('quotas');
+call isolate_by_org('quota_states', 'idempotency_keys');
+
+grant select, insert, update on quotas, quota_states, idempotency_keys to smartqueue_functions;
+grant select on quotas to smartqueue_workers;
+-- The leader submits the jobs of schedules and callbacks.
+grant select, update on quota_states to smartqueue_workers;
+grant select, delete on idempotency_keys to smartqueue_workers;
