@@ -66,8 +66,7 @@ export const migrate = async (
     applied.push(migration.name)
     onApplied(migration)
   }
-  const files = await readFunctionFiles()
-  const loaded = await persist(() => inLockedTransaction(client, () => loadChanged(client, files)))
+  const loaded = await loadFunctions(client, await readFunctionFiles())
   for (const description of [describeRevocations(), describeTimeouts(FUNCTIONS_ROLE)]) {
     await inLockedTransaction(client, () => followDescription(client, description))
   }
@@ -113,9 +112,10 @@ const prepareSchema = async (client: MigrationClient): Promise<void> => {
 }
 
 const applyOnce = async (client: MigrationClient, migration: Migration): Promise<boolean> => {
-  const { rows } = await client.query('select checksum from smartqueue.schema_migrations where version = $1', [
-    migration.version,
-  ])
+  const { rows } = await client.query(
+    'select checksum from smartqueue.schema_migrations where version = $1',
+    [migration.version],
+  )
   const [existing] = rows
   if (existing && existing.checksum !== migration.checksum) {
     throw new Error(
@@ -129,13 +129,16 @@ const applyOnce = async (client: MigrationClient, migration: Migration): Promise
     throw located(`migrations/${migration.name}.sql`, migration.sql, error)
   })
   await client.query(NO_PUBLIC_EXECUTE)
-  await client.query('insert into smartqueue.schema_migrations (version, name, checksum) values ($1, $2, $3)', [
-    migration.version,
-    migration.name,
-    migration.checksum,
-  ])
+  await client.query(
+    'insert into smartqueue.schema_migrations (version, name, checksum) values ($1, $2, $3)',
+    [migration.version, migration.name, migration.checksum],
+  )
   return true
 }
+
+/** Loads the files whose text has changed, and returns their paths. */
+export const loadFunctions = (client: MigrationClient, files: FunctionFile[]): Promise<string[]> =>
+  persist(() => inLockedTransaction(client, () => loadChanged(client, files)))
 
 const loadChanged = async (client: MigrationClient, files: FunctionFile[]): Promise<string[]> => {
   const { rows } = await client.query('select path, checksum from smartqueue.function_files')
@@ -143,7 +146,7 @@ const loadChanged = async (client: MigrationClient, files: FunctionFile[]): Prom
   const changed = files.filter(({ path, checksum }) => known.get(path) !== checksum)
   if (changed.length === 0 && known.size === files.length) return []
   await client.query(SEARCH_PATH)
-  await loadFunctions(client, changed)
+  await createFunctions(client, changed)
   await client.query(NO_PUBLIC_EXECUTE)
   await client.query('delete from smartqueue.function_files where path <> all ($1::text[])', [
     files.map(({ path }) => path),
@@ -163,7 +166,7 @@ const loadChanged = async (client: MigrationClient, files: FunctionFile[]): Prom
  * Files may come in any order: a SQL function is bound to what it calls when it is created, so a file that
  * calls a function of a later file is tried again after the others.
  */
-const loadFunctions = async (client: MigrationClient, files: FunctionFile[]): Promise<void> => {
+const createFunctions = async (client: MigrationClient, files: FunctionFile[]): Promise<void> => {
   const early: FunctionFile[] = []
   let firstError: unknown
   for (const file of files) {
@@ -179,7 +182,7 @@ const loadFunctions = async (client: MigrationClient, files: FunctionFile[]): Pr
     }
   }
   if (early.length === files.length && firstError) throw firstError
-  if (early.length > 0) await loadFunctions(client, early)
+  if (early.length > 0) await createFunctions(client, early)
 }
 
 type PostgresError = Error & { code?: string; position?: string; where?: string }
@@ -190,7 +193,9 @@ const located = (path: string, sql: string, cause: PostgresError): PostgresError
   const line = position ? `:${sql.slice(0, Number(position)).split('\n').length}` : ''
   const context = !position && where ? ` (${where})` : ''
   const rule = code !== undefined && CHANGED_SIGNATURE.has(code) ? ` ${SIGNATURE_RULE}` : ''
-  return Object.assign(new Error(`db/${path}${line}: ${cause.message}.${context}${rule}`, { cause }), { code })
+  return Object.assign(new Error(`db/${path}${line}: ${cause.message}.${context}${rule}`, { cause }), {
+    code,
+  })
 }
 
 /** undefined_function, undefined_object and undefined_table */

@@ -6,9 +6,9 @@ import { ConfigError, parseConfig } from './config.ts'
 
 const HELP = `Usage: npm run migrate [-- --json]
 
-Brings the schema of DATABASE_URL to the newest version. Safe to run twice, and twice at the same time.
+Brings the schema smartqueue of DATABASE_URL to the newest version. Safe to run twice, and twice at the same time.
 
-  --json   print {"version", "applied"} and nothing else
+  --json   print {"version", "applied", "loaded"} and nothing else
   --help   print this`
 
 export const migrateDatabase = (
@@ -42,7 +42,9 @@ const main = async (): Promise<number> => {
   const report = await migrateDatabase(url, (migration) => {
     if (!values.json) console.log(`applied ${migration.name}`)
   })
-  console.log(values.json ? JSON.stringify(report) : `The schema is at version ${report.version}.`)
+  if (values.json) console.log(JSON.stringify(report))
+  else
+    console.log(`The schema is at version ${report.version}; loaded ${report.loaded.length} function files.`)
   return 0
 }
 

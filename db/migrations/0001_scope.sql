@@ -29,6 +29,8 @@ end
 $$;
 
 grant usage on schema smartqueue to smartqueue_functions, smartqueue_workers;
+-- The runtimes refuse to start on an older schema. The migrator creates this table.
+grant select on schema_migrations to smartqueue_functions, smartqueue_workers;
 
 -- The scope of a transaction, as db/accounts/enter.sql sets it.
 

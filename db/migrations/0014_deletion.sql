@@ -18,6 +18,8 @@ comment on index org_deletions_pending is 'Serves the policies not_deleted, rega
 
 create policy of_admin on org_deletions for select to smartqueue_functions
   using (removed_at is null or (select sees_all_orgs()));
+comment on policy of_admin on org_deletions is
+  'Platform admins read all rows. Everyone else needs the ids of organisations being removed, for not_deleted.';
 create policy of_all_orgs on org_deletions for select to smartqueue_workers using (true);
 
 call enable_row_security('org_deletions');

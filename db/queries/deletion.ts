@@ -1,5 +1,5 @@
 /**
- * Deletes organisations and accounts. The functions that do it are in `db/migrations/0026_deleting.sql`; see
+ * Deletes organisations and accounts. The functions that do it are in `db/accounts/deletion.sql`; see
  * also ADR 21.
  */
 import type { Query } from '../query.ts'

@@ -1,6 +1,6 @@
 /**
  * What opens the rows of an organisation to a transaction of the functions: the first statement of each. The database
- * looks itself whether whoever asks may, at this moment. See `db/migrations/0013_row_security.sql`.
+ * looks itself whether whoever asks may, at this moment. See `db/accounts/enter.sql`.
  */
 import type { Query, QueryValue } from '../query.ts'
 import type { Role } from '../rules/roles.ts'

@@ -19,7 +19,7 @@ before(async () => {
     select
       p.oid::regprocedure::text as name,
       format(
-        'select * from %I(%s)',
+        'select * from smartqueue.%I(%s)',
         p.proname,
         (select string_agg(format('null::%s', format_type(type, null)), ', ' order by n)
          from unnest(p.proargtypes) with ordinality as arguments (type, n))
@@ -32,7 +32,7 @@ before(async () => {
       ) as callers
     from pg_proc p
     where p.prosecdef
-      and p.pronamespace = 'public'::regnamespace
+      and p.pronamespace = 'smartqueue'::regnamespace
     order by 1`)
   relations = await database.sql<Relation>(`
     select
@@ -41,7 +41,7 @@ before(async () => {
       string_agg(format('null::%s as %I', format_type(a.atttypid, a.atttypmod), a.attname), ', ' order by a.attnum) as nulls
     from pg_class c
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relnamespace = 'public'::regnamespace
+    where c.relnamespace = 'smartqueue'::regnamespace
       and c.relkind in ('r', 'v')
     group by c.relname
     order by c.relname`)
@@ -51,8 +51,21 @@ after(() => database.drop())
 test('every security definer function searches the temporary schema last', () => {
   assert.ok(definers.length >= 7, 'the catalog was read')
   for (const { name, settings } of definers) {
-    assert.ok(settings.includes('search_path=pg_catalog, public, pg_temp'), name)
+    assert.ok(settings.includes('search_path=pg_catalog, smartqueue, pg_temp'), name)
   }
+})
+
+test('every plpgsql function finds its tables whatever the search path of the session', async () => {
+  assert.deepEqual(
+    await database.sql(`
+      select p.oid::regprocedure::text as name
+      from pg_proc p
+      join pg_language l on l.oid = p.prolang
+      where p.pronamespace = 'smartqueue'::regnamespace
+        and l.lanname = 'plpgsql'
+        and 'search_path=pg_catalog, smartqueue, pg_temp' <> all (coalesce(p.proconfig, '{}'))`),
+    [],
+  )
 })
 
 test('no runtime login may create temporary tables', async () => {
@@ -92,11 +105,13 @@ test('a removal with shadow tables present removes rows from the real tables', a
     await client.query(
       [TRAPS, ...relations.map((relation) => SHADOWS['tables with triggers']?.(relation))].join(';'),
     )
-    const { rows } = await client.query('select finished from remove_deleted_org($1, 1000)', [term])
+    const { rows } = await client.query('select finished from smartqueue.remove_deleted_org($1, 1000)', [
+      term,
+    ])
     assert.deepEqual(rows, [{ finished: true }])
   })
   await database.sql(`revoke temporary on database ${pathname.slice(1)} from test_workers`)
-  assert.deepEqual(await database.sql('select from public.orgs where id = $1', [tenant.orgId]), [])
+  assert.deepEqual(await database.sql('select from smartqueue.orgs where id = $1', [tenant.orgId]), [])
 })
 
 for (const [kind, shadow] of Object.entries(SHADOWS)) {
@@ -109,7 +124,7 @@ for (const [kind, shadow] of Object.entries(SHADOWS)) {
         for (const { name, call, callers } of definers) {
           if (!callers.includes(login)) continue
           // A snapshot less than a second old would be returned unchanged.
-          await database.sql(`update public.queue_snapshots set taken_at = 'epoch'`)
+          await database.sql(`update smartqueue.queue_snapshots set taken_at = 'epoch'`)
           await assert.doesNotReject(client.query(call), `${name} as ${login}`)
         }
       })

@@ -35,8 +35,8 @@ test('the image has every file and package that its programs import', async () =
   const { files, packages } = await importClosure(ROOT, PROGRAMS)
   assert.ok(files.includes('worker-runtime/learning/thread.ts'), 'threads are looked into')
   const runtime = stageOf('runtime')
-  const migrations = globSync('db/migrations/*.sql', { cwd: ROOT })
-  for (const file of [...files, ...migrations]) {
+  const sqlFiles = globSync('db/**/*.sql', { cwd: ROOT })
+  for (const file of [...files, ...sqlFiles]) {
     assert.ok(isCopied(runtime, file), `${file} is not copied`)
     assert.ok(!isIgnored(ignore, file), `${file} is in .dockerignore`)
   }

@@ -1,13 +1,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import type pg from 'pg'
-import {
-  describeDatabase,
-  describeHandover,
-  describeOwner,
-  findDatabase,
-} from '../../db/queries/databases.ts'
+import { describeDatabase, describeOwner, findDatabase } from '../../db/queries/databases.ts'
 import { followDescription, newPassword } from '../database-login.ts'
 import { withClient } from '../migrate.ts'
 import { freePort } from './ports.ts'
@@ -84,16 +78,8 @@ const prepareDatabase = async (
     const { text, values } = findDatabase(database)
     const [found] = (await client.query<{ owner: string }>(text, [...values])).rows
     if (found?.owner === owner.name) return
-    // In earlier releases the superuser owned the databases and everything in them.
-    if (found) await withClient(urlOf(database), (inside) => handOver(inside, owner.name))
     await followDescription(client, describeDatabase(database, owner.name))
   })
-
-const handOver = async (client: pg.Client, owner: string): Promise<void> => {
-  await client.query('begin')
-  await followDescription(client, describeHandover(owner))
-  await client.query('commit')
-}
 
 type Server = Pick<EmbeddedPostgres, 'pid' | 'exited' | 'stop'>
 type Launch = { kind: 'ready'; server: Server } | { kind: 'failed'; log: string }
