@@ -185,7 +185,7 @@ const createFunctions = async (client: MigrationClient, files: FunctionFile[]): 
   if (early.length > 0) await createFunctions(client, early)
 }
 
-type PostgresError = Error & { code?: string; position?: string; where?: string }
+type PostgresError = Error & { code?: string | undefined; position?: string; where?: string }
 
 /** The error with its file and line. */
 const located = (path: string, sql: string, cause: PostgresError): PostgresError => {

@@ -54,18 +54,12 @@ export const describeTimeouts = (group: string, name: string | null = null): Que
   values: [group, name, STATEMENT_TIMEOUT_MS, LOCK_TIMEOUT_MS, IDLE_IN_TRANSACTION_TIMEOUT_MS],
 })
 
-/**
- * Revokes from public what could shadow our tables and functions: temporary tables, which Postgres allows by
- * default, and objects in our schema.
- */
+/** Revokes what Postgres grants to public by default: temporary tables, which could shadow ours. */
 export const describeRevocations = (): Query<Statement> => ({
   name: 'describe-revocations',
   text: `
     select format('revoke temporary on database %I from public', current_database()) as statement
-    where has_database_privilege('public', current_database(), 'temporary')
-    union all
-    select 'revoke create on schema smartqueue from public'
-    where has_schema_privilege('public', 'smartqueue', 'create')`,
+    where has_database_privilege('public', current_database(), 'temporary')`,
   values: [],
 })
 

@@ -214,7 +214,7 @@ const NAMED_DATABASES = [
 const OWNER_ONLY = [
   ...['create-account', 'set-admin', 'list-admins', 'reset-password', 'set-default-quotas'],
   ...['describe-login', 'describe-drop', 'describe-timeouts', 'describe-revocations'],
-  ...['describe-owner', 'describe-database', 'describe-handover'],
+  ...['describe-owner', 'describe-database', 'inspect-schema'],
 ]
 
 const TRACEPARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`

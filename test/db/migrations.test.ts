@@ -103,10 +103,10 @@ test('a file that does not compile is named with its line, and all functions sta
   })
   const unbound = fileOf(
     'z/unbound.sql',
-    'create or replace function unbound() returns integer\nreturn none()',
+    'create or replace function unbound() returns integer\nreturn missing()',
   )
   await assert.rejects(load(two, one('integer return 21'), unbound), {
-    message: 'db/z/unbound.sql:2: function none() does not exist.',
+    message: 'db/z/unbound.sql:2: function missing() does not exist.',
   })
   assert.equal(await answer(), 2)
 })
