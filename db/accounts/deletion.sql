@@ -1,12 +1,12 @@
--- Deletes accounts and organisations. An account has few rows and is deleted in one transaction. An organisation may have
--- millions, so a request only closes it; the leader then removes its rows in batches. See ADR 21.
+-- Deletes accounts and organisations. An account has few rows and is deleted in one transaction. An organisation may
+-- have millions, so a request only closes it; the leader then removes its rows in batches. See ADR 21.
 
 create or replace function close_org(in_org uuid) returns void
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- From this commit on, nobody can enter the organisation, no claim takes its jobs and none of its schedules fires. Workers
--- give back the jobs they have not started; the leader stops those that are running.
+-- From this commit on, nobody can enter the organisation, no claim takes its jobs and none of its schedules fires.
+-- Workers give back the jobs they have not started; the leader stops those that are running.
 begin
   insert into org_deletions (id, requested_by) values (in_org, scope_user());
   insert into pauses (org_id, paused_by) values (in_org, scope_user()) on conflict on constraint pauses_once do nothing;
@@ -23,16 +23,17 @@ returns table (outcome text, next_org_id uuid)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- For an org_admin of the organisation, or a platform admin, who has just confirmed their password. Its hash is compared
--- again here, in case the password was changed in the meantime. The caller's sign-in continues in their oldest other
--- organisation; a caller without one gets a new personal organisation with the id `spare_org`.
+-- For an org_admin of the organisation, or a platform admin, who has just confirmed their password. Its hash is
+-- compared again here, in case the password was changed in the meantime. The caller's sign-in continues in their oldest
+-- other organisation; a caller without one gets a new personal organisation with the id `spare_org`.
 --
 -- Outcomes: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or wrong password.
 declare
   v_user constant uuid := scope_user();
   v_name text;
 begin
-  -- Not `for update`: foreign keys of new rows do not have to wait, so they cannot deadlock with the locks of close_org.
+  -- Not `for update`: foreign keys of new rows do not have to wait, so they cannot deadlock with the locks of
+  -- close_org.
   select o.name into v_name from orgs o where o.id = in_org for no key update;
   if not found or exists (select from org_deletions d where d.id = in_org) then
     return query select 'unknown', null::uuid;
@@ -79,8 +80,8 @@ $$;
 create or replace function own_orgs() returns table (id uuid, name text, role text, on_deletion text)
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- The caller's organisations and what happens to each when their account is deleted: 'left'; 'deleted' if they are the only
--- member; 'blocks' if others would be left without an org_admin.
+-- The caller's organisations and what happens to each when their account is deleted: 'left'; 'deleted' if they are the
+-- only member; 'blocks' if others would be left without an org_admin.
 begin atomic
   select
     o.id, o.name, m.role,
@@ -106,9 +107,9 @@ create or replace function delete_account(in_password_hash text) returns table (
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Deletes the caller's account with everything that refers to it, and the organisations of which they are the only member.
--- `orgs` lists these or, if the outcome is 'blocked', those that would be left without an org_admin. 'refused' means a wrong
--- password.
+-- Deletes the caller's account with everything that refers to it, and the organisations of which they are the only
+-- member. `orgs` lists these or, if the outcome is 'blocked', those that would be left without an org_admin. 'refused'
+-- means a wrong password.
 declare
   v_user constant uuid := scope_user();
   v_org uuid;
@@ -118,15 +119,17 @@ begin
     return query select 'refused', null::jsonb;
     return;
   end if;
-  -- Locks in the same order as statements that change or remove memberships: if two org_admins leave at the same time, the
-  -- second sees that they are the last.
+  -- Locks in the same order as statements that change or remove memberships: if two org_admins leave at the same time,
+  -- the second sees that they are the last.
   perform
   from memberships m
   where m.org_id in (select own.org_id from memberships own where own.user_id = v_user)
     and (m.role = 'org_admin' or m.user_id = v_user)
   order by m.org_id, m.user_id
   for update;
-  select jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)) into orgs from own_orgs() o where o.on_deletion = 'blocks';
+  select jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)) into orgs
+  from own_orgs() o
+  where o.on_deletion = 'blocks';
   if orgs is not null then
     return query select 'blocked', delete_account.orgs;
     return;
@@ -166,9 +169,9 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
 as $$
--- Deletes up to `most` rows of an organisation, table by table, referencing rows before referenced ones. It always starts
--- with the first table, so it can stop anywhere and still finds rows written in the meantime. Each condition is served by an
--- index; executions has none, to keep completions cheap, and is bounded by retention instead.
+-- Deletes up to `most` rows of an organisation, table by table, referencing rows before referenced ones. It always
+-- starts with the first table, so it can stop anywhere and still finds rows written in the meantime. Each condition is
+-- served by an index; executions has none, to keep completions cheap, and is bounded by retention instead.
 declare
   v_step text[];
   v_rows integer;
@@ -189,8 +192,12 @@ begin
     ['idempotency_keys', 'org_id = $1'],
     ['api_keys', 'org_id = $1'],
     ['invitations', 'org_id = $1'],
-    ['refresh_tokens', 'family_id = any (array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2))'],
-    ['refresh_families', 'id = any (array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2))'],
+    ['refresh_tokens', $q$ family_id = any (
+      array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2)
+    ) $q$],
+    ['refresh_families', $q$ id = any (
+      array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2)
+    ) $q$],
     ['memberships', 'org_id = $1'],
     ['job_event_groups', 'org_id = $1'],
     ['attempts', 'org_id = $1'],
@@ -219,7 +226,9 @@ begin
       exit when not is_settled;
       continue;
     end if;
-    execute format('delete from %1$I where ctid = any (array(select ctid from %1$I where %2$s limit $2))', v_step[1], v_step[2])
+    execute format(
+      'delete from %1$I where ctid = any (array(select ctid from %1$I where %2$s limit $2))', v_step[1], v_step[2]
+    )
     using in_org, most - v_removed;
     get diagnostics v_rows = row_count;
     v_removed := v_removed + v_rows;
@@ -234,12 +243,12 @@ returns table (deleted_org uuid, removed integer, told_workers text[], finished 
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. Returns no row if there
--- is nothing to do now, or if the term is over. `told_workers` have lost running jobs of any deleted organisation: those stop
--- at once, however many rows of another organisation are removed first.
+-- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. Returns no row if
+-- there is nothing to do now, or if the term is over. `told_workers` have lost running jobs of any deleted
+-- organisation: those stop at once, however many rows of another organisation are removed first.
 --
--- Removal finishes no earlier than a minute after the request. By then, transactions that had entered the organisation have
--- finished, since the functions' transactions take less than half as long, and their rows are found here.
+-- Removal finishes no earlier than a minute after the request. By then, transactions that had entered the organisation
+-- have finished, since the functions' transactions take less than half as long, and their rows are found here.
 declare
   v_deletion org_deletions;
 begin

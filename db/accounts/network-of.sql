@@ -1,6 +1,7 @@
 create or replace function network_of(address inet) returns text
 language sql immutable parallel safe
--- A household has at least a /64 of IPv6, so that its addresses are one. An IPv4 address in IPv6 clothes is IPv4.
+-- The network that rate limits count by. A household has at least a /64 of IPv6, so all its addresses count as one. An
+-- IPv4-mapped IPv6 address counts as its IPv4 address.
 return case
   when family(address) = 4 then host(address)
   when address <<= '::ffff:0:0/96'::inet then host('0.0.0.0'::inet + (address - '::ffff:0:0'::inet))

@@ -1,10 +1,12 @@
--- How deep the queue of an organisation is and will be, with the rights of the caller: for another organisation the queue
--- is empty.
+-- How deep the queue of an organisation is and will be, with the rights of the caller: for another organisation the
+-- queue is empty.
 
-create or replace function remaining_ms(started_at timestamptz, predicted_ms double precision, predicted_p90_ms double precision)
-returns double precision
+create or replace function remaining_ms(
+  started_at timestamptz, predicted_ms double precision, predicted_p90_ms double precision
+) returns double precision
 language sql stable
--- What has run beyond its median will run on, the longer the wider its spread. Null if it has not started: all of it.
+-- A job that has run longer than its median keeps running, the longer the wider its spread. All of the median remains
+-- of a job that has not started.
 return greatest(
   predicted_ms - coalesce(extract(epoch from now() - started_at)::double precision * 1000, 0),
   extract(epoch from now() - started_at)::double precision * 1000 * (sqrt(predicted_p90_ms / predicted_ms) - 1), 1
@@ -12,8 +14,8 @@ return greatest(
 
 create or replace function depth_of_queue(in_org uuid) returns jsonb
 language sql stable
--- Up to five thousand of each kind are counted, in some milliseconds; of a deeper queue the leader's newest look tells.
--- The oldest is looked for among those that were submitted first.
+-- Counts up to 5,000 jobs of each kind, which takes a few milliseconds; a deeper queue is answered from the leader's
+-- newest sample. The oldest ready job is searched among the 5,000 submitted first.
 begin atomic
   select jsonb_build_object(
     'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, n.pending) end,
@@ -59,8 +61,8 @@ end;
 
 create or replace function load_ahead(in_org uuid) returns jsonb
 language sql stable
--- What the forecast of a depth is made from. Jobs that schedules have submitted are taken out of what came in the last hour,
--- minute by minute, as the ticks ahead are known; so are jobs that were to be run later, which wait for their time.
+-- The inputs of the depth forecast. The arrivals of the last hour exclude jobs of schedules, whose next ticks are
+-- known, and delayed jobs, which wait for their time.
 begin atomic
   select jsonb_build_object(
     'slots', (
@@ -88,14 +90,15 @@ begin atomic
         group by 1
       ) t on t.at = m.at
     ),
-    -- Of the present hour of the day, a day and a week ago, and of the next.
+    -- The mean of the same hour a day ago and a week ago, and of the hour after it.
     'same_hour', (
       select avg(submitted - delayed)
       from job_rollups
       where org_id = in_org
         and span = 3600
         and at in (
-          date_bin('1 hour', now(), 'epoch') - interval '24 hours', date_bin('1 hour', now(), 'epoch') - interval '168 hours'
+          date_bin('1 hour', now(), 'epoch') - interval '24 hours',
+          date_bin('1 hour', now(), 'epoch') - interval '168 hours'
         )
     ),
     'next_hour', (
@@ -104,7 +107,8 @@ begin atomic
       where org_id = in_org
         and span = 3600
         and at in (
-          date_bin('1 hour', now(), 'epoch') - interval '23 hours', date_bin('1 hour', now(), 'epoch') - interval '167 hours'
+          date_bin('1 hour', now(), 'epoch') - interval '23 hours',
+          date_bin('1 hour', now(), 'epoch') - interval '167 hours'
         )
     ),
     'mean_ms', (

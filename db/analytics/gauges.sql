@@ -3,7 +3,7 @@
 create or replace function count_slow_jobs() returns bigint
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Running beyond their 99th percentile, of all organisations.
+-- Jobs that have been running longer than their predicted p99.
 begin atomic
   select count(*)
   from leases l
@@ -18,7 +18,7 @@ end;
 create or replace function lease_gauges() returns table (in_flight bigint, expired bigint)
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Jobs that run, and those whose lease has run out and that nobody has taken over yet, of all organisations.
+-- Running jobs, and held jobs whose lease has expired.
 begin atomic
   select count(started_at), count(*) filter (where expires_at <= now())
   from held_jobs;

@@ -2,12 +2,12 @@
 
 create or replace function log_bucket(value double precision) returns integer
 language sql immutable parallel safe
--- Quarter powers of two: 1 is all below 1, n begins at 2^((n - 2) / 4). The last begins at 2^30.
+-- Bucket 1 holds values below 1, and bucket n starts at 2^((n - 2) / 4). The last starts at 2^30.
 return case when value < 1 then 1 else least(2 + floor(4 * ln(value) / ln(2::double precision))::integer, 122) end;
 
 create or replace function histogram_of(buckets integer[], counts bigint[]) returns integer[]
 language sql immutable parallel safe
--- From the buckets that have something in them to one count for each.
+-- From the buckets that occur and their counts to one count for each bucket.
 return array(
   select coalesce(counts[array_position(buckets, bucket)], 0)::integer
   from generate_series(1, (select max(one) from unnest(buckets) one)) bucket

@@ -1,12 +1,15 @@
+-- Callbacks notify a URL when a job finishes.
+
 create or replace function new_signing_secret() returns text
 language sql volatile
--- As the Standard Webhooks specification writes it: 32 bytes, 244 bits of them random.
-return 'whsec_' || encode(decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'), 'base64');
+-- In the format of the Standard Webhooks specification: 32 bytes, of which 244 bits are random.
+return 'whsec_'
+  || encode(decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'), 'base64');
 
 create or replace function callbacks_of_job(in_org uuid, told_job uuid) returns setof uuid
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Like tagged_jobs: under row-level security no index serves what looks into JSON.
+-- Like tagged_jobs: under row-level security no index serves a condition on a JSON field.
 begin atomic
   select id
   from jobs

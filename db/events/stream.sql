@@ -4,8 +4,8 @@ create or replace function enter_stream(in_org uuid, users uuid[], sessions uuid
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisation to those who follow its stream, if there is one of them who may, and tells of each: 'entered';
--- 'ended', if it is the session or the key that is worth nothing any more; 'removed' who is no member.
+-- Opens the organisation if at least one of the given stream clients may read it. Returns for each client: 'entered';
+-- 'ended' if the session or key is no longer valid; 'removed' if the user is no longer a member.
 declare
   answers text[] := '{}';
   answer text;
@@ -31,7 +31,7 @@ $$;
 create or replace function newest_event_at() returns timestamptz
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Its plan lives as long as the session, and may be made while the table is small.
+-- The plan is cached for the session, and may have been made while the table was small.
 set enable_seqscan = off
 begin atomic
   select at
@@ -43,8 +43,7 @@ end;
 create or replace function events_after(in_org uuid, after_xid xid8, after_id bigint, until_xid xid8, most integer)
 returns setof job_event_groups
 language sql stable
--- In the order of the index, whatever the statistics say: with any other plan all rows after a place are read to find the
--- first of them.
+-- Always reads in the order of the index: any other plan reads all rows after the position to find the first of them.
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
@@ -54,7 +53,7 @@ begin atomic
   where org_id = in_org
     and (xid, id) >= (after_xid, after_id)
     and xid < until_xid
-    -- Those that came with a dump have the numbers of another server's transactions.
+    -- Rows restored from a dump have transaction ids of another server.
     and id > (select foreign_id from callback_cursor)
   order by xid, id
   limit most;

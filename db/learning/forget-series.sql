@@ -3,10 +3,10 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 set lock_timeout = '50ms'
 as $$
--- Deletes those of which no job is left. A submission looks its stream up and stores its job in one statement, and
--- refers to a stream that it saw even if that has been deleted meanwhile. So for a moment there must be none: whoever
--- inserts jobs holds a lock from before its snapshot until it commits, which this one waits for; those that come later see
--- what was deleted, and make the stream anew. Null: others did not let go of the table in time.
+-- Deletes those of the given series that have no jobs left. A submission looks up its series and stores its job in one
+-- statement, so it may refer to a series that was deleted after its snapshot. The share lock prevents this: it waits
+-- for submissions that are under way, and later ones see that the series is gone and create it again. Returns null if
+-- the lock was not granted in time.
 declare
   forgotten integer;
 begin

@@ -1,9 +1,9 @@
 -- Row-level security separates organisations, in addition to the organisation that every statement names.
 --
--- The API connects as a member of smartqueue_functions. Each of its transactions first enters an organisation: the database
--- checks who is asking and opens that organisation to them (db/accounts/enter.sql). Workers connect as members of
--- smartqueue_workers: they run the jobs of all organisations and see the whole queue, but no account, key or token. Neither
--- role owns a table or bypasses row-level security.
+-- The API connects as a member of smartqueue_functions. Each of its transactions first enters an organisation: the
+-- database checks who is asking and opens that organisation to them (db/accounts/enter.sql). Workers connect as members
+-- of smartqueue_workers: they run the jobs of all organisations and see the whole queue, but no account, key or token.
+-- Neither role owns a table or bypasses row-level security.
 --
 -- Both are groups without a login. `npm run admin -- database-login` creates logins in them.
 
@@ -52,12 +52,12 @@ return nullif(current_setting('smartqueue.key', true), '')::uuid;
 
 create function scope_name() returns text
 language sql stable parallel safe
--- Who wants to sign in, or is to be invited.
+-- The name of the user who wants to sign in or is being invited.
 return lower(nullif(current_setting('smartqueue.name', true), ''));
 
 create function scope_secret() returns bytea
 language sql stable parallel safe
--- The hash of a refresh token, an API key or the token of an invitation: whoever has one may see its row.
+-- The hash of a refresh token, an API key or an invitation's token. Whoever presents it may see its row.
 return decode(nullif(current_setting('smartqueue.secret', true), ''), 'hex');
 
 create function scope_ip() returns inet
@@ -70,7 +70,7 @@ return nullif(current_setting('smartqueue.request', true), '');
 
 create function scope_source() returns uuid
 language sql stable parallel safe
--- The webhook source whose address is called: its row may be seen.
+-- The webhook source whose URL was called. Its row is visible.
 return nullif(current_setting('smartqueue.source', true), '')::uuid;
 
 -- Policies and column defaults call these with the rights of whoever runs the statement.

@@ -8,13 +8,13 @@ create table users (
   -- Sees every organisation. Inside an organisation the membership decides.
   is_admin boolean not null default false,
   created_at timestamptz not null default now(),
-  -- Looked up by this and not by lower(username): under row-level security an index serves only conditions that cannot leak.
+  -- For lookups: under row-level security an index serves only leakproof conditions, and lower(username) is not one.
   username_key text generated always as (lower(username)) stored,
   constraint users_username_length check (char_length(username) between 3 and 64)
 );
 
 create unique index users_username_key on users (lower(username));
-comment on index users_username_key is 'Names that differ only in case are one name.';
+comment on index users_username_key is 'Usernames are unique regardless of case.';
 
 create index users_by_username_key on users (username_key);
 comment on index users_by_username_key is 'Serves begin-sign-in and create-invitation.';
@@ -29,7 +29,8 @@ create table orgs (
 );
 
 create index orgs_by_creator on orgs (created_by);
-comment on index orgs_by_creator is 'Serves create-org and start-session, which count the organisations a user has created.';
+comment on index orgs_by_creator is
+  'Serves create-org and start-session, which count the organisations a user has created.';
 
 create table memberships (
   org_id uuid not null references orgs on delete cascade,
@@ -90,7 +91,7 @@ create table api_keys (
   org_id uuid not null,
   user_id uuid not null,
   name text not null,
-  -- The part of the key that is shown, to tell keys apart.
+  -- The first characters of the key, shown to tell keys apart.
   prefix text not null,
   -- SHA-256 of the whole key.
   key_hash bytea not null,
@@ -105,7 +106,7 @@ create table api_keys (
   constraint api_keys_some_scope check (cardinality(scopes) > 0),
   foreign key (org_id, user_id) references memberships on delete cascade
 );
-comment on table api_keys is 'Keys of programs. A key acts for the member who made it, and ends with the membership.';
+comment on table api_keys is 'API keys. A key acts for the member who created it, and is deleted with the membership.';
 
 create index api_keys_by_member on api_keys (org_id, user_id, id);
 comment on index api_keys_by_member is 'Serves list-api-keys, and the cascade when a membership ends.';
@@ -114,7 +115,7 @@ create table invitations (
   id uuid primary key,
   org_id uuid not null references orgs on delete cascade,
   role text not null,
-  -- Either a known user is invited, or whoever has the link.
+  -- An invitation is for a known user, or for anyone who has the link.
   user_id uuid references users on delete cascade,
   token_hash bytea,
   invited_by uuid not null references users on delete cascade,
@@ -144,18 +145,17 @@ create table audit_log (
   id bigint generated always as identity primary key,
   org_id uuid not null references orgs,
   at timestamptz not null default clock_timestamp(),
-  -- Who: a user, perhaps through an API key. Null: an operator with the database's own credentials.
+  -- The user, and the API key if one was used. Null for an operator with the database's own credentials.
   actor_id uuid default scope_user(),
   api_key_id uuid default scope_key(),
   action text not null,
-  -- What it was done to, without secrets.
+  -- What the action changed, without secrets.
   target jsonb not null default '{}',
-  -- From where.
   ip inet default scope_ip(),
   request_id text default scope_request(),
   constraint audit_log_action_form check (action ~ '^[a-z_]+\.[a-z_]+$')
 );
-comment on table audit_log is 'Who did what, when and from where. Rows are only added.';
+comment on table audit_log is 'Who did what, when and from where. Append-only.';
 
 create index audit_log_by_org on audit_log (org_id, id);
 comment on index audit_log_by_org is 'Serves list-audit-log.';
@@ -165,11 +165,11 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 begin
-  raise exception 'Rows of % are only added.', tg_table_name using errcode = 'insufficient_privilege';
+  raise exception '% is append-only.', tg_table_name using errcode = 'insufficient_privilege';
 end
 $$;
 
--- The audit log is deleted only with its organisation.
+-- Rows of the audit log are deleted only with their organisation.
 create function keep_audit_log() returns trigger
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
@@ -178,7 +178,7 @@ begin
   if tg_op = 'DELETE' and exists (select from org_deletions d where d.id = old.org_id and d.removed_at is null) then
     return old;
   end if;
-  raise exception 'Rows of % are only added.', tg_table_name using errcode = 'insufficient_privilege';
+  raise exception '% is append-only.', tg_table_name using errcode = 'insufficient_privilege';
 end
 $$;
 
@@ -190,7 +190,7 @@ for each statement execute function refuse_change();
 
 create table rate_limits (
   action text not null,
-  -- A network: an IPv4 address, or the /64 of an IPv6 one.
+  -- A network, as network_of returns it.
   subject text not null,
   -- A sliding log: the times of all hits within the window, oldest first.
   hits timestamptz[] not null,
@@ -200,15 +200,16 @@ create table rate_limits (
   primary key (action, subject)
 )
 with (fillfactor = 50);
-comment on table rate_limits is 'One row for each subject: its lock makes concurrent requests take turns, so that limits are exact.';
+comment on table rate_limits is
+  'One row for each subject. Its lock makes concurrent requests take turns, so that limits are exact.';
 
 create index rate_limits_by_time on rate_limits (last_hit);
 comment on index rate_limits_by_time is 'Serves delete-stale.';
 
 create table sign_in_attempts (
-  -- SHA-256 of the name, known or not: what is typed there may be a password.
+  -- SHA-256 of the name, whether it exists or not: people sometimes type their password here.
   name_hash bytea primary key,
-  -- Since the last success.
+  -- Since the last successful sign-in.
   attempts integer not null,
   blocked_until timestamptz,
   admitted boolean not null,
@@ -226,7 +227,8 @@ create policy of_member on memberships to smartqueue_functions
     (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user())
   )
   with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
-comment on policy of_member on memberships is 'One sees where one is a member, and cannot make oneself one.';
+comment on policy of_member on memberships is
+  'Users see their own memberships, but cannot add themselves to an organisation.';
 
 create policy of_member on orgs to smartqueue_functions
   using (
@@ -266,8 +268,8 @@ create policy of_acquaintance on users to smartqueue_functions
   )
   with check ((select sees_all_orgs()) or id = (select scope_user()));
 comment on policy of_acquaintance on users is
-  'Oneself, whoever wants to sign in or is to be invited, by the exact name, and members of the open organisation and those
-who have invited or are invited there. Only oneself can be changed.';
+  'Users see themselves, the user with exactly the name that is signing in or being invited, the members of the entered
+organisations, and users who invited someone or are invited there. They can change only themselves.';
 
 create policy of_holder on refresh_tokens to smartqueue_functions
   using (token_hash = (select scope_secret()))
@@ -291,7 +293,9 @@ create policy of_org on api_keys to smartqueue_functions
     or org_id = any ((select scope_orgs())::uuid[])
     or key_hash = (select scope_secret())
   )
-  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user()));
+  with check (
+    (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user())
+  );
 
 create policy of_org on invitations to smartqueue_functions
   using (
@@ -315,7 +319,7 @@ create policy signed on audit_log for insert to smartqueue_functions
     and (actor_id is null or actor_id = (select scope_user()))
     and (api_key_id is null or api_key_id = (select scope_key()))
   );
-comment on policy signed on audit_log is 'Nobody writes in the name of another.';
+comment on policy signed on audit_log is 'Users cannot write entries in the name of another user or key.';
 
 call enable_row_security(
   'users', 'orgs', 'memberships', 'refresh_families', 'refresh_tokens', 'api_keys', 'invitations', 'audit_log'

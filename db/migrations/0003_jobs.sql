@@ -2,25 +2,23 @@
 
 create table job_types (
   type text primary key,
-  -- JSON Schema of the payload, as the handler's own schema describes it.
+  -- JSON Schema of the payload, generated from the handler's own schema.
   payload_schema jsonb not null,
   registered_at timestamptz not null default now(),
   constraint job_types_type_form check (type ~ '^[a-z][a-z0-9._-]{0,63}$')
 );
-comment on table job_types is 'Types that a worker has a handler for. Submission refuses all others.';
+comment on table job_types is 'Types for which some worker has a handler. Submissions of other types are refused.';
 
 create type job_state as enum
   ('pending', 'blocked', 'ready', 'running', 'retrying', 'completed', 'failed', 'cancelled');
-comment on type job_state is 'An enum and not a checked text: it is written for each transition, in a quarter of the bytes.';
+comment on type job_state is 'An enum, because each transition writes it: it takes 4 bytes instead of up to 10.';
 
--- Domains and not checks of the table: a value that a thousand jobs share is checked once, and a check of a table is parsed
+-- Domains instead of table checks: a value that a thousand jobs share is checked once, and Postgres parses a table check
 -- again for each statement.
-
--- Checked types and not checks of the table: what a thousand jobs have in common is then checked once, not a thousand
--- times, and a check of a table is parsed anew by each statement.
 create domain job_name as text constraint job_name_length check (char_length(value) between 1 and 200);
 create domain payload_object as jsonb constraint payload_object_is_one check (jsonb_typeof(value) = 'object');
-create domain job_priority as text constraint job_priority_is_known check (value in ('critical', 'high', 'normal', 'low'));
+create domain job_priority as text
+  constraint job_priority_is_known check (value in ('critical', 'high', 'normal', 'low'));
 create domain parent_failure_rule as text constraint parent_failure_rule_is_known check (value in ('fail', 'wait'));
 create domain prediction_source as text
   constraint prediction_source_is_known check (value in ('lstm', 'series', 'type', 'default'));
@@ -35,35 +33,38 @@ create table series (
   org_id uuid not null references orgs on delete cascade,
   type text not null,
   name text not null,
-  -- Executions learned from; a robust running mean of ln(milliseconds), and its mean absolute deviation.
+  -- Executions learned from, a robust running mean of ln(milliseconds), and the mean absolute deviation from it.
   runs bigint not null default 0,
   mean_log double precision,
   deviation_log double precision,
-  -- The mean that queued jobs were last scored with, and whether the two have come a lane apart.
+  -- The mean that queued jobs were last scored with, and whether mean_log has moved a whole lane away from it.
   scored_log double precision,
   moved boolean not null default false,
-  -- How far the last executions lay from the running mean: above nought the stream is getting slower.
+  -- How far the latest executions were from the running mean. Above 0, the series is getting slower.
   drift_log double precision not null default 0,
   constraint series_identity unique (org_id, type, name)
 )
--- Each group of completions updates its series: in place (HOT), as long as the page has room.
-with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
+-- Each group of completions updates its series. With room in the page these are HOT updates.
+with (
+  fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_cost_delay = 0
+);
 comment on table series is 'An organisation''s jobs of one type and name, with the running estimate of their runtime.';
 
 create index series_moved on series (id) where moved;
-comment on index series_moved is 'Serves rescore-jobs: series whose queued jobs stand in the wrong lane.';
+comment on index series_moved is 'Serves rescore-jobs: series whose queued jobs are in the wrong lane.';
 
 create table type_estimates (
-  -- The empty type stands for all of them.
+  -- The empty string is the sum over all types.
   type text primary key,
   runs bigint not null,
   mean_log double precision not null,
   deviation_log double precision not null,
-  -- Of the newest executions of the type.
+  -- Median of the newest executions of the type.
   median_log double precision,
   drift_log double precision not null default 0
 );
-comment on table type_estimates is 'What a stream without executions starts from. Kept by the leader.';
+comment on table type_estimates is 'The first estimate for a series without executions. Written by the leader.';
 
 create table jobs (
   org_id uuid not null,
@@ -84,23 +85,23 @@ create table jobs (
   run_at timestamptz,
   deadline timestamptz,
   on_parent_failure parent_failure_rule not null,
-  -- The prediction at submission, and where it came from.
+  -- The prediction at submission and its source.
   predicted_ms double precision not null,
   predicted_p90_ms double precision not null,
   prediction_source prediction_source not null,
   model_version integer,
-  -- Order in the queue, lowest first: rank_base + rank_slope × the stream's mean_log. See db/rules/priority.ts.
+  -- The lowest rank runs first: rank_base + rank_slope × mean_log of the series. See db/rules/priority.ts.
   rank_base double precision not null,
   rank_slope real not null,
   created_at timestamptz not null default now(),
-  -- How far the prediction lies from the stream's mean at submission: while the job waits, it keeps that distance.
+  -- Distance of the prediction from the mean of the series at submission. It is kept when the mean moves.
   residual_log real not null default 0,
-  -- Beyond this an attempt is slow. Null: not enough is known of the stream.
+  -- An attempt that takes longer is slow. Null if too little is known about the series.
   predicted_p99_ms double precision,
-  -- How long after its submission the job was promised to start.
+  -- The estimated wait that was shown at submission.
   promised_wait_ms double precision,
-  -- What the predictor saw, packed by db/learning/sample.ts: what is learned from when the job has run. Of jobs that were
-  -- submitted together and look alike only the first few have one.
+  -- The predictor's inputs, packed by db/learning/sample.ts, to learn from when the job has run. Of similar jobs
+  -- submitted together, only the first few have one.
   sample bytea,
   callback_url text,
   triggered_by jsonb,
@@ -110,24 +111,26 @@ create table jobs (
   constraint jobs_traceparent check (char_length(traceparent) <= 128)
 );
 
-comment on table jobs is 'What was submitted. Never changes.';
-comment on column jobs.callback_url is 'Told when the job has ended, beside the endpoints of its organisation.';
+comment on table jobs is 'Jobs as they were submitted. Rows never change.';
+comment on column jobs.callback_url is
+  'Notified when the job finishes, in addition to the endpoints of its organisation.';
 comment on column jobs.triggered_by is
-  'What has made the job, if not a person or program over the API: {kind: webhook | schedule | callback, …}.';
+  'Null for a job submitted through the API, else its origin: {kind: webhook | schedule | callback, …}.';
 comment on column jobs.traceparent is
-  'The span in which the job was submitted, as W3C Trace Context writes it. Null: nobody traces it.';
+  'The span that submitted the job, in the format of W3C Trace Context. Null if it is not traced.';
 
 create index jobs_by_callback on jobs (org_id, id) where callback_url is not null;
-comment on index jobs_by_callback is 'Serves find-callbacks: whether anybody has asked for one.';
+comment on index jobs_by_callback is 'Serves find-callbacks: whether any job has a callback.';
 
-create index jobs_by_told on jobs (org_id, (triggered_by ->> 'job_id'), id) where triggered_by ->> 'kind' = 'callback';
+create index jobs_by_told on jobs (org_id, (triggered_by ->> 'job_id'), id)
+where triggered_by ->> 'kind' = 'callback';
 comment on index jobs_by_told is 'Serves callbacks_of_job.';
 
 create index jobs_by_series on jobs (series_id, id) with (deduplicate_items = off);
 comment on index jobs_by_series is 'Serves list-jobs by type and by name.';
 
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
-comment on index jobs_by_priority is 'Serves list-jobs by a priority that is not the common one.';
+comment on index jobs_by_priority is 'Serves list-jobs by a priority other than normal.';
 
 create index jobs_by_tag on jobs using gin (tags) where tags <> '{}';
 comment on index jobs_by_tag is 'Serves list-jobs by tag.';
@@ -140,7 +143,7 @@ create table job_dependencies (
   foreign key (org_id, parent_id) references jobs (org_id, id) on delete cascade,
   foreign key (org_id, child_id) references jobs (org_id, id) on delete cascade
 );
-comment on table job_dependencies is 'The child may not start before the parent has completed.';
+comment on table job_dependencies is 'The child starts only after the parent has completed.';
 
 create index job_dependencies_by_child on job_dependencies (child_id, parent_id);
 comment on index job_dependencies_by_child is 'Serves get-job.';
@@ -166,7 +169,7 @@ create table job_progress (
   -- 0 to 1, and what the handler says about it.
   progress real,
   note text,
-  -- What the next attempt may go on from.
+  -- Where the next attempt can continue.
   checkpoint jsonb,
   updated_at timestamptz not null default now(),
   foreign key (org_id, job_id) references jobs (org_id, id) on delete cascade,

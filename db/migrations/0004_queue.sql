@@ -1,12 +1,12 @@
--- Where each job stands. A job never changes after it was submitted; the one table that holds it says what state it is in:
--- waiting_jobs, blocked_jobs, ready_jobs, leases or finished_jobs. Each transition moves the row in one statement.
+-- Where each job stands. A job never changes after it was submitted; the one table that holds it says what state it is
+-- in: waiting_jobs, blocked_jobs, ready_jobs, leases or finished_jobs. Each transition moves the row in one statement.
 --
--- These tables have no foreign key to jobs. Only the transitions write to them, from rows that they have just moved, and the
--- check of a key would lock and dirty the wide row of the job on every move.
+-- These tables have no foreign key to jobs. Only the transitions write to them, from rows that they have just moved,
+-- and the check of a key would lock and dirty the wide row of the job on every move.
 
 create function lane_of(rank double precision) returns smallint
 language sql immutable parallel safe
--- A tenth in ln wide: jobs of one lane differ by less than 10 % in rank and run in order of arrival.
+-- Lanes are 0.1 wide in ln: jobs in the same lane differ by less than 10 % in rank and run in order of arrival.
 return floor(least(greatest(rank, -100), 100) * 10)::smallint;
 
 create table waiting_jobs (
@@ -19,16 +19,18 @@ create table waiting_jobs (
   error jsonb,
   constraint waiting_jobs_state check (state in ('pending', 'retrying'))
 );
-comment on table waiting_jobs is 'Pending and retrying jobs: what becomes ready when its time comes.';
+comment on table waiting_jobs is 'Pending and retrying jobs. They become ready at wake_at.';
 
 create index waiting_jobs_due on waiting_jobs (wake_at);
 comment on index waiting_jobs_due is 'Serves wake-due-jobs.';
 
 create index waiting_jobs_pending on waiting_jobs (org_id, job_id) where state = 'pending';
-comment on index waiting_jobs_pending is 'Serves list-jobs by status pending, next to organisations with many.';
+comment on index waiting_jobs_pending is
+  'Serves list-jobs by status pending, when other organisations have many such jobs.';
 
 create index waiting_jobs_retrying on waiting_jobs (org_id, job_id) where state = 'retrying';
-comment on index waiting_jobs_retrying is 'Serves list-jobs by status retrying, next to organisations with many.';
+comment on index waiting_jobs_retrying is
+  'Serves list-jobs by status retrying, when other organisations have many such jobs.';
 
 create table blocked_jobs (
   job_id uuid primary key,
@@ -40,7 +42,8 @@ create table blocked_jobs (
 );
 
 create index blocked_jobs_by_org on blocked_jobs (org_id, job_id);
-comment on index blocked_jobs_by_org is 'Serves list-jobs by status blocked, next to organisations with many.';
+comment on index blocked_jobs_by_org is
+  'Serves list-jobs by status blocked, when other organisations have many such jobs.';
 
 create sequence ready_keys cache 1;
 
@@ -49,17 +52,18 @@ create table ready_jobs (
   job_id uuid not null,
   series_id bigint not null,
   type text not null,
-  -- The rank, to a tenth. 10000 is added while the job is parked: paused, of a type that no worker handles, or to run alone.
+  -- The rank, rounded to 0.1. 10000 is added while the job is parked: it is paused, no worker handles its type, or it
+  -- must run alone.
   lane smallint not null,
-  -- Order of becoming ready. It only grows, which is what lets a worker remember where a lane begins.
+  -- The order in which jobs became ready. It only grows, so a worker can remember where a lane begins.
   key bigint not null default nextval('ready_keys'),
   attempts integer not null,
   cpu_units real not null,
   memory_mb integer not null,
   predicted_ms real not null,
-  -- Latest start that still makes the deadline.
+  -- The latest start that still meets the deadline.
   start_by timestamptz,
-  -- A worker was lost while it held this job, which may have been the cause: it counts as started from its next claim on.
+  -- A worker was lost while it held this job, which may be the cause. From its next claim on it counts as started.
   suspect boolean not null default false,
   ready_at timestamptz not null default now(),
   alone boolean not null default false,
@@ -67,20 +71,20 @@ create table ready_jobs (
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 comment on column ready_jobs.alone is
-  'Its worker was lost twice in a row: it runs alone, parked where ordinary claims do not look, until it is clear whether it is the cause.';
+  'The job lost its worker twice in a row. It is parked, and runs alone until it is clear whether it is the cause.';
 
--- Keys are never equal: to look for equal entries whenever a page is full would be for nothing.
+-- Keys are unique, so looking for duplicates whenever a page is full would be wasted work.
 create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
 comment on index ready_jobs_order is 'Serves exchange-jobs: lowest lane first, in order of arrival within it.';
 
 create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) where lane < 5000;
-comment on index ready_jobs_age is 'Serves exchange-jobs: the oldest first, whatever its lane.';
+comment on index ready_jobs_age is 'Serves exchange-jobs: oldest first, regardless of the lane.';
 
 create index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
 comment on index ready_jobs_parked is 'Serves unpark-jobs.';
 
 create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;
-comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must start now to make their deadline.';
+comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must start now to meet their deadline.';
 
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
@@ -91,25 +95,28 @@ comment on index ready_jobs_alone is 'Serves claim-suspect, ask-to-isolate, look
 create sequence lease_tokens cache 1;
 
 create table leases (
-  -- Fences every write of the holder: whoever no longer owns this token changes nothing. Grows from lease to lease.
+  -- Fences every write of the holder: without this token it changes nothing. Each new lease has a higher token.
   token bigint primary key,
   worker_id text not null,
   expires_at timestamptz not null,
-  -- The jobs of one claim, in its order; the other arrays have a value for each.
+  -- The jobs of one claim in its order. The other arrays have one value for each job.
   job_ids uuid[] not null,
   org_ids uuid[] not null,
   attempts integer[] not null,
-  -- Null while the worker holds the job and has not started it.
+  -- Null while the worker has not started the job.
   started_ats timestamptz[] not null,
   alone boolean not null default false
 )
-with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+with (
+  fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+  autovacuum_vacuum_cost_delay = 0
+);
 comment on table leases is
-  'One for each claim, however many jobs it took: it is inserted once, renewed as one, and deleted when the last of them
-has ended. A job that ended before the others stays in it until then; where else it stands says so.';
-comment on column leases.alone is 'Its only job runs alone in its worker because it is suspected of killing workers.';
+  'One row for each claim, however many jobs it took. It is renewed as a whole and deleted when the last job has ended.
+A job that ended earlier stays in the arrays until then; its row in another table says that it has ended.';
+comment on column leases.alone is 'The only job of this lease runs alone, because it may be what kills its workers.';
 
--- Compressing ids gains nothing.
+-- Ids do not compress.
 alter table leases
   alter column job_ids set storage external,
   alter column org_ids set storage external,
@@ -124,12 +131,12 @@ create table finished_jobs (
   attempts integer not null,
   result jsonb,
   error jsonb,
-  -- Groups dead letters.
+  -- Groups dead letters by their error.
   fingerprint text,
-  -- The last attempt. Null if the job never started.
+  -- The last attempt. Null if the job was never started.
   worker_id text,
   started_at timestamptz,
-  -- What a completed execution teaches: its runtime, by the worker's clock.
+  -- The runtime of a completed job by the worker's clock. Predictions learn from it.
   runtime_ms double precision,
   finished_at timestamptz not null default now(),
   primary key (org_id, job_id),
@@ -137,9 +144,10 @@ create table finished_jobs (
   constraint finished_jobs_error check ((state = 'failed') = (error is not null and fingerprint is not null))
 )
 with (autovacuum_vacuum_insert_scale_factor = 0.05);
-comment on table finished_jobs is 'Completed, failed and cancelled jobs with their last attempt. Off the hot path: only inserted into.';
+comment on table finished_jobs is
+  'Completed, failed and cancelled jobs with their last attempt. The hot path only inserts into it.';
 
--- A state is a predicate and no column: under row-level security no index serves the comparison of an enum.
+-- The state is a predicate and not a column: under row-level security an index cannot serve the comparison of an enum.
 create index finished_jobs_failed on finished_jobs (org_id, job_id) where state = 'failed';
 comment on index finished_jobs_failed is 'Serves list-jobs by status failed.';
 
@@ -148,7 +156,8 @@ comment on index finished_jobs_cancelled is 'Serves list-jobs by status cancelle
 
 create index finished_jobs_dead on finished_jobs (org_id, fingerprint, job_id) include (series_id, finished_at)
 where state = 'failed';
-comment on index finished_jobs_dead is 'Serves list-dead-letters, without a look at the table, and list-jobs by fingerprint.';
+comment on index finished_jobs_dead is
+  'Serves list-dead-letters by an index-only scan, and list-jobs by fingerprint.';
 
 create table attempts (
   id bigint generated always as identity primary key,
@@ -162,20 +171,20 @@ create table attempts (
   finished_at timestamptz not null default now(),
   constraint attempts_outcome check (outcome in ('failed', 'lost', 'snoozed', 'cancelled', 'given_back'))
 );
-comment on table attempts is 'Tries that did not finish their job. The one that did stands in finished_jobs.';
+comment on table attempts is 'Attempts that did not finish their job. The one that did is in finished_jobs.';
 
 create index attempts_by_job on attempts (org_id, job_id, id);
 comment on index attempts_by_job is 'Serves list-attempts and executions_of.';
 
 create table pauses (
   org_id uuid not null references orgs on delete cascade,
-  -- Null pauses the whole queue of the organisation.
+  -- Null pauses all jobs of the organisation.
   type text,
   paused_by uuid,
   paused_at timestamptz not null default now(),
   constraint pauses_once unique nulls not distinct (org_id, type)
 );
-comment on table pauses is 'What claims pass over, and the leader parks.';
+comment on table pauses is 'Claims skip paused jobs, and the leader parks them.';
 
 create table reservations (
   job_id uuid primary key,
@@ -185,7 +194,7 @@ create table reservations (
   memory_mb integer not null,
   reserved_at timestamptz not null default now()
 );
-comment on table reservations is 'Capacity that a worker keeps free for a big job that smaller ones kept overtaking.';
+comment on table reservations is 'Capacity that a worker keeps free for a big job that smaller jobs kept overtaking.';
 
 create index reservations_by_worker on reservations (worker_id);
 comment on index reservations_by_worker is 'Serves exchange-jobs.';
@@ -204,7 +213,7 @@ select
   j.run_at
 from jobs j
 join series s on s.id = j.series_id;
-comment on view queue_entries is 'How a job stands in ready_jobs if it becomes ready now.';
+comment on view queue_entries is 'The row in ready_jobs that a job gets if it becomes ready now.';
 
 create view held_jobs with (security_invoker = true) as
 select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
@@ -212,7 +221,7 @@ from leases l
 cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
 where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
 comment on view held_jobs is
-  'Jobs in the hands of a worker. Of those that it does not hold any more, a lease names only completed ones.';
+  'Jobs that a worker holds. The arrays of a lease may still name jobs that have completed; these are left out.';
 
 create view job_overview with (security_invoker = true) as
 select
@@ -251,8 +260,14 @@ select
   coalesce(
     f.attempts, w.attempts, r.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, 0
   ) as attempts,
-  case when f.job_id is not null then f.worker_id when w.job_id is null and r.job_id is null and l.started_at is not null then l.worker_id end as worker_id,
-  case when f.job_id is not null then f.started_at when w.job_id is null and r.job_id is null then l.started_at end as started_at,
+  case
+    when f.job_id is not null then f.worker_id
+    when w.job_id is null and r.job_id is null and l.started_at is not null then l.worker_id
+  end as worker_id,
+  case
+    when f.job_id is not null then f.started_at
+    when w.job_id is null and r.job_id is null then l.started_at
+  end as started_at,
   f.finished_at,
   f.runtime_ms,
   f.result,
@@ -274,13 +289,13 @@ left join lateral (
   from leases o
   cross join lateral array_position(o.job_ids, j.id) as n
   where n is not null
-    -- Not even looked for where the status is known without.
+    -- Skips the lookup if another table already says the status.
     and coalesce(f.job_id, w.job_id, r.job_id, b.job_id) is null
   order by o.token desc
   limit 1
 ) l on true
 left join job_progress p on p.job_id = j.id;
-comment on view job_overview is 'Each job with its status: the one place that says which table means what.';
+comment on view job_overview is 'Each job with its status. Only this view says which table means which status.';
 
 -- Row-level security
 
@@ -291,15 +306,15 @@ call enable_row_security('leases');
 
 create policy of_all_orgs on leases to smartqueue_functions, smartqueue_workers using (true);
 comment on policy of_all_orgs on leases is
-  'A lease names jobs of several organisations, by their ids alone, and a row must not vanish from the sight of the
-statement that takes a job out of it. What the ids stand for is behind the wall.';
+  'A lease has jobs of several organisations, and a statement that takes one of them out must see the row. It holds only
+ids; row-level security protects the jobs themselves.';
 
 -- Grants
 
 grant execute on function lane_of to smartqueue_functions, smartqueue_workers;
 grant select on
-  waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries, held_jobs,
-  job_overview
+  waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries,
+  held_jobs, job_overview
 to smartqueue_functions;
 grant insert on
   waiting_jobs, blocked_jobs, ready_jobs, finished_jobs, attempts, pauses

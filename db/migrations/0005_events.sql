@@ -14,10 +14,10 @@ create table job_event_groups (
   xid xid8 not null default pg_current_xact_id()
 );
 comment on table job_event_groups is
-  'Transitions of an organisation''s jobs, written by the statement that makes them: one row for all of a statement.
-An array with one value speaks for all jobs, an empty one means: no reason, or the time of the row.';
+  'Transitions of jobs of one organisation, one row for each statement that makes them. An array with one value applies
+to all jobs. An empty array means no reason, or the time of the row.';
 comment on column job_event_groups.ran_ms is
-  'Of jobs whose start is told together with their end: how long before the end it was.';
+  'For jobs whose start is recorded together with their end: how long before the end they started.';
 
 alter table job_event_groups
   alter column job_ids set storage external,
@@ -26,7 +26,8 @@ alter table job_event_groups
   alter column ats set storage external,
   alter column ran_ms set storage external;
 
-create index job_event_groups_by_time on job_event_groups using brin (at) with (pages_per_range = 16, autosummarize = on);
+create index job_event_groups_by_time on job_event_groups using brin (at)
+with (pages_per_range = 16, autosummarize = on);
 comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
 
 create index job_event_groups_by_commit on job_event_groups (xid, id);
@@ -58,13 +59,14 @@ as $$
 begin
   insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
   values (
-    new.org_id, array[new.job_id], array[new.state], array[new.attempt], array[new.reason], array[coalesce(new.at, now())]
+    new.org_id, array[new.job_id], array[new.state], array[new.attempt], array[new.reason],
+    array[coalesce(new.at, now())]
   );
   return new;
 end
 $$;
 
--- For statements that move few jobs; those that move many write their group themselves.
+-- For statements that move few jobs. Those that move many insert into job_event_groups directly.
 create trigger job_events_insert instead of insert on job_events
 for each row execute function insert_job_event();
 
@@ -74,7 +76,7 @@ create table stream_floor (
   constraint stream_floor_only_row check (only_row)
 );
 comment on table stream_floor is
-  'The newest transaction of which events have expired: whoever stopped reading before it has missed some.';
+  'The newest transaction whose events have expired. A reader that stopped before it has missed events.';
 
 insert into stream_floor (xid) values ('0');
 
@@ -92,7 +94,7 @@ create function database_incarnation() returns text
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Changes whenever transactions that others have seen may be lost and their ids reused: after crash recovery, even if the
+-- Changes whenever committed transactions may be lost and their ids reused: after crash recovery, even if the
 -- postmaster survived (the table is empty); after a restart, failover or restore (different start time); and in a copy
 -- (different database).
 declare

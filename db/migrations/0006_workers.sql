@@ -18,17 +18,17 @@ create table workers (
   constraint workers_status check (status in ('online', 'draining', 'offline'))
 )
 with (fillfactor = 50);
-comment on table workers is 'The registry of worker pods. Each writes its own row every two seconds.';
+comment on table workers is 'Worker pods. Each updates its own row every two seconds.';
 comment on column workers.isolates is
-  'The leader has asked it to finish its jobs and then run a suspect alone. The worker clears it.';
-comment on column workers.lost_at is 'When the watchdog last took unfinished jobs away from it.';
+  'The leader has asked the worker to finish its jobs and then run a suspect alone. The worker resets it.';
+comment on column workers.lost_at is 'When the watchdog last took unfinished jobs from the worker.';
 
 create table scheduler_leader (
-  -- One row: the leader of the newest term, alive or not.
+  -- One row: the leader of the newest term, whether it is alive or not.
   only_row boolean primary key default true,
   worker_id text not null,
   term bigint not null,
-  -- The server process that holds the leader's lock. A standby ends it if the leader has gone silent.
+  -- The server process that holds the leader's lock. A standby terminates it if the leader stops responding.
   backend_pid integer not null,
   elected_at timestamptz not null default now(),
   last_seen timestamptz not null default now(),
@@ -37,14 +37,14 @@ create table scheduler_leader (
 )
 with (fillfactor = 50);
 comment on column scheduler_leader.incarnation is
-  'A term ends with the incarnation in which it began, because a crash may have undone what its leader has read.';
+  'A term ends with the incarnation in which it began, because a crash may have undone what its leader read.';
 
 create table leader_terms (
   term bigint primary key,
   worker_id text not null,
   elected_at timestamptz not null default now()
 );
-comment on table leader_terms is 'Who led when. scheduler_leader has only the newest.';
+comment on table leader_terms is 'Past and present leaders. scheduler_leader has only the newest.';
 
 grant select on workers, scheduler_leader, leader_terms to smartqueue_functions;
 grant select, insert, update, delete on workers, scheduler_leader, leader_terms to smartqueue_workers;

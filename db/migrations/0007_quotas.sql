@@ -1,9 +1,9 @@
 -- Quotas of organisations, and keys that make submissions idempotent.
 
 create table quotas (
-  -- Null: of all organisations without a row of their own.
+  -- Null for the defaults, which apply to organisations without a row.
   org_id uuid references orgs on delete cascade,
-  -- Null: no limit.
+  -- Null means no limit.
   submissions_per_minute bigint,
   queued_jobs bigint,
   running_jobs bigint,
@@ -14,23 +14,23 @@ create table quotas (
   )
 );
 comment on table quotas is
-  'The first three count jobs; queued_jobs has those that run in it. All but running_jobs are enforced by the statement that submits, running_jobs by the one that claims.';
+  'queued_jobs includes running jobs. Claims enforce running_jobs, submissions all other quotas.';
 
 create index quotas_running on quotas (org_id) where running_jobs is not null;
-comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit of running jobs.';
+comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit on running jobs.';
 
--- A runaway loop is stopped, an honest burst is not.
+-- High enough for an honest burst, low enough to stop a runaway loop.
 insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
 values (null, 1000000, 2000000, null, 53687091200);
 
 create table quota_states (
   org_id uuid primary key references orgs on delete cascade,
-  -- At least as many as are queued or running: counted, and since then only added to. Null: to be counted.
+  -- An upper bound of queued and running jobs: a count, plus all jobs added since. Null if it must be counted.
   queued_bound bigint,
   counted_at timestamptz,
-  -- Two sliding logs: jobs by the second for the last 61, payload bytes by the hour for the last 25. `at` is the newest
-  -- slot, in seconds or hours since 1970, and what is in it stands beside the ring; `used` is the sum of all. A slot that is
-  -- partly in the window counts in full: never too much passes.
+  -- Two ring buffers: jobs per second for the last 61 seconds, payload bytes per hour for the last 25 hours. `at` is
+  -- the newest slot, in seconds or hours since 1970, whose value is kept beside the ring; `used` is the sum of all
+  -- slots. A slot that is only partly in the window counts in full, so the quota is never exceeded.
   minute_at bigint not null default 0,
   second_jobs bigint not null default 0,
   minute_used bigint not null default 0,
@@ -40,10 +40,10 @@ create table quota_states (
   minute_slots bigint[] not null default array_fill(0::bigint, '{61}'),
   day_slots bigint[] not null default array_fill(0::bigint, '{25}')
 )
--- Each submission updates it: in place (HOT), as long as the page has room.
+-- Each submission updates it. With room in the page these are HOT updates.
 with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
 comment on table quota_states is
-  'What an organisation has used. Its row lock makes submissions take turns, so that quotas and idempotency are exact.';
+  'Usage of each organisation. The row lock makes submissions take turns, so that quotas and idempotency are exact.';
 
 alter table quota_states
   alter column minute_slots set storage main,
@@ -65,7 +65,7 @@ for each row execute function add_quota_state();
 create table idempotency_keys (
   org_id uuid not null references orgs on delete cascade,
   key text not null,
-  -- SHA-256 of what was submitted under the key.
+  -- SHA-256 of the request body.
   body_hash bytea not null,
   job_ids uuid[] not null,
   created_at timestamptz not null,
@@ -74,7 +74,7 @@ create table idempotency_keys (
   constraint idempotency_keys_length check (char_length(key) between 1 and 255)
 );
 comment on table idempotency_keys is
-  'What was submitted under a key: for 24 hours, or as long as whoever submits asks for. Then the key may be used anew.';
+  'Idempotency keys and their jobs. A key can be used again after 24 hours, or the time its submission asked for.';
 
 create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
 comment on index idempotency_keys_by_expiry is 'Serves delete-stale.';

@@ -7,15 +7,16 @@ create table org_type_estimates (
   mean_log double precision not null,
   deviation_log double precision not null,
   drift_log double precision not null default 0,
-  -- The newest executions, packed by db/learning/stream-memory.ts.
+  -- The newest executions, packed by db/learning/series-memory.ts.
   memory bytea,
   primary key (org_id, type)
 );
 comment on table org_type_estimates is
-  'What a stream without executions starts from, before the estimate of its type: other jobs of its organisation. Kept by the leader.';
+  'The first estimate for a series without executions, if its organisation has run other jobs of the type. Written by
+the leader.';
 
 create table executions (
-  -- The transaction and the order within it: what is read in this order, up to the oldest transaction that still runs, has no gaps.
+  -- Readers follow xid and id up to the oldest running transaction, so they miss no rows.
   xid xid8 not null default pg_current_xact_id(),
   id bigint generated always as identity,
   org_id uuid not null,
@@ -29,7 +30,8 @@ create table executions (
 )
 with (autovacuum_vacuum_scale_factor = 0.05);
 comment on table executions is
-  'Attempts that ended, of one stream and in one way, written by the statement that records them: what the learner reads.';
+  'Ended attempts of one series with the same outcome, written by the statement that records them. The learner reads
+them.';
 
 alter table executions
   alter column job_ids set storage external,
@@ -38,45 +40,46 @@ alter table executions
 create table series_memories (
   series_id bigint primary key references series on delete cascade,
   org_id uuid not null,
-  -- Packed by db/learning/stream-memory.ts: the newest executions, the errors of the experts, the state of the network.
+  -- Packed by db/learning/series-memory.ts: the newest executions, the experts' errors, the state of the network.
   memory bytea not null,
   updated_at timestamptz not null default now()
 )
 with (fillfactor = 70);
-comment on table series_memories is 'What the predictor remembers of a stream beyond its running estimate. Kept by the learner.';
+comment on table series_memories is
+  'The predictor''s memory of a series, in addition to its running estimate. Written by the learner.';
 
 create table models (
   version integer primary key,
-  -- The version that it was trained on from. Null: the first.
+  -- The version that its training started from. Null for the first.
   parent integer,
   status text not null,
-  -- Null once a version is too old to go back to.
+  -- Null once the version is too old to roll back to.
   weights bytea,
   created_at timestamptz not null default now(),
   decided_at timestamptz,
-  -- Executions it has been trained on, in all.
+  -- Total number of executions it has been trained on.
   trained_on bigint not null,
-  -- Errors on held-out executions, beside those of the champion of that time, and the reason of the decision.
+  -- Errors on held-out executions, those of the champion at that time, and the reason for the decision.
   evaluation jsonb not null default '{}',
   constraint models_status check (status in ('champion', 'retired', 'rejected', 'rolled_back'))
 );
-comment on table models is 'Versions of the network, with their evaluation and what was decided.';
+comment on table models is 'Versions of the network with their evaluation and status.';
 
 create unique index models_champion on models (status) where status = 'champion';
-comment on index models_champion is 'There is one champion. Serves get-prediction-inputs.';
+comment on index models_champion is 'Only one champion exists. Serves get-prediction-inputs.';
 
 create table learning_state (
   -- One row.
   only_row boolean primary key default true,
-  -- Packed by db/learning/global-memory.ts: calibration, what experts are worth, drift.
+  -- Packed by db/learning/global-memory.ts: calibration, the weights of the experts, drift.
   memory bytea,
-  -- Up to where executions have been learned from.
+  -- The last execution that was learned from.
   xid xid8 not null default '0',
   id bigint not null default 0,
-  -- Executions learned from, and predictions of them by source.
+  -- Number of executions learned from, and of their predictions by source.
   learned bigint not null default 0,
   by_source jsonb not null default '{}',
-  -- Errors over the newest executions, for people: the points of the learning curve.
+  -- Errors over the newest executions, shown as points of the learning curve.
   accuracy jsonb not null default '{}',
   updated_at timestamptz not null default now(),
   constraint learning_state_only_row check (only_row)
@@ -89,19 +92,21 @@ create table accuracy_points (
   at timestamptz primary key default now(),
   model_version integer,
   executions integer not null,
-  -- Mean absolute error of ln(runtime) by predictor, share below the p90, mean absolute percentage error.
+  -- By predictor: mean absolute error of ln(runtime).
   errors jsonb not null,
   coverage double precision,
   mape double precision
 );
-comment on table accuracy_points is 'How good predictions were, hour by hour. Kept by the learner.';
+comment on table accuracy_points is
+  'Accuracy of predictions by the hour: coverage is the share of runtimes below the p90. Written by the learner.';
 
 create table prediction_faults (
   reason text primary key,
   faults bigint not null,
   last_at timestamptz not null default now()
 );
-comment on table prediction_faults is 'Why the functions predicted without the model: corrupt weights, no answer in time, an error.';
+comment on table prediction_faults is
+  'Why the API predicted without the model: corrupt weights, a timeout or an error.';
 
 call isolate_by_org('org_type_estimates', 'executions', 'series_memories');
 

@@ -5,16 +5,16 @@ create table webhook_sources (
   id uuid not null,
   name text not null,
   scheme text not null,
-  -- What the scheme leaves open: which header has the signature, and the like.
+  -- Details that the scheme leaves open, such as the header with the signature.
   verification jsonb not null default '{}',
   secret text not null,
-  -- Good beside the other until then, so that the sender can be changed over.
+  -- Also accepted until then, so that the sender can switch.
   previous_secret text,
   previous_expires_at timestamptz,
   filter jsonb,
   template jsonb not null,
   enabled boolean not null default true,
-  -- Grows with each change: whoever goes by what it remembers finds out in the statement that stores.
+  -- Incremented by each change, so that a delivery checked against a cached source is not stored if the source changed.
   version bigint not null default 1,
   created_by uuid,
   created_at timestamptz not null default now(),
@@ -25,35 +25,38 @@ create table webhook_sources (
   constraint webhook_sources_scheme check (scheme in ('github', 'stripe', 'standard-webhooks', 'hmac')),
   constraint webhook_sources_previous check ((previous_secret is null) = (previous_expires_at is null))
 );
-comment on table webhook_sources is 'Who may send webhooks, how they sign, and which job an event becomes.';
+comment on table webhook_sources is 'Senders of webhooks: how they sign, and the job that an event becomes.';
 
 create table webhook_deliveries (
   org_id uuid not null references orgs on delete cascade,
   id uuid not null,
-  -- Outlives the source, which is deleted at once however long its journal is.
+  -- Without a foreign key: deleting a source does not have to wait for its deliveries.
   source_id uuid not null,
   received_at timestamptz not null default now(),
   status text not null,
   reason text,
   event_id text,
   event_type text,
-  -- The job that it has made, or of which it is a duplicate.
+  -- The job that it created, or that its first delivery created.
   job_id uuid,
   replay_of uuid,
-  -- Both without what looks secret. A body that is not JSON is a JSON string.
+  -- Both with secrets redacted. A body that is not JSON is stored as a JSON string.
   headers jsonb not null,
   body jsonb,
   primary key (org_id, id),
-  constraint webhook_deliveries_status check (status in ('accepted', 'duplicate', 'filtered', 'rejected', 'quarantined')),
+  constraint webhook_deliveries_status check (
+    status in ('accepted', 'duplicate', 'filtered', 'rejected', 'quarantined')
+  ),
   constraint webhook_deliveries_job check (status not in ('accepted', 'duplicate') or job_id is not null)
 );
-comment on table webhook_deliveries is 'The journal of what has come in, and what became of it.';
+comment on table webhook_deliveries is 'Received webhooks and what was done with each.';
 
 create index webhook_deliveries_by_source on webhook_deliveries (source_id, id);
 comment on index webhook_deliveries_by_source is 'Serves list-deliveries.';
 
 create index webhook_deliveries_by_status on webhook_deliveries (source_id, status, id);
-comment on index webhook_deliveries_by_status is 'Serves list-deliveries by status, and the limit of rejected ones.';
+comment on index webhook_deliveries_by_status is
+  'Serves list-deliveries by status, and the limit on stored rejections.';
 
 create index webhook_deliveries_by_time on webhook_deliveries (received_at);
 comment on index webhook_deliveries_by_time is 'Serves delete-expired-deliveries.';

@@ -7,10 +7,10 @@ create table schedules (
   cron text not null,
   timezone text not null,
   catch_up text not null,
-  -- The job of each tick, with all that was left out when it was sent.
+  -- The job of each tick, with all defaults filled in.
   job jsonb not null,
   paused_at timestamptz,
-  -- The next tick. Null: it is paused, or there is none.
+  -- The next tick. Null if the schedule is paused or has no further tick.
   next_at timestamptz,
   last_tick_at timestamptz,
   skipped_ticks bigint not null default 0,
@@ -23,7 +23,7 @@ create table schedules (
   constraint schedules_catch_up check (catch_up in ('skip', 'one', 'all')),
   constraint schedules_paused check (paused_at is null or next_at is null)
 );
-comment on table schedules is 'What is to be submitted again and again, and when next.';
+comment on table schedules is 'Jobs that are submitted again and again.';
 
 create index schedules_by_next on schedules (next_at) where next_at is not null;
 comment on index schedules_by_next is 'Serves find-due-schedules.';
@@ -36,12 +36,12 @@ create table schedule_ticks (
   outcome text not null,
   reason text,
   fired_at timestamptz not null default now(),
-  -- A tick is fired once, whoever tries to.
+  -- Each tick fires once, even if two leaders try.
   primary key (schedule_id, tick_at),
   foreign key (org_id, schedule_id) references schedules (org_id, id) on delete cascade,
   constraint schedule_ticks_outcome check (outcome in ('fired', 'refused', 'skipped'))
 );
-comment on table schedule_ticks is 'Ticks that have come, and what became of each.';
+comment on table schedule_ticks is 'Past ticks and their outcomes.';
 
 create index schedule_ticks_by_time on schedule_ticks (fired_at);
 comment on index schedule_ticks_by_time is 'Serves delete-expired-ticks.';

@@ -4,7 +4,7 @@ create table callback_endpoints (
   org_id uuid not null references orgs on delete cascade,
   id uuid not null,
   url text not null,
-  -- Of all jobs of the organisation. None: it is the callback_url of some jobs, kept here because it is disabled.
+  -- Events of all jobs of the organisation. Empty if this is the callback_url of some jobs and was disabled.
   events text[] not null,
   disabled_at timestamptz,
   disabled_reason text,
@@ -18,31 +18,32 @@ create table callback_endpoints (
 );
 
 create index callback_endpoints_by_org on callback_endpoints (org_id) where disabled_at is null and events <> '{}';
-comment on index callback_endpoints_by_org is 'Serves find-callbacks, past the URLs that are kept because they are disabled.';
-comment on table callback_endpoints is 'Where an organisation is told of its jobs, and where it does not want to be told any more.';
+comment on index callback_endpoints_by_org is 'Serves find-callbacks, without the disabled endpoints.';
+comment on table callback_endpoints is
+  'URLs that are notified of an organisation''s finished jobs, and URLs that were disabled.';
 
 create table callback_secrets (
   org_id uuid primary key references orgs on delete cascade,
   secret text not null,
-  -- Signs beside the other until then, so that receivers can be changed over.
+  -- Callbacks are signed with both until then, so that receivers can switch.
   previous_secret text,
   previous_expires_at timestamptz,
   created_at timestamptz not null default now(),
   constraint callback_secrets_previous check ((previous_secret is null) = (previous_expires_at is null))
 );
-comment on table callback_secrets is 'What callbacks of an organisation are signed with.';
+comment on table callback_secrets is 'The secrets that sign an organisation''s callbacks.';
 
 create table callback_cursor (
   only_row boolean primary key default true,
-  -- Of a row of job_event_groups, and of its jobs: with one statement thousands may have ended.
+  -- A row of job_event_groups and a position in its arrays: one statement may end thousands of jobs.
   xid xid8 not null,
   id bigint not null,
   position integer not null default 0,
-  -- Rows up to this one came with a dump from another server, whose transactions had other numbers.
+  -- Rows up to this id were restored from another server's dump. Their transaction ids mean nothing here.
   foreign_id bigint not null default 0,
   constraint callback_cursor_only_row check (only_row)
 );
-comment on table callback_cursor is 'Up to which event callbacks have been made.';
+comment on table callback_cursor is 'The last event for which callbacks were created.';
 
 insert into callback_cursor (xid, id) values ('0', 0);
 

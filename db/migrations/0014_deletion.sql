@@ -1,5 +1,5 @@
--- Deletion of organisations. An organisation may have millions of rows, so a request only records the deletion, which closes
--- the organisation immediately; the leader then removes its rows in batches (db/accounts/deletion.sql, ADR 21).
+-- Deletion of organisations. An organisation may have millions of rows, so a request only records the deletion, which
+-- closes the organisation immediately; the leader then removes its rows in batches (db/accounts/deletion.sql, ADR 21).
 
 create table org_deletions (
   -- The organisation. No foreign key: the row outlives the organisation as a record of the deletion.
@@ -14,7 +14,8 @@ comment on table org_deletions is
   'Deleted organisations, when and by whom. While its rows are being removed, an organisation is closed to everyone.';
 
 create index org_deletions_pending on org_deletions (id) where removed_at is null;
-comment on index org_deletions_pending is 'Serves the policies not_deleted, regardless of the number of past deletions.';
+comment on index org_deletions_pending is
+  'Serves the policies not_deleted, regardless of the number of past deletions.';
 
 create policy of_admin on org_deletions for select to smartqueue_functions
   using (removed_at is null or (select sees_all_orgs()));
@@ -24,8 +25,8 @@ create policy of_all_orgs on org_deletions for select to smartqueue_workers usin
 
 call enable_row_security('org_deletions');
 
--- Anyone who acts in an organisation is a member, an invited user or a webhook source of it, or a platform admin, who needs
--- its row in orgs. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
+-- Anyone who acts in an organisation is a member, an invited user or a webhook source of it, or a platform admin, who
+-- needs its row in orgs. Hiding these four closes it to sessions, API keys, tickets, invitations and webhooks.
 
 create policy not_deleted on orgs as restrictive to smartqueue_functions
   using (id <> all (array(select d.id from org_deletions d where d.removed_at is null)));

@@ -14,8 +14,8 @@ return md5(
 
 create or replace function executions_of(in_orgs uuid[], of_jobs uuid[]) returns json
 language sql stable
--- How often each job was executed before, by its id. A function and no subquery: it costs a claim nothing unless some job
--- is traced.
+-- How often each job was executed before, by its id. A function and no subquery: it costs a claim nothing unless some
+-- job is traced.
 begin atomic
   select json_object_agg(job_id, executions)
   from (

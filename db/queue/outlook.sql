@@ -6,9 +6,9 @@ language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set max_parallel_workers_per_gather = 0
 as $$
--- Made anew at most once a second, and so seldom that it takes no more than a twentieth of the time: with a million ready
--- jobs it takes 0.3 s. One at a time: who comes meanwhile makes do with the one before. So does who is in a hurry, if it
--- takes long, for up to a minute: others come at leisure.
+-- Made anew at most once a second, and so seldom that it takes no more than a twentieth of the time: with a million
+-- ready jobs it takes 0.3 s. One at a time: who comes meanwhile makes do with the one before. So does who is in a
+-- hurry, if it takes long, for up to a minute: others come at leisure.
 declare
   known queue_snapshots;
   locked queue_snapshots;
@@ -59,8 +59,8 @@ begin
       and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
     limit 5000
   ) in_hand;
-  -- By the newest rows, which stand at the right of the index, up to a minute. A row is of one stream: its first job tells the
-  -- lane of all, and its first few how long they ran.
+  -- By the newest rows, which stand at the right of the index, up to a minute. A row is of one series: its first job
+  -- tells the lane of all, and its first few how long they ran.
   select
     coalesce(array_agg(lane), '{}'), coalesce(array_agg(load), '{}'),
     -- Two seconds say nothing. Beyond three times it is not the sums that are wrong.
@@ -108,12 +108,14 @@ end
 $$;
 
 create or replace function queue_ahead(in_org uuid, in_job uuid, most integer)
-returns table (lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision)
+returns table (
+  lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision
+)
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
--- Jobs that would be claimed before this one by their lane, `counted` if they are fewer than `most`. Else its place within
--- its lane, from 0 to 1, tells about how many: keys are given one after the other.
+-- Jobs that would be claimed before this one by their lane, `counted` if they are fewer than `most`. Else its place
+-- within its lane, from 0 to 1, tells about how many: keys are given one after the other.
 begin atomic
   select
     mine.lane, count(a.predicted_ms)::integer, coalesce(sum(a.predicted_ms), 0)::double precision,

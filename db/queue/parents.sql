@@ -6,9 +6,9 @@ set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Says where each job stands and keeps it from finishing until the caller commits, so that a new dependent is either
 -- seen by the statement that finishes its parent or sees that the parent has finished. Each look is a statement with a
--- snapshot of its own: a job that moves from one table to another between two looks is found by the next round.
--- Rows are locked table by table in the order in which others lock them (ready and waiting, leases, blocked), and in each
--- by id or token.
+-- snapshot of its own: a job that moves from one table to another between two looks is found by the next round. Rows
+-- are locked table by table in the order in which others lock them (ready and waiting, leases, blocked), and in each by
+-- id or token.
 declare
   sought uuid[] := array(select distinct w from unnest(in_jobs) w);
   found_jobs uuid[];

@@ -63,9 +63,9 @@ create or replace function lock_quota_state(in_org uuid, added bigint) returns q
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- The state of an organisation, locked, as of now: rings moved on and whole, and the queue counted if its bound plus what is
--- to be added would pass the limit. A million jobs take a while to count: a flood of submissions above such a limit counts once a
--- second, and above a smaller one more often.
+-- The state of an organisation, locked, as of now: rings moved on and whole, and the queue counted if its bound plus
+-- what is to be added would pass the limit. A million jobs take a while to count: a flood of submissions above such a
+-- limit counts once a second, and above a smaller one more often.
 declare
   state quota_states;
   second bigint;
@@ -103,8 +103,8 @@ $$;
 
 create or replace function refusal_of(limits quotas, state quota_states, jobs bigint, bytes bigint) returns jsonb
 language sql immutable parallel safe
--- Which quota so many jobs would pass, and when there will be room: when enough has left the window. What is more than the
--- quota itself, and what comes with others that take the rest, is told the whole window.
+-- Which quota so many jobs would pass, and when there will be room: when enough has left the window. What is more than
+-- the quota itself, and what comes with others that take the rest, is told the whole window.
 return case
   when state.minute_used + jobs > limits.submissions_per_minute then jsonb_build_object(
     'quota', 'submissions_per_minute', 'limit', limits.submissions_per_minute, 'used', state.minute_used, 'wanted', jobs,
@@ -130,13 +130,14 @@ returns table (submission integer, refusal text, detail jsonb)
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Called by the statement that submits, before it stores anything. Answers the submissions that may not pass: those with
--- an idempotency key that was used before, and those over a quota. If there is one, nothing is charged for the others
--- either, and the caller stores nothing at all; it sends the others again without it. Being a function it looks with
--- fresh snapshots, after it has locked the organisation: of two submissions with one key the second sees the first.
+-- Called by the statement that submits, before it stores anything. Answers the submissions that may not pass: those
+-- with an idempotency key that was used before, and those over a quota. If there is one, nothing is charged for the
+-- others either, and the caller stores nothing at all; it sends the others again without it. Being a function it looks
+-- with fresh snapshots, after it has locked the organisation: of two submissions with one key the second sees the
+-- first.
 --
--- The arrays have a value for each submission. Only those whose kind is acceptable are looked at: the others are refused
--- for other reasons. keys: [{submission, org_id, key, body_hash, job_ids, keep_seconds}], no key twice.
+-- The arrays have a value for each submission. Only those whose kind is acceptable are looked at: the others are
+-- refused for other reasons. keys: [{submission, org_id, key, body_hash, job_ids, keep_seconds}], no key twice.
 declare
   org record;
   limits quotas;
@@ -222,8 +223,9 @@ create or replace function queue_room(in_org uuid, wanted bigint) returns bigint
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and nobody
--- else can queue any until the caller has committed. For retries, which add to the queue without being submissions.
+-- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and
+-- nobody else can queue any until the caller has committed. For retries, which add to the queue without being
+-- submissions.
 declare
   state quota_states;
   queue_limit bigint;
@@ -242,9 +244,10 @@ create or replace function running_room(in_org uuid, ended uuid[]) returns bigin
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For one
--- claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh snapshot,
--- after it has the lock, and sees what the claim before has taken. What the same statement ends does not count any more.
+-- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For
+-- one claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh
+-- snapshot, after it has the lock, and sees what the claim before has taken. What the same statement ends does not
+-- count any more.
 declare
   allowed bigint;
 begin
