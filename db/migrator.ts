@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { describeRevocations, describeTimeouts } from './queries/logins.ts'
+import { FUNCTIONS_ROLE } from './queries/row-level-security.ts'
 import { inspectSchema } from './queries/schema-version.ts'
-import { FUNCTIONS_ROLE } from './queries/walls.ts'
 import type { Query } from './query.ts'
 
 /** What the migrator needs of a connection: `pg`'s Client has it. */

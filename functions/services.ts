@@ -11,10 +11,10 @@ import { createSubmitter, type Submitter } from './jobs/submitter.ts'
 import { createEdgeTotals, type EdgeTotals } from './metrics/edge-totals.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
+import { guardRowSecurity } from './row-level-security.ts'
 import { createNudger, type Nudger } from './stream/nudger.ts'
 import { type StreamObjects, streamOf } from './stream/object-link.ts'
 import { createTracing, type Tracing } from './tracing/tracing.ts'
-import { guardWalls } from './walls.ts'
 import { createRejectionLimit, type RejectionLimit } from './webhooks/rejection-limit.ts'
 import { createSourceCache, type SourceCache } from './webhooks/source-cache.ts'
 
@@ -53,7 +53,9 @@ export const servicesFor = (raw: RawBindings): Services => {
   if (existing) return existing
   const bindings = parseBindings(raw)
   hideSecrets(bindings)
-  const database = guardWalls(createDatabase({ url: bindings.DATABASE_URL, gateway: bindings.NEON_GATEWAY }))
+  const database = guardRowSecurity(
+    createDatabase({ url: bindings.DATABASE_URL, gateway: bindings.NEON_GATEWAY }),
+  )
   const predictions = createJobPredictions(database.run)
   const services = {
     database,

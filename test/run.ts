@@ -83,7 +83,7 @@ const ownTests = (): string[] =>
 
 /** Those that start whole systems, or wait for leases to run out, go first: nothing would run beside them at the end. */
 const isLong = (file: string): boolean =>
-  /test\/(local|demo|dashboard)\/|worker-(failure|gates|status)\.test/.test(file)
+  /test\/(local|demo|dashboard)\/|worker-(failure|pauses|status)\.test/.test(file)
 
 const runTests = async (args: string[], env: Record<string, string>): Promise<number> => {
   const child = spawn(process.execPath, args, { stdio: 'inherit', env: { ...process.env, ...env } })

@@ -53,7 +53,7 @@ export const createClaimPlanner = (options: {
   let several = false
   /** There are jobs that only a claim by size takes. */
   let bigWaiting = false
-  let gated = false
+  let restricted = false
   let passedOver = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
@@ -85,7 +85,7 @@ export const createClaimPlanner = (options: {
       // What waits for room already goes first.
       starts: limit <= startNow && options.jobs().unstarted() === 0,
       types: options.types,
-      gated,
+      restricted,
       order,
       reranked: several && (meanRunMs ?? WORTH_RANKING_MS) >= WORTH_RANKING_MS && mayRerank(order, limit),
       segments: limit > 0 && order === 'rank' ? floors.segments() : [],
@@ -99,11 +99,11 @@ export const createClaimPlanner = (options: {
     observe: ({ claim, claimed, news }) => {
       // A claim by size ends at the first job that does not fit beside those before it; the next leaves it aside.
       const leftBigOnesOut = news.big_waiting && (claim.sized === null || claimed.length > 0)
-      // A gated claim may have taken as many of one organisation as may run, and left those of others behind it.
+      // A restricted claim may have taken as many of one organisation as may run, and left those of others behind it.
       const leftOthersOut =
-        news.gated && (!claim.gated || (claimed.length > 0 && claimed.length < claim.limit))
+        news.restricted && (!claim.restricted || (claimed.length > 0 && claimed.length < claim.limit))
       passedOver = leftBigOnesOut || leftOthersOut || news.contended === true
-      gated = news.gated
+      restricted = news.restricted
       bigWaiting = news.big_waiting || news.reserved === true
       if (claim.limit === 0) return
       // What a reranked claim looked at others may have locked: the next goes past that, in the order of the index.
@@ -113,7 +113,7 @@ export const createClaimPlanner = (options: {
       reserved = news.reserved === true
       floors.observe(
         { order: claim.order, floors: news.floors, oldestLeft: news.oldest_left },
-        !deep || news.big_waiting || news.gated || reserved,
+        !deep || news.big_waiting || news.restricted || reserved,
       )
       age.observe(claim.order, news.predicted_ms ?? 0, news.oldest_ms ?? 0)
       claims.open(claim.order, claimed, news.predicted_ms ?? 0)

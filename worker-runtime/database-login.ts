@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type pg from 'pg'
 import { describeLogin, describeTimeouts, type Statement } from '../db/queries/logins.ts'
-import { FUNCTIONS_ROLE, WORKERS_ROLE } from '../db/queries/walls.ts'
+import { FUNCTIONS_ROLE, WORKERS_ROLE } from '../db/queries/row-level-security.ts'
 import type { Query } from '../db/query.ts'
 import { UsageError } from './command.ts'
 

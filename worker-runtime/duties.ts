@@ -1,10 +1,10 @@
 import { JOBS_CANCELLED, JOBS_READY, WORKER_ISOLATES } from '../db/channels.ts'
 import { removeDeletedOrg } from '../db/queries/deletion.ts'
-import { parkJobs, unparkJobs } from '../db/queries/gates.ts'
 import { askToIsolate } from '../db/queries/isolation.ts'
 import { notify } from '../db/queries/notifications.ts'
 import { lookOut, type Outlook } from '../db/queries/outlook.ts'
-import { rescoreJobs, takeMovedStreams } from '../db/queries/rescoring.ts'
+import { parkJobs, unparkJobs } from '../db/queries/parking.ts'
+import { rescoreJobs, takeMovedSeries } from '../db/queries/rescoring.ts'
 import { reserveCapacity } from '../db/queries/reservations.ts'
 import {
   deleteExpiredDeliveries,
@@ -14,7 +14,7 @@ import {
   deleteExpiredRollups,
   deleteExpiredTicks,
   deleteStale,
-  forgetIdleStreams,
+  forgetIdleSeries,
 } from '../db/queries/retention.ts'
 import { estimateTypes, markSilentWorkers, reclaimExpiredLeases, wakeDueJobs } from '../db/queries/upkeep.ts'
 import type { Run } from '../db/query.ts'
@@ -37,12 +37,12 @@ const SWEEP_PAUSE_MS = 20
 /** Ten thousand a second, for the same reason. */
 const RESCORE = 1_000
 /** Each sweep looks through the whole queue, so it is worth doing for many. */
-const MOVED_STREAMS = 5_000
-/** Submissions wait while streams are forgotten: not for long. */
-const IDLE_STREAMS = 1_000
+const MOVED_SERIES = 5_000
+/** Submissions wait while series are forgotten: not for long. */
+const IDLE_SERIES = 1_000
 const SECOND = 1_000
 
-/** Rows of executions that are kept at most, each of one stream and statement. */
+/** Rows of executions that are kept at most, each of one series and statement. */
 const KEPT_EXECUTIONS = 100_000
 
 /** A worker that has not been heard of for this long counts as gone. */
@@ -59,13 +59,13 @@ export const createDuties = (options: DutyOptions): Duty[] => {
     wakeDue(options, look),
     watchLeases(options, look),
     watchWorkers(options),
-    keepGates(options, look),
+    parkHeldBackJobs(options, look),
     reserve(options, look),
     isolate(options, look),
     rescore(options, look),
     estimate(options),
     expire(options),
-    forgetStreams(options),
+    forgetSeries(options),
     forget(options),
     removeOrgs(options),
   ]
@@ -128,8 +128,8 @@ const watchWorkers = ({ run, logger }: DutyOptions): Duty => ({
 })
 
 /** Parks what is paused or without a worker, and brings it back when that ends. */
-const keepGates = ({ run }: DutyOptions, look: Look): Duty => {
-  let closed = ''
+const parkHeldBackJobs = ({ run }: DutyOptions, look: Look): Duty => {
+  let heldBack = ''
   // A new term begins with a look at what is parked: leaders before may have parked for reasons that are gone.
   let lookedInTerm: string | undefined
   let lookedAtMs = 0
@@ -141,11 +141,11 @@ const keepGates = ({ run }: DutyOptions, look: Look): Duty => {
   return {
     name: 'parking',
     step: async (term) => {
-      const gates = await look()
-      // And now and then: a gate may have closed and opened between the look at the gates and the parking.
+      const { held_back } = await look()
+      // Now and then anyway: a pause may have begun and ended between the look at the pauses and the parking.
       const lookIsOld = performance.now() - lookedAtMs > 60 * SECOND
-      if (gates.closed !== closed || term !== lookedInTerm || lookIsOld) {
-        closed = gates.closed
+      if (held_back !== heldBack || term !== lookedInTerm || lookIsOld) {
+        heldBack = held_back
         lookedInTerm = term
         lookedAtMs = performance.now()
         parkedUpTo = '0'
@@ -164,7 +164,7 @@ const keepGates = ({ run }: DutyOptions, look: Look): Duty => {
         missed = false
         return 500
       }
-      if (closed === '') return 500
+      if (heldBack === '') return 500
       const [step] = await run(parkJobs(term, parkedUpTo, SWEEP))
       parkedUpTo = step?.last_key ?? parkedUpTo
       return step?.looked_at === SWEEP ? SWEEP_PAUSE_MS : 500
@@ -197,24 +197,24 @@ const isolate = ({ run, logger }: DutyOptions, look: Look): Duty => ({
   },
 })
 
-/** When a stream's estimate has moved, its queued jobs move with it. */
+/** When a series' estimate has moved, its queued jobs move with it. */
 const rescore = ({ run }: DutyOptions, look: Look): Duty => {
-  let streamIds: string[] = []
+  let seriesIds: string[] = []
   let afterKey = '0'
 
   return {
     name: 're-scoring',
     step: async (term) => {
-      if (streamIds.length === 0) {
+      if (seriesIds.length === 0) {
         if (!(await look()).moved) return SECOND
-        streamIds = (await run(takeMovedStreams(term, MOVED_STREAMS))).map(({ id }) => id)
+        seriesIds = (await run(takeMovedSeries(term, MOVED_SERIES))).map(({ id }) => id)
         afterKey = '0'
-        if (streamIds.length === 0) return SECOND
+        if (seriesIds.length === 0) return SECOND
       }
-      const [step] = await run(rescoreJobs({ term, streamIds, afterKey, limit: RESCORE }))
+      const [step] = await run(rescoreJobs({ term, seriesIds, afterKey, limit: RESCORE }))
       afterKey = step?.last_key ?? '0'
       if (step?.looked_at === RESCORE) return 100
-      streamIds = []
+      seriesIds = []
       return SECOND
     },
   }
@@ -225,7 +225,7 @@ const estimate = ({ run }: DutyOptions): Duty => ({
   step: async (term) => {
     const startedAtMs = performance.now()
     await run(estimateTypes(term))
-    // All streams are looked at: with a million of them at most every fiftieth moment goes into it.
+    // All series are looked at: with a million of them at most every fiftieth moment goes into it.
     return Math.max(5 * SECOND, 50 * (performance.now() - startedAtMs))
   },
 })
@@ -257,16 +257,16 @@ const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
   },
 })
 
-/** Streams of which nothing is left are forgotten, in rounds through all of them. */
-const forgetStreams = ({ run, logger, retentionDays: days }: DutyOptions): Duty => {
+/** Series of which nothing is left are forgotten, in rounds through all of them. */
+const forgetSeries = ({ run, logger, retentionDays: days }: DutyOptions): Duty => {
   let afterId = '0'
 
   return {
-    name: 'deletion of idle streams',
+    name: 'deletion of idle series',
     step: async (term) => {
-      const [step] = await run(forgetIdleStreams({ term, days, afterId, limit: IDLE_STREAMS }))
-      if (step?.forgotten) logger.debug('idle streams forgotten', { streams: step.forgotten })
-      const more = step?.looked_at === IDLE_STREAMS
+      const [step] = await run(forgetIdleSeries({ term, days, afterId, limit: IDLE_SERIES }))
+      if (step?.forgotten) logger.debug('idle series forgotten', { series: step.forgotten })
+      const more = step?.looked_at === IDLE_SERIES
       // What could not be forgotten because jobs were being submitted has its next chance in the next round.
       afterId = more ? (step.last_id ?? '0') : '0'
       return more ? 100 : 600 * SECOND

@@ -124,8 +124,8 @@ export const createExchanger = (options: {
     return IDLE_POLL_MS
   }
 
-  const mayClaimLone = (group: readonly HeldJob[], { limit, sized, gated }: Claim): boolean =>
-    group.length === 0 && limit > 0 && sized === null && !gated && jobs.held().length === 0
+  const mayClaimLone = (group: readonly HeldJob[], { limit, sized, restricted }: Claim): boolean =>
+    group.length === 0 && limit > 0 && sized === null && !restricted && jobs.held().length === 0
 
   /** For a worker without any: a lone job starts sooner by a short statement, and others follow by the long one. */
   const claimLone = async (claim: Claim): Promise<number | undefined> => {
@@ -256,7 +256,7 @@ export const createExchanger = (options: {
   }
 }
 
-const NO_NEWS = { floors: {}, big_waiting: false, gated: false }
+const NO_NEWS = { floors: {}, big_waiting: false, restricted: false }
 
 const toStart = ({ job, startedAtMs = 0 }: HeldJob) => ({
   job_id: job.job_id,

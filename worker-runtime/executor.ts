@@ -183,7 +183,7 @@ const startTimeout = (
   return setTimeout(abort, limit.ms, new ExecutionAborted('timeout', limit.message))
 }
 
-/** The timeout that was asked for, else one far beyond what the stream takes. */
+/** The timeout that was asked for, else one far beyond what the series takes. */
 const limitOf = (job: ClaimedJob, autoTimeout: number): { ms: number; message: string } | undefined => {
   const { timeout_seconds: seconds, predicted_p99_ms: p99Ms } = job
   if (seconds !== null) return { ms: seconds * 1000, message: `The attempt ran longer than ${seconds} s.` }

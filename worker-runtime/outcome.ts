@@ -89,9 +89,9 @@ export const endAttempt = (
   outcome: EndedOutcome,
   options: { ranMs: number; announced: boolean; policy: RetryPolicy | undefined; random: () => number },
 ): EndedAttempt => {
-  const { job_id, token, org_id, stream_id, attempt } = key
+  const { job_id, token, org_id, series_id, attempt } = key
   const { ranMs, announced, policy, random } = options
-  const end = { job_id, token, org_id, stream_id, attempt, ranMs, announced }
+  const end = { job_id, token, org_id, series_id, attempt, ranMs, announced }
   if (outcome.kind === 'done') return { ...end, state: 'completed', resultJson: outcome.resultJson }
   if (outcome.kind === 'snoozed') return { ...end, state: 'pending', delayMs: outcome.ms }
   const delayMs =

@@ -38,7 +38,7 @@ const NOBODYS: Extract<EndedAttempt, { state: 'completed' }> = {
   job_id: NIL,
   org_id: NIL,
   token: '0',
-  stream_id: '0',
+  series_id: '0',
   attempt: 1,
   ranMs: 0,
   announced: true,

@@ -29,7 +29,7 @@ import { createOutcomeQueue } from './outcome-queue.ts'
 import { describePayload } from './payload-schema.ts'
 import { createProgressWriter } from './progress-writer.ts'
 import { requireCurrentSchema } from './require-current-schema.ts'
-import { requireWalls } from './require-walls.ts'
+import { requireRowSecurity } from './require-row-level-security.ts'
 import { createSlowWatch } from './slow-watch.ts'
 import { createThreadPool } from './threads/pool.ts'
 import type { JobTracing } from './tracing/job-tracing.ts'
@@ -237,7 +237,7 @@ export const createWorker = (options: {
 
   const start = async (): Promise<void> => {
     await requireCurrentSchema(run)
-    await requireWalls(run)
+    await requireRowSecurity(run)
     // Not our own: what is not announced cannot be submitted.
     const described = options.handlers.map(({ type, schema }) => ({
       type,

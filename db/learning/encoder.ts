@@ -1,10 +1,10 @@
 /**
- * The shared encoder: job and stream as the vector that the network sees. Runtimes are differences to the baseline, which is
+ * The shared encoder: job and series as the vector that the network sees. Runtimes are differences to the baseline, which is
  * what the network corrects; everything is scaled to about one, so that no input drowns another.
  */
 import type { Kernels } from './kernels.ts'
-import type { PastRun } from './stream-memory.ts'
-import type { Baseline, JobTraits, StreamView } from './stream-view.ts'
+import type { PastRun } from './series-memory.ts'
+import type { Baseline, JobTraits, SeriesView } from './series-view.ts'
 
 const NAMED_INPUTS = [
   'residual 1',
@@ -19,7 +19,7 @@ const NAMED_INPUTS = [
   'type median',
   'type mean',
   "organisation's type",
-  'stream drift',
+  'series drift',
   'type drift',
   'global drift',
   'payload size',
@@ -49,7 +49,7 @@ const NAMED_INPUTS = [
   'last of organisation',
 ] as const
 
-/** Hashes tell types and names apart; a few bits of each are enough beside what is known of the stream. */
+/** Hashes tell types and names apart; a few bits of each are enough beside what is known of the series. */
 const HASH_BITS = 8
 
 export const INPUT_NAMES: readonly string[] = [
@@ -66,13 +66,13 @@ const WEEK_S = 7 * DAY_S
 
 export type Encoded = { x: Float32Array; kernels: Kernels | undefined; gapLog: number; hour: number }
 
-export const gapLogOf = ({ lastSubmittedAtS }: StreamView, job: JobTraits): number =>
+export const gapLogOf = ({ lastSubmittedAtS }: SeriesView, job: JobTraits): number =>
   lastSubmittedAtS === undefined ? 0 : Math.log1p(Math.max(0, job.submittedAtS - lastSubmittedAtS))
 
 export const hourOf = (atS: number): number => (atS % DAY_S) / 3600
 
 export const encode = (
-  view: StreamView,
+  view: SeriesView,
   job: JobTraits,
   baseline: Baseline,
   situation: {
@@ -105,7 +105,7 @@ export const encode = (
     'type median': apart(type?.medianLog),
     'type mean': apart(type?.meanLog),
     "organisation's type": apart(orgType?.meanLog),
-    'stream drift': clip(view.driftLog, 2),
+    'series drift': clip(view.driftLog, 2),
     'type drift': clip(type?.driftLog ?? 0, 2),
     'global drift': clip(allTypes?.driftLog ?? 0, 2),
     'payload size': job.sizeLog / 12,

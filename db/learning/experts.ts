@@ -1,9 +1,9 @@
 import type { Kernels } from './kernels.ts'
-import type { Baseline, StreamView } from './stream-view.ts'
+import type { Baseline, SeriesView } from './series-view.ts'
 
 /** Those who say how long a job will run, in the order in which their errors are kept. */
 export const EXPERTS = [
-  'stream',
+  'series',
   'last-two',
   'median',
   'kernel',
@@ -17,7 +17,7 @@ export type Expert = (typeof EXPERTS)[number]
 
 /** Each expert's p50 as ln(ms). Without the network, its place has the baseline that it would correct. */
 export const adviseAll = (
-  view: StreamView,
+  view: SeriesView,
   baseline: Baseline,
   { kernels, ofOrg }: { kernels: Kernels | undefined; ofOrg: number | undefined },
   residual: number | undefined,
@@ -25,7 +25,7 @@ export const adviseAll = (
   const { runs } = view.memory
   const last = runs.at(-1)?.log ?? baseline.log
   const advice: Record<Expert, number> = {
-    stream: baseline.log,
+    series: baseline.log,
     'last-two': (last + (runs.at(-2)?.log ?? last)) / 2,
     median: runs.length > 0 ? medianOf(runs.map(({ log }) => log)) : baseline.log,
     kernel: kernels?.bySize ?? baseline.log,

@@ -1,11 +1,11 @@
 import { initialStretch, type Stretch } from './calibration.ts'
 import { EXPERTS } from './experts.ts'
-import { type ExpertErrors, MATURITIES, noErrors } from './gate.ts'
+import { type ExpertErrors, MATURITIES, noErrors } from './mixture.ts'
 import { createReader, createWriter } from './packing.ts'
 
-/** What is remembered of all streams together. */
+/** What is remembered of all series together. */
 export type GlobalMemory = {
-  /** What experts are worth, by how many executions a stream has. */
+  /** What experts are worth, by how many executions a series has. */
   general: ExpertErrors[]
   stretch: Stretch
 }

@@ -1,8 +1,8 @@
-import type { PastRun } from './stream-memory.ts'
-import type { JobTraits } from './stream-view.ts'
+import type { PastRun } from './series-memory.ts'
+import type { JobTraits } from './series-view.ts'
 
 /**
- * Past executions of the stream, weighted by how much they look like the new job: by size (payload, timeout, cpu), by the gap
+ * Past executions of the series, weighted by how much they look like the new job: by size (payload, timeout, cpu), by the gap
  * since the submission before, by the hour of the day. Newer ones count more. Each is a weighted mean of ln(runtime).
  */
 export type Kernels = {
@@ -68,7 +68,7 @@ export const kernelsOf = (
   }
 }
 
-/** The newest executions that look like the job, of whatever stream: what `alike` is inside one. */
+/** The newest executions that look like the job, of whatever series: what `alike` is inside one. */
 export const alikeIn = (runs: readonly PastRun[], job: JobTraits): number | undefined => {
   if (runs.length === 0) return undefined
   const alike = mean()

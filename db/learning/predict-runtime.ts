@@ -3,23 +3,23 @@ import { flushTiny, P90_DEVIATIONS } from '../rules/estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'
-import { expectedErrors, lookAgain, maturityOf, noErrors, weighExperts } from './gate.ts'
 import { alikeIn, kernelsOf } from './kernels.ts'
+import { expectedErrors, lookAgain, maturityOf, noErrors, weighExperts } from './mixture.ts'
 import type { Sample } from './sample.ts'
-import { type Baseline, baselineOf, type JobTraits, type StreamView } from './stream-view.ts'
+import { type Baseline, baselineOf, type JobTraits, type SeriesView } from './series-view.ts'
 
-/** What the network says of a job beyond the baseline, from its inputs and the state of its stream. */
+/** What the network says of a job beyond the baseline, from its inputs and the state of its series. */
 export type Residuals = { p50: number; p90: number }
 export type Network = (x: Float32Array, state: Float32Array) => Residuals | undefined
 
 export type RuntimePrediction = {
   p50Log: number
   p90Log: number
-  /** Null before the stream has run often enough to tell what is unusual. */
+  /** Null before the series has run often enough to tell what is unusual. */
   p99Log: number | null
   source: PredictionSource
   residualLog: number
-  /** ln p90 − ln p50 as the stream itself has spread so far, whatever the experts make of it: what the order goes by. */
+  /** ln p90 − ln p50 as the series itself has spread so far, whatever the experts make of it: what the order goes by. */
   spreadLog: number
   sample: Sample
 }
@@ -28,11 +28,11 @@ const LSTM = EXPERTS.indexOf('lstm')
 const ENOUGH_FOR_P99 = 20
 
 const SOURCES: Record<Expert, PredictionSource> = {
-  stream: 'stream',
-  'last-two': 'stream',
-  median: 'stream',
-  kernel: 'stream',
-  alike: 'stream',
+  series: 'series',
+  'last-two': 'series',
+  median: 'series',
+  kernel: 'series',
+  alike: 'series',
   organisation: 'type',
   'type-median': 'type',
   lstm: 'lstm',
@@ -40,7 +40,7 @@ const SOURCES: Record<Expert, PredictionSource> = {
 
 /** All of a prediction but what the network says, with the inputs that it says it from. */
 export type Consideration = {
-  view: StreamView
+  view: SeriesView
   job: JobTraits
   baseline: Baseline
   gapLog: number
@@ -49,9 +49,9 @@ export type Consideration = {
   x: Float32Array
 }
 
-/** The shipped prediction: the experts' advice as the gate weighs it, with a calibrated spread. */
+/** The shipped prediction: the experts' advice as the mixture weighs it, with a calibrated spread. */
 export const predictRuntime = (
-  view: StreamView,
+  view: SeriesView,
   job: JobTraits,
   network: Network | undefined,
 ): RuntimePrediction => {
@@ -60,7 +60,7 @@ export const predictRuntime = (
 }
 
 /** The first half: whoever has many jobs asks the network once for all of them, before the second. */
-export const consider = (view: StreamView, job: JobTraits): Consideration => {
+export const consider = (view: SeriesView, job: JobTraits): Consideration => {
   const baseline = baselineOf(view)
   const { runs } = view.memory
   const situation = { gapLog: gapLogOf(view, job), hour: hourOf(job.submittedAtS) }
@@ -127,13 +127,13 @@ export const conclude = (
 const dot = (values: readonly number[], weights: readonly number[]): number =>
   values.reduce((sum, value, n) => sum + value * (weights[n] ?? 0), 0)
 
-/** Whose word weighs most; of a stream that has not run, where its baseline comes from. */
+/** Whose word weighs most; of a series that has not run, where its baseline comes from. */
 const sourceOf = (
   weights: readonly number[],
   baseline: PredictionSource,
   hasRun: boolean,
 ): PredictionSource => {
   const most = weights.indexOf(Math.max(...weights))
-  const source = SOURCES[EXPERTS[most] ?? 'stream']
-  return source === 'stream' && !hasRun ? baseline : source
+  const source = SOURCES[EXPERTS[most] ?? 'series']
+  return source === 'series' && !hasRun ? baseline : source
 }

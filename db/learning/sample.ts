@@ -6,7 +6,7 @@ import { createReader, createWriter } from './packing.ts'
 export type Sample = {
   submittedAtS: number
   baseLog: number
-  /** Executions of the stream at that time, by its running estimate and as the learner has counted them. */
+  /** Executions of the series at that time, by its running estimate and as the learner has counted them. */
   runs: number
   seen: number
   /** p50 of each expert and, last, of all together. */

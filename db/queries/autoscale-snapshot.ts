@@ -10,7 +10,7 @@ import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import type { ScalingSettings } from '../rules/autoscale.ts'
 import { DEFAULT_ESTIMATE } from '../rules/estimate.ts'
-import { CLOSED, HANDLED } from './gates.ts'
+import { HANDLED, HELD_BACK } from './parking.ts'
 import { SILENT_SECONDS } from './queue-facts.ts'
 import { startingEstimate } from './submission-terms.ts'
 
@@ -57,10 +57,10 @@ export const findNearTicks = (
       where next_at <= now() + $2::double precision * interval '1 second'
         and ${IN_TERM}
     ) r
-    left join streams s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
+    left join series s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
     left join lateral (${startingEstimate('r.org_id', 'r.type', 's.mean_log is null')}
     ) t on true
-    where not ${CLOSED}
+    where not ${HELD_BACK}
     group by r.cron, r.timezone, r.next_at
     order by r.next_at, r.cron, r.timezone
     limit $3::int`,
@@ -116,7 +116,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
       where wake_at < now() + $5::double precision * interval '1 second'
     ),
     first_waking as materialized (
-      select count(*) as jobs, sum(least(r.predicted_ms, goal.ms)) filter (where not ${CLOSED}) as ms
+      select count(*) as jobs, sum(least(r.predicted_ms, goal.ms)) filter (where not ${HELD_BACK}) as ms
       from goal
       cross join (
         select j.org_id, j.type, j.predicted_ms

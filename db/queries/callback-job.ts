@@ -29,7 +29,7 @@ const MAX_NAME_CHARACTERS = 200
 export const newCallback = ({ url, body, triggeredBy, traceparent }: Callback): NewJob => ({
   id: uuidV7(),
   type: CALLBACK_TYPE,
-  // Not the whole address: what follows the host may be secret, and would make a stream of each.
+  // Not the whole address: what follows the host may be secret, and would make a series of each.
   name: `${body.type} → ${URL.parse(url)?.host ?? 'nowhere'}`.slice(0, MAX_NAME_CHARACTERS),
   payload: { url, event: body.type, body },
   priority: 'normal',

@@ -66,22 +66,22 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
       from held
     ),
     finished as (
-      insert into finished_jobs (org_id, job_id, stream_id, state, attempts, worker_id, started_at)
+      insert into finished_jobs (org_id, job_id, series_id, state, attempts, worker_id, started_at)
       select
-        c.org_id, c.job_id, j.stream_id, 'cancelled', c.attempts,
+        c.org_id, c.job_id, j.series_id, 'cancelled', c.attempts,
         case when c.started_at is not null then c.worker_id end, c.started_at
       from candidate c
       join jobs j on j.org_id = c.org_id and j.id = c.job_id
       on conflict do nothing
-      returning job_id, org_id, stream_id, started_at
+      returning job_id, org_id, series_id, started_at
     ),
     execution as (
-      insert into executions (org_id, stream_id, outcome, job_ids, ran_ms)
+      insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
       select
-        org_id, stream_id, 'cancelled', array_agg(job_id), array_agg(extract(epoch from now() - started_at) * 1000)
+        org_id, series_id, 'cancelled', array_agg(job_id), array_agg(extract(epoch from now() - started_at) * 1000)
       from finished
       where started_at is not null
-      group by org_id, stream_id
+      group by org_id, series_id
     ),
     cancelled as materialized (
       select job_id, org_id, attempts, worker_id

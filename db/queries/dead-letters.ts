@@ -35,12 +35,12 @@ export const listDeadLetters = ({
 }: DeadLetterPage): Query<DeadLetterGroup> => {
   const values: QueryValue[] = [orgId, after?.position ?? null, after?.fingerprint ?? null, limit]
   const take = (value: string): string => `$${values.push(value)}::text`
-  const ofStream = [
+  const ofSeries = [
     ...(type === undefined ? [] : [`s.type = ${take(type)}`]),
     ...(name === undefined ? [] : [`s.name = ${take(name)}`]),
   ]
   const join =
-    ofStream.length === 0 ? '' : `join streams s on ${['s.id = f.stream_id', ...ofStream].join(' and ')}`
+    ofSeries.length === 0 ? '' : `join series s on ${['s.id = f.series_id', ...ofSeries].join(' and ')}`
   const shape = [type === undefined ? '' : '-type', name === undefined ? '' : '-name'].join('')
   return {
     name: `list-dead-letters${shape}`,
@@ -78,7 +78,7 @@ export const listDeadLetters = ({
             and e.job_id = (array_agg(f.job_id order by f.job_id desc))[1]
         ) as error
       from (
-        select f.job_id, f.stream_id
+        select f.job_id, f.series_id
         from finished_jobs f
         ${join}
         where f.org_id = $1::uuid
@@ -87,7 +87,7 @@ export const listDeadLetters = ({
         order by f.job_id desc
         limit ${TYPES_OF}
       ) f
-      join streams j on j.id = f.stream_id
+      join series j on j.id = f.series_id
     ) newest
     order by page.position desc, page.fingerprint desc`,
     values,

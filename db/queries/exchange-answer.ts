@@ -1,6 +1,6 @@
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
-import { SOME_GATE } from './exchange-claim.ts'
+import { HAS_PAUSES_OR_LIMITS } from './exchange-claim.ts'
 import { RECORDED } from './exchange-completions.ts'
 import { WINDOW_NEWS } from './exchange-rerank.ts'
 import type { ExchangeShape } from './exchange-shape.ts'
@@ -9,7 +9,7 @@ import type { ExchangeShape } from './exchange-shape.ts'
  * One row, whatever was claimed: each row costs the server and the worker more than what is in it. Of a list that says
  * the same of each job only the first value is sent. `exchange-news.ts` reads it.
  */
-export const answer = ({ order, reranked, sized, gated, traced, ends }: ExchangeShape): string => {
+export const answer = ({ order, reranked, sized, restricted, traced, ends }: ExchangeShape): string => {
   const differing = sized ? 'true' : DIFFERING
   return `
     select
@@ -21,13 +21,13 @@ export const answer = ({ order, reranked, sized, gated, traced, ends }: Exchange
         'attempts', ${shortened('attempts', 'some_special')},
         'lanes', ${shortened('lanes', 'of_several_lanes or some_special')},
         'keys', case when ${differing} then keys else array[lowest_key] end,
-        'stream_ids', ${shortened('stream_ids', 'of_several_streams')},
+        'series_ids', ${shortened('series_ids', 'of_several_series')},
         'started', ${shortened('started_ats', 'some_special')},
         'predicted_ms', predicted_ms,${reranked ? WINDOW_NEWS : ''}
-        'streams', (
+        'series', (
           select json_object_agg(id, json_build_array(org_id, type, name))
-          from streams
-          where id = any (${shortened('stream_ids', 'of_several_streams')})
+          from series
+          where id = any (${shortened('series_ids', 'of_several_series')})
         ),
         'checkpoints', (
           select json_object_agg(job_id, checkpoint)
@@ -41,7 +41,7 @@ export const answer = ({ order, reranked, sized, gated, traced, ends }: Exchange
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
             and lane < ${FIRST_PARKED_LANE}
         ),
-        'gated', ${SOME_GATE}${gated ? CONTENDED : ''}
+        'restricted', ${HAS_PAUSES_OR_LIMITS}${restricted ? CONTENDED : ''}
       ) as news
     from summary`
 }
@@ -50,7 +50,7 @@ export const answer = ({ order, reranked, sized, gated, traced, ends }: Exchange
 const CONTENDED = `,
         'contended', exists (select from org_room where room <= 0)`
 
-const DIFFERING = 'of_several_streams or of_several_lanes or some_special'
+const DIFFERING = 'of_several_series or of_several_lanes or some_special'
 
 const shortened = (list: string, differs: string): string =>
   `case when ${differs} then ${list} else ${list}[1:1] end`
@@ -72,7 +72,7 @@ const jobs = (traced: boolean): string => `
               'traces', ${TRACES}${traced ? EXECUTIONS : ''}
             )
           from jobs
-          where org_id = any (${shortened('org_ids', 'of_several_streams')})
+          where org_id = any (${shortened('org_ids', 'of_several_series')})
             and id = any (job_ids)
         `
 

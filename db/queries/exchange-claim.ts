@@ -11,15 +11,15 @@ import {
 import type { ExchangeShape } from './exchange-shape.ts'
 
 /** Something may keep jobs from being claimed: a pause, or a limit of running jobs. */
-export const SOME_GATE = `(
+export const HAS_PAUSES_OR_LIMITS = `(
           exists (select from pauses)
           or exists (select from quotas where running_jobs is not null)
         )`
 
-/** Without a look at the gates a claim takes nothing while there is one; the next claim looks. */
-const claimable = ({ gated }: ExchangeShape): string => `
+/** A claim that does not look at pauses and limits takes nothing while there is one; the next claim looks. */
+const claimable = ({ restricted }: ExchangeShape): string => `
             and c.type = any (:types!)
-            and ${gated ? PASSES : `not (select ${SOME_GATE})`}`
+            and ${restricted ? PASSES : `not (select ${HAS_PAUSES_OR_LIMITS})`}`
 
 const PASSES = `not exists (
               select
@@ -55,11 +55,11 @@ const FULL_ORGS = `
         and org_id is not null
     )`
 
-/** Candidates, and in a gated claim only as many of each organisation as may run. */
+/** Candidates, and in a restricted claim only as many of each organisation as may run. */
 const candidates = (shape: ExchangeShape, columns: string, fits: string): { parts: string; from: string } => {
-  const found = sources(shape, shape.gated ? `${columns}, c.org_id` : columns, fits)
+  const found = sources(shape, shape.restricted ? `${columns}, c.org_id` : columns, fits)
   const seen = shape.reranked ? lookAtWindow(byRank(WINDOW_COLUMNS, whichOf(shape, fits), WINDOW_LIMIT)) : ''
-  if (!shape.gated) return { parts: seen, from: `(${found}\n        ) candidate` }
+  if (!shape.restricted) return { parts: seen, from: `(${found}\n        ) candidate` }
   return {
     parts: `${seen}
     candidate as materialized (
@@ -152,7 +152,7 @@ const ONE_SIZE = `
 
 export const claimPlain = (shape: ExchangeShape): string => {
   const { parts, from } = candidates(shape, 'c.ctid as place', ONE_SIZE)
-  return `${shape.gated ? `${FULL_ORGS},` : ''}${parts}
+  return `${shape.restricted ? `${FULL_ORGS},` : ''}${parts}
     chosen as materialized (
       select place
       from ${from}
@@ -171,7 +171,7 @@ const FITS = `
 
 export const claimSized = (shape: ExchangeShape): string => {
   const { parts, from } = candidates(shape, 'c.ctid as place, c.cpu_units, c.memory_mb', FITS)
-  return `${shape.gated ? `${FULL_ORGS},` : ''}
+  return `${shape.restricted ? `${FULL_ORGS},` : ''}
     reserved as materialized (
       select job_id, org_id, cpu_units, memory_mb
       from reservations
@@ -189,9 +189,9 @@ export const claimSized = (shape: ExchangeShape): string => {
       join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
       where c.lane < ${FIRST_PARKED_LANE}
         and c.cpu_units <= :free_cpu_units!
-        and c.memory_mb <= :free_memory_mb!${claimable(shape)}${shape.gated ? KEPT_MAY_RUN : ''}
+        and c.memory_mb <= :free_memory_mb!${claimable(shape)}${shape.restricted ? KEPT_MAY_RUN : ''}
       -- One by one while the running jobs of an organisation are counted.
-      limit ${shape.gated ? 'least(1, :claim_limit!)' : ':claim_limit!'}
+      limit ${shape.restricted ? 'least(1, :claim_limit!)' : ':claim_limit!'}
       for update of c skip locked
     ),${parts}
     chosen as materialized (
@@ -238,21 +238,21 @@ export const leaseClaimed = ({ sized, reranked }: ExchangeShape): string => `
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
       returning
-        job_id, org_id, stream_id, ${reranked ? `${NEWEST_LANE} as lane` : 'lane'}, key, start_by, attempts, suspect,
+        job_id, org_id, series_id, ${reranked ? `${NEWEST_LANE} as lane` : 'lane'}, key, start_by, attempts, suspect,
         predicted_ms${sized ? ', cpu_units, memory_mb' : ''}
     ),
     summary as materialized (
       select
         array_agg(job_id) as job_ids,
         array_agg(org_id) as org_ids,
-        array_agg(stream_id) as stream_ids,
+        array_agg(series_id) as series_ids,
         array_agg(attempts + 1) as attempts,
         array_agg(case when start_by <= now() then ${LOWEST_LANE} else lane end) as lanes,
         array_agg(key) as keys,
         min(key) as lowest_key,
         array_agg(case when :starts! or suspect then now() end) as started_ats,${sized ? SIZES : ''}
         sum(predicted_ms) as predicted_ms,
-        min(stream_id) < max(stream_id) as of_several_streams,
+        min(series_id) < max(series_id) as of_several_series,
         min(lane) < max(lane) as of_several_lanes,
         bool_or(attempts > 0 or suspect or (start_by <= now()) is true) as some_special
       from taken

@@ -11,7 +11,7 @@ export const RENEWED = `now() + :lease_seconds! * interval '1 second'`
  * leases that name as many jobs as they were made with still hold all of them: nothing need be looked up for each job.
  * Leases that do not leave everything as it was, and the worker asks for each job (`exchange-ends.ts`).
  *
- * Jobs come in stretches of one organisation and stream, whose events and executions are slices of the very arrays that
+ * Jobs come in stretches of one organisation and series, whose events and executions are slices of the very arrays that
  * were sent.
  * Lease rows are locked, so that a cancellation, which takes a job out of one, comes before or after and not between;
  * in the order of their tokens, as a renewal does: whoever locks several must not wait crosswise.
@@ -30,17 +30,17 @@ export const recordCompletions = ({ results }: ExchangeShape): string => `
     ),
     stretch as materialized (
       select
-        (:stretch_orgs!)[s] as org_id, (:stretch_streams!)[s] as stream_id, (:stretch_announced!)[s] as announced,
+        (:stretch_orgs!)[s] as org_id, (:stretch_series!)[s] as series_id, (:stretch_announced!)[s] as announced,
         (:stretch_firsts!)[s] as first, (:stretch_lasts!)[s] as last
       from generate_series(1, cardinality(:stretch_orgs!)) as s
       where (select intact from verdict)
     ),
     completed as (
       insert into finished_jobs (
-        org_id, job_id, stream_id, state, attempts, worker_id, started_at, runtime_ms${results ? ', result' : ''}
+        org_id, job_id, series_id, state, attempts, worker_id, started_at, runtime_ms${results ? ', result' : ''}
       )
       select
-        org_id, (:job_ids!)[n], stream_id, 'completed', (:common_attempts!)[least(n, cardinality(:common_attempts!))],
+        org_id, (:job_ids!)[n], series_id, 'completed', (:common_attempts!)[least(n, cardinality(:common_attempts!))],
         :worker_id!, now() - (:ran_ms!)[n] * interval '1 millisecond', (:ran_ms!)[n]${results ? ', (:results!)[n]' : ''}
       from stretch
       cross join lateral generate_series(first, last) as n
@@ -57,8 +57,8 @@ export const recordCompletions = ({ results }: ExchangeShape): string => `
         and token <> all (:closed!)
     ),
     execution as (
-      insert into executions (org_id, stream_id, outcome, job_ids, ran_ms)
-      select org_id, stream_id, 'completed', (:job_ids!)[first:last], (:ran_ms!)[first:last]
+      insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+      select org_id, series_id, 'completed', (:job_ids!)[first:last], (:ran_ms!)[first:last]
       from stretch
     ),
     completion_event as (

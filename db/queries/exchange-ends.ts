@@ -20,7 +20,7 @@ export const recordEnds = ({ results }: ExchangeShape): string => `
       select
         (:job_ids!)[n] as job_id,
         (:orgs!)[(:org_numbers!)[n]] as org_id,
-        (:stream_ids!)[n] as stream_id,
+        (:series_ids!)[n] as series_id,
         (:attempts!)[n] as attempt,
         (:ran_ms!)[n] as ran_ms,
         now() - (:ran_ms!)[n] * interval '1 millisecond' as started_at,
@@ -40,10 +40,10 @@ export const recordEnds = ({ results }: ExchangeShape): string => `
     ),
     completed as (
       insert into finished_jobs (
-        org_id, job_id, stream_id, state, attempts, worker_id, started_at, runtime_ms${results ? ', result' : ''}
+        org_id, job_id, series_id, state, attempts, worker_id, started_at, runtime_ms${results ? ', result' : ''}
       )
       select
-        org_id, job_id, stream_id, 'completed', attempt, :worker_id!, started_at, ran_ms${results ? ', result' : ''}
+        org_id, job_id, series_id, 'completed', attempt, :worker_id!, started_at, ran_ms${results ? ', result' : ''}
       from held
       where state = 'completed'
     ),
@@ -75,10 +75,10 @@ export const ALL_HELD = `(select count(*) from held) = cardinality(:job_ids!)`
 const RECORD_FAILURES = `
     failed as (
       insert into finished_jobs (
-        org_id, job_id, stream_id, state, attempts, error, fingerprint, worker_id, started_at, runtime_ms
+        org_id, job_id, series_id, state, attempts, error, fingerprint, worker_id, started_at, runtime_ms
       )
       select
-        org_id, job_id, stream_id, state, attempt, error, error_fingerprint(error), :worker_id!, started_at, ran_ms
+        org_id, job_id, series_id, state, attempt, error, error_fingerprint(error), :worker_id!, started_at, ran_ms
       from held
       where state = 'failed'
     ),
@@ -102,11 +102,11 @@ const RECORD_FAILURES = `
 /** What ran to its end, whichever that was. A snoozed attempt did not. */
 const RECORD_EXECUTIONS = `
     execution as (
-      insert into executions (org_id, stream_id, outcome, job_ids, ran_ms)
-      select org_id, stream_id, outcome, array_agg(job_id), array_agg(ran_ms)
+      insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+      select org_id, series_id, outcome, array_agg(job_id), array_agg(ran_ms)
       from (
         select
-          org_id, stream_id, job_id, ran_ms,
+          org_id, series_id, job_id, ran_ms,
           case
             when state = 'completed' then 'completed'
             when error ->> 'code' = '${TIMEOUT}' then 'timed_out'
@@ -115,7 +115,7 @@ const RECORD_EXECUTIONS = `
         from held
         where state <> 'pending'
       ) ended
-      group by org_id, stream_id, outcome
+      group by org_id, series_id, outcome
     )`
 
 /**

@@ -5,7 +5,7 @@ const MOVED = MOVED_LOG.toFixed(3)
 const flushTiny = (column: string): string =>
   `case when abs(${column}) >= ${LEAST_LOG} then ${column} when ${column} is not null then 0 end`
 
-const STREAM = `
+const SERIES = `
             select
               s.runs, ${flushTiny('s.mean_log')} as mean_log, s.deviation_log, ${flushTiny('s.drift_log')} as drift_log`
 
@@ -38,9 +38,9 @@ const fold = (estimate: string, sample: (estimate: string) => string, narrows: b
 
 const completed = (): string => `
               select (:sample_runs!)[n] as m, (:sample_means!)[n] as log, (:sample_spreads!)[n] as spread
-              from array_position(:sample_streams!, s.id) as n`
+              from array_position(:sample_series!, s.id) as n`
 
-/** At least as long as it ran, and if that is less than the mean, the mean. A stream without runs learns nothing of it. */
+/** At least as long as it ran, and if that is less than the mean, the mean. A series without runs learns nothing of it. */
 const timedOut = (estimate: string): string => `
               select
                 count(*)::double precision as m, coalesce(avg(bound), 0) as log,
@@ -49,18 +49,18 @@ const timedOut = (estimate: string): string => `
                 select bound, avg(bound) over () as middle
                 from (
                   select greatest((:timeout_logs!)[n], ${estimate}.mean_log) as bound
-                  from generate_series(1, cardinality(:timeout_streams!)) as n
-                  where (:timeout_streams!)[n] = s.id
+                  from generate_series(1, cardinality(:timeout_series!)) as n
+                  where (:timeout_series!)[n] = s.id
                     and ${estimate}.runs > 0
                 ) bounds
               ) around`
 
-/** Streams learn from what completed and from what timed out, if the condition holds. db/rules/estimate.ts says how. */
+/** Series learn from what completed and from what timed out, if the condition holds. db/rules/estimate.ts says how. */
 export const learnWhere = (condition: string, timeouts: boolean): string => {
-  const once = fold(STREAM, completed, true)
+  const once = fold(SERIES, completed, true)
   return `
     learned as (
-      update streams s
+      update series s
       set
         (runs, mean_log, deviation_log, drift_log, moved) = (
           select
@@ -69,7 +69,7 @@ export const learnWhere = (condition: string, timeouts: boolean): string => {
           from (${timeouts ? fold(once, timedOut, false) : once}
           ) folded
         )
-      where s.id = any (:sample_streams!)
+      where s.id = any (:sample_series!)
         and ${condition}
     )`
 }

@@ -16,12 +16,12 @@ export type Executions = Record<string, number>
 export type ClaimedJob = {
   job_id: string
   org_id: string
-  stream_id: string
+  series_id: string
   type: string
   name: string
   payload: Record<string, unknown>
   timeout_seconds: number | null
-  /** Beyond this an attempt is slow. Null: not enough is known of the stream. */
+  /** Beyond this an attempt is slow. Null: not enough is known of the series. */
   predicted_p99_ms: number | null
   token: string
   attempt: number
@@ -61,8 +61,8 @@ export type ExchangeNews = {
   /** Jobs wait that are bigger than the default: a claim that is not by size passes over them. */
   big_waiting: boolean
   /** Something is paused, or has a limit of running jobs: a claim may have passed over it. */
-  gated: boolean
-  /** In a gated claim: an organisation was passed over only because another claim was at it. */
+  restricted: boolean
+  /** In a restricted claim: an organisation was passed over only because another claim was at it. */
   contended?: boolean
 }
 
@@ -93,13 +93,13 @@ type Answer = Omit<ExchangeNews, 'floors' | 'several'> & {
   attempts: number[] | null
   lanes: number[] | null
   keys: number[] | null
-  stream_ids: number[] | null
+  series_ids: number[] | null
   /** When; null for a job that is only held. */
   started: (string | null)[] | null
   cpu_units?: number[] | null
   memory_mb?: number[] | null
   /** Organisation, type and name by id. */
-  streams: Record<string, [string, string, string]> | null
+  series: Record<string, [string, string, string]> | null
   /** Of the claimed jobs that have one. */
   checkpoints: Record<string, unknown> | null
 }
@@ -113,8 +113,8 @@ export const readExchange = ([row]: readonly ExchangeRow[]): {
 } => {
   if (!row) throw new Error('An exchange answers one row')
   const answer = row.news
-  const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended } = answer
-  const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, gated, contended }
+  const { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, restricted, contended } = answer
+  const news = { recorded, lost, became_ready, predicted_ms, reserved, big_waiting, restricted, contended }
   const { window_full, oldest_ms, oldest_left } = answer
   const floors = window_full === undefined ? floorsOf(answer) : (answer.floors ?? {})
   const more = { window_full, oldest_ms, oldest_left, floors }
@@ -168,19 +168,19 @@ const jobMaker = (answer: Answer) => {
   const { jobs, checkpoints } = answer
   const token = answer.token ?? ''
   const traces = new Map((jobs.traces ?? []).map((sent) => [sent[0], toTrace(sent, jobs.executions)]))
-  const streams = new Map(Object.entries(answer.streams ?? {}))
-  const streamOf = readList(answer.stream_ids?.map(String), '')
+  const series = new Map(Object.entries(answer.series ?? {}))
+  const seriesOf = readList(answer.series_ids?.map(String), '')
   const attemptOf = readList(answer.attempts, 1)
   const startedOf = readList(answer.started, null)
   const cpuUnitsOf = readList(answer.cpu_units, DEFAULT_RESOURCES.cpu_units)
   const memoryMbOf = readList(answer.memory_mb, DEFAULT_RESOURCES.memory_mb)
   return (job_id: string, number: number, position: number): ClaimedJob => {
-    const stream_id = streamOf(position)
-    const [org_id = '', type = '', name = ''] = streams.get(stream_id) ?? []
+    const series_id = seriesOf(position)
+    const [org_id = '', type = '', name = ''] = series.get(series_id) ?? []
     return {
       job_id,
       org_id,
-      stream_id,
+      series_id,
       type,
       name,
       payload: jobs.payloads?.[number] ?? {},

@@ -2,7 +2,7 @@ import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 
 /**
  * Candidates by their newest rank. The lane of a queued job is that of the estimate at the time when it became ready; the
- * leader moves jobs only if the estimate of their stream has changed by half, and needs a while for a deep queue. A claim
+ * leader moves jobs only if the estimate of their series has changed by half, and needs a while for a deep queue. A claim
  * of few jobs, which choosing well is worth something to, looks at some more than it takes in the order of the index, and
  * takes the best of them by the newest estimates.
  *
@@ -10,7 +10,7 @@ import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
  * stays for others to claim at the same moment. If others have been faster it may get less than there is;
  * `window_full` says so.
  *
- * Only for few: each candidate costs a look at its job and at its stream.
+ * Only for few: each candidate costs a look at its job and at its series.
  */
 
 /** How many more than it takes a claim looks at. */
@@ -20,7 +20,7 @@ export const MOST_RERANKED = 32
 
 const WINDOW = `:claim_limit! + ${SPARE_CANDIDATES}`
 
-/** `found` gives place, organisation, id, stream, lane and key, in the order of the index. */
+/** `found` gives place, organisation, id, series, lane and key, in the order of the index. */
 export const lookAtWindow = (found: string): string => `
     seen as materialized (
       select found.*, newest.lane as newest_lane
@@ -33,7 +33,7 @@ export const lookAtWindow = (found: string): string => `
 
 /**
  * For a queued job the lane of `queue_entries`. Lateral lookups and no view of a join: planned while the tables are empty,
- * a join reads all streams there will ever be.
+ * a join reads all series there will ever be.
  */
 export const newestLaneOf = (queued: string): string => `cross join lateral (
         select rank_base, rank_slope, residual_log, predicted_ms
@@ -44,8 +44,8 @@ export const newestLaneOf = (queued: string): string => `cross join lateral (
       ) j
       cross join lateral (
         select mean_log
-        from streams
-        where id = ${queued}.stream_id
+        from series
+        where id = ${queued}.series_id
         offset 0
       ) s
       cross join lateral (
@@ -54,7 +54,7 @@ export const newestLaneOf = (queued: string): string => `cross join lateral (
         ) as lane
       ) newest`
 
-export const WINDOW_COLUMNS = 'c.ctid as place, c.org_id, c.job_id, c.stream_id, c.lane, c.key'
+export const WINDOW_COLUMNS = 'c.ctid as place, c.org_id, c.job_id, c.series_id, c.lane, c.key'
 export const WINDOW_LIMIT = WINDOW
 
 export const byNewestRank = (columns: string): string => `select next.*

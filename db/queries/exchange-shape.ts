@@ -5,7 +5,7 @@ export type ExchangeShape = {
   reranked: boolean
   sized: boolean
   /** Something is paused, or has a limit of running jobs. */
-  gated: boolean
+  restricted: boolean
   /** The worker wants to know how often traced jobs were executed before. */
   traced: boolean
   /** Some handler returned something. */
@@ -25,14 +25,14 @@ export const PARAMETERS = {
   tokens: 'bigint[]',
   lease_jobs: 'integer',
   stretch_orgs: 'uuid[]',
-  stretch_streams: 'bigint[]',
+  stretch_series: 'bigint[]',
   stretch_announced: 'boolean[]',
   stretch_firsts: 'integer[]',
   stretch_lasts: 'integer[]',
   common_attempts: 'integer[]',
   orgs: 'uuid[]',
   org_numbers: 'integer[]',
-  stream_ids: 'bigint[]',
+  series_ids: 'bigint[]',
   attempts: 'integer[]',
   ran_ms: 'double precision[]',
   announced: 'boolean[]',
@@ -40,11 +40,11 @@ export const PARAMETERS = {
   states: 'job_state[]',
   errors: 'jsonb[]',
   delays_ms: 'double precision[]',
-  sample_streams: 'bigint[]',
+  sample_series: 'bigint[]',
   sample_runs: 'double precision[]',
   sample_means: 'double precision[]',
   sample_spreads: 'double precision[]',
-  timeout_streams: 'bigint[]',
+  timeout_series: 'bigint[]',
   timeout_logs: 'double precision[]',
   closed: 'bigint[]',
   started_ids: 'uuid[]',

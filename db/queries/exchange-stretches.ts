@@ -1,11 +1,11 @@
 import type { EndedAttempt } from './exchange.ts'
 
 /** Attempts that follow each other and are alike; positions count from 1. */
-export type Stretch = { org_id: string; stream_id: string; announced: boolean; first: number; last: number }
+export type Stretch = { org_id: string; series_id: string; announced: boolean; first: number; last: number }
 
 /**
- * Puts attempts of one organisation next to each other, and in it those of one stream, so that what they have in common
- * is sent once. Events are written for an organisation and not for each stream: those that were announced come last.
+ * Puts attempts of one organisation next to each other, and in it those of one series, so that what they have in common
+ * is sent once. Events are written for an organisation and not for each series: those that were announced come last.
  */
 export const toStretches = (
   attempts: readonly EndedAttempt[],
@@ -17,8 +17,8 @@ export const toStretches = (
   const stretches = ordered.map((group) => {
     const first = last + 1
     last += group.length
-    const { org_id, stream_id, announced } = headOf(group)
-    return { org_id, stream_id, announced, first, last }
+    const { org_id, series_id, announced } = headOf(group)
+    return { org_id, series_id, announced, first, last }
   })
   return { stretches, ended: ordered.length === 1 ? attempts : ordered.flat() }
 }
@@ -41,10 +41,10 @@ const groupAlike = (attempts: readonly EndedAttempt[]): EndedAttempt[][] => {
 }
 
 const isAlike = (a: EndedAttempt, b: EndedAttempt): boolean =>
-  a.stream_id === b.stream_id && a.org_id === b.org_id && a.announced === b.announced
+  a.series_id === b.series_id && a.org_id === b.org_id && a.announced === b.announced
 
 const groupOf = (groups: Map<string, EndedAttempt[]>, attempt: EndedAttempt): EndedAttempt[] => {
-  const key = `${attempt.org_id} ${attempt.stream_id} ${attempt.announced}`
+  const key = `${attempt.org_id} ${attempt.series_id} ${attempt.announced}`
   const group = groups.get(key) ?? []
   groups.set(key, group)
   return group

@@ -10,13 +10,13 @@ type Text = { name: string; text: string; parameters: ExchangeParameter[] }
 const texts = new Map<string, Text>()
 
 export const exchangeText = (shape: ExchangeShape): Text => {
-  const { order, reranked, sized, gated, traced, results, ends } = shape
+  const { order, reranked, sized, restricted, traced, results, ends } = shape
   const parts = [
     'exchange-jobs',
     order,
     reranked && 'reranked',
     sized && 'sized',
-    gated && 'gated',
+    restricted && 'restricted',
     traced && 'traced',
     ends !== 'none' && ends,
     results && 'results',

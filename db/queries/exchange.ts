@@ -9,7 +9,7 @@ import type { JobFailure } from './jobs.ts'
 export type LeaseKey = { job_id: string; token: string }
 
 /** What a worker was told of a job and says again when it ends, so that nothing need be read for it. */
-export type HeldKey = LeaseKey & { org_id: string; stream_id: string; attempt: number }
+export type HeldKey = LeaseKey & { org_id: string; series_id: string; attempt: number }
 
 /**
  * How an attempt ended. `ranMs` is its runtime by the worker's clock; `delayMs` is the wait before it is ready again.
@@ -34,7 +34,7 @@ export type Claim = {
    * Something is paused, or has a limit of running jobs: whether that keeps a job from being claimed is looked up.
    * Without it nothing is claimed while there is anything of the kind.
    */
-  gated: boolean
+  restricted: boolean
   /** By rank, or the oldest first. */
   order: 'rank' | 'age'
   /** In the order of rank: by the newest estimates of some more than are taken. For few at a time. */
@@ -70,7 +70,7 @@ export type Exchange = {
 
 /**
  * Outcomes go in and jobs come out, in one statement. Ended attempts that the worker still holds are recorded, their
- * streams learn from them, their dependents come closer; then the next jobs are claimed and leased, all under one new
+ * series learn from them, their dependents come closer; then the next jobs are claimed and leased, all under one new
  * lease.
  *
  * Its text has a few shapes: what an exchange does not need is left out, because with hundreds of jobs in one
@@ -82,7 +82,7 @@ export const exchangeJobs = (exchange: Exchange): Query<ExchangeRow> => {
     order: claim.order,
     reranked: claim.reranked && claim.order === 'rank',
     sized: claim.sized !== null,
-    gated: claim.gated,
+    restricted: claim.restricted,
     traced: exchange.traced ?? false,
     results: ended.some((end) => end.state === 'completed' && end.resultJson !== null),
     ends: endsOf(exchange),

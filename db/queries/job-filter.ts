@@ -20,8 +20,8 @@ export type JobFilter = {
 
 /** A filter as SQL. `j` is a row of `jobs`. */
 export type Conditions = {
-  /** On the type and the name, of `jobs` or of `streams`. */
-  stream: (row: 'j' | 's') => string[]
+  /** On the type and the name, of `jobs` or of `series`. */
+  series: (row: 'j' | 's') => string[]
   /** On `j`, each but the creator served by an index of its own; the tag by that of `tagged_jobs`. */
   traits: string[]
   tag: string | undefined
@@ -38,7 +38,7 @@ export type TextCondition = {
   tag: string
   /** Null, if the text is no id. */
   id: string
-  /** Has it in its name: of `jobs` or of `streams`. */
+  /** Has it in its name: of `jobs` or of `series`. */
   isNamed: (row: 'j' | 's') => string
   /** Any of them. */
   fits: string
@@ -50,9 +50,9 @@ const SLACK_MS = 60_000
 /** `take` makes a parameter of a value. */
 export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => string): Conditions => {
   const { type, name, tag, text, priority, createdBy, createdAfter, createdBefore, fingerprint } = filter
-  const stream: string[] = []
-  if (type !== undefined) stream.push(`type = ${take(type)}::text`)
-  if (name !== undefined) stream.push(`name = ${take(name)}::text`)
+  const series: string[] = []
+  if (type !== undefined) series.push(`type = ${take(type)}::text`)
+  if (name !== undefined) series.push(`name = ${take(name)}::text`)
   const traits: string[] = []
   const wantedTag = tag === undefined ? undefined : `${take(tag)}::text`
   if (wantedTag !== undefined) traits.push(`j.tags @> array[${wantedTag}]`)
@@ -75,7 +75,7 @@ export const conditionsOf = (filter: JobFilter, take: (value: QueryValue) => str
     time.push(`j.created_at < ${take(createdBefore.toISOString())}::timestamptz`)
   }
   return {
-    stream: (row) => stream.map((condition) => `${row}.${condition}`),
+    series: (row) => series.map((condition) => `${row}.${condition}`),
     traits,
     tag: wantedTag,
     text: wantedText,

@@ -15,29 +15,29 @@ export const everyHit = (conditions: Conditions, isWanted = 'true'): string => `
       limit $3::int`
 
 const hits = (conditions: Conditions): string => {
-  const { stream, traits, tag, text } = conditions
+  const { series, traits, tag, text } = conditions
   if (text && tag !== undefined) return hitsOfTextAndTag(conditions, text, tag)
   if (text) return hitsOfText(conditions, text)
   if (tag !== undefined) return hitsOfTag(conditions, tag)
-  if (traits.length === 0) return hitsOfStreams(conditions)
+  if (traits.length === 0) return hitsOfSeries(conditions)
   return `
         select j.id
         from jobs j
-        where ${all([...stream('j'), ...ofOrganisation(conditions), ...traits])}`
+        where ${all([...series('j'), ...ofOrganisation(conditions), ...traits])}`
 }
 
 const hitsOfText = (conditions: Conditions, text: TextCondition): string =>
-  [hitsOfStreams(conditions), ...otherHits(conditions, text)].join(UNION)
+  [hitsOfSeries(conditions), ...otherHits(conditions, text)].join(UNION)
 
-/** A text that is in the names of so many streams says less than a tag. */
-const MANY_STREAMS = 100
+/** A text that is in the names of so many series says less than a tag. */
+const MANY_SERIES = 100
 
 /** Either may be in nearly all jobs, and the other in a few: by the wrong one of a third of a million it took a second. */
 const hitsOfTextAndTag = (conditions: Conditions, text: TextCondition, tag: string): string => `
         with named as materialized (
-          select count(*) > ${MANY_STREAMS} as many
-          from streams s
-          where ${all(streamsOf(conditions))}
+          select count(*) > ${MANY_SERIES} as many
+          from series s
+          where ${all(seriesOf(conditions))}
         )
         select id
         from (${hitsOfText(conditions, text)}
@@ -53,16 +53,16 @@ const hitsOfTextAndTag = (conditions: Conditions, text: TextCondition, tag: stri
 const UNION = `
         union`
 
-const hitsOfStreams = (conditions: Conditions): string => `
+const hitsOfSeries = (conditions: Conditions): string => `
         select j.id
-        from streams s
+        from series s
         cross join lateral (
           select j.id
           from jobs j
-          where ${all([...ofStreamS(conditions), ...conditions.traits])}
+          where ${all([...ofSeriesS(conditions), ...conditions.traits])}
           offset 0
         ) j
-        where ${all(streamsOf(conditions))}`
+        where ${all(seriesOf(conditions))}`
 
 const hitsOfTag = (conditions: Conditions, tag: string, also: string[] = []): string => `
         select j.id
@@ -74,7 +74,7 @@ const hitsOfTag = (conditions: Conditions, tag: string, also: string[] = []): st
             and id = t.id
           offset 0
         ) j
-        where ${all([...conditions.stream('j'), ...ofOrganisation(conditions), ...conditions.traits, ...also])}`
+        where ${all([...conditions.series('j'), ...ofOrganisation(conditions), ...conditions.traits, ...also])}`
 
 /** What the text means, if it is not a part of the name. */
 const otherHits = (conditions: Conditions, text: TextCondition): string[] => [
@@ -82,17 +82,17 @@ const otherHits = (conditions: Conditions, text: TextCondition): string[] => [
   `
         select j.id
         from jobs j
-        where ${all([...conditions.stream('j'), ...ofOrganisation(conditions), ...conditions.traits, `j.id = ${text.id}`])}`,
+        where ${all([...conditions.series('j'), ...ofOrganisation(conditions), ...conditions.traits, `j.id = ${text.id}`])}`,
 ]
 
-/** A page of jobs with a text: as many of its streams as it can hold, and all that have it as their tag or id. */
+/** A page of jobs with a text: as many of its series as it can hold, and all that have it as their tag or id. */
 export const searchTexts = (conditions: Conditions): string => {
   const others = conditions.text ? otherHits(conditions, conditions.text) : []
   return `
       select id
       from (
         select id
-        from (${searchStreams(conditions)}
+        from (${searchSeries(conditions)}
         ) named${UNION}${others.join(UNION)}
       ) hit
       order by id desc
@@ -100,24 +100,24 @@ export const searchTexts = (conditions: Conditions): string => {
 }
 
 /**
- * A page can only come from as many streams as it has rows: those whose newest job is newest. So streams with nothing
+ * A page can only come from as many series as it has rows: those whose newest job is newest. So series with nothing
  * on the page cost one look at the index each.
  */
-export const searchStreams = (conditions: Conditions): string => {
-  const ofStream = all(ofStreamS(conditions))
+export const searchSeries = (conditions: Conditions): string => {
+  const ofSeries = all(ofSeriesS(conditions))
   return `
-      with stream as materialized (
+      with named as materialized (
         select s.id
-        from streams s
-        where ${all(streamsOf(conditions))}
+        from series s
+        where ${all(seriesOf(conditions))}
       ),
       newest as materialized (
         select s.id
-        from stream s
+        from named s
         cross join lateral (
           select j.id
           from jobs j
-          where ${ofStream}
+          where ${ofSeries}
           order by j.id desc
           limit 1
         ) j
@@ -129,7 +129,7 @@ export const searchStreams = (conditions: Conditions): string => {
       cross join lateral (
         select j.id
         from jobs j
-        where ${ofStream}
+        where ${ofSeries}
         order by j.id desc
         limit $3::int
       ) j
@@ -137,9 +137,9 @@ export const searchStreams = (conditions: Conditions): string => {
       limit $3::int`
 }
 
-const streamsOf = ({ stream, text }: Conditions): string[] => [
+const seriesOf = ({ series, text }: Conditions): string[] => [
   's.org_id = $1::uuid',
-  ...stream('s'),
+  ...series('s'),
   ...(text ? [text.isNamed('s')] : []),
 ]
 
@@ -150,8 +150,8 @@ export const ofOrganisation = (conditions: Conditions): string[] => [
   ...inTime(conditions),
 ]
 
-/** The stream is one of the organisation's: to ask for that again would only mislead the planner. */
-const ofStreamS = (conditions: Conditions): string[] => [...inTime(conditions), 'j.stream_id = s.id']
+/** The series is one of the organisation's: to ask for that again would only mislead the planner. */
+const ofSeriesS = (conditions: Conditions): string[] => [...inTime(conditions), 'j.series_id = s.id']
 
 export const all = (conditions: string[]): string =>
   conditions.join(`

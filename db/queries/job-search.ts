@@ -10,7 +10,7 @@
 import type { QueryValue } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
 import { type Conditions, conditionsOf, type JobFilter } from './job-filter.ts'
-import { all, everyHit, ofOrganisation, searchStreams, searchTexts } from './job-hits.ts'
+import { all, everyHit, ofOrganisation, searchSeries, searchTexts } from './job-hits.ts'
 
 export type JobSearch = { orgId: string; filter: JobFilter; before: string | null; limit: number }
 
@@ -58,9 +58,9 @@ const merge = (parts: string[]): string => `
       limit $3::int`
 
 const searchAll = (conditions: Conditions): string => {
-  const { stream, traits, tag, text } = conditions
+  const { series, traits, tag, text } = conditions
   const ofOrg = ofOrganisation(conditions)
-  const isOrdered = stream('j').length === 0 && traits.length <= 1 && tag === undefined && !text
+  const isOrdered = series('j').length === 0 && traits.length <= 1 && tag === undefined && !text
   if (isOrdered) return inOrder('j.id', 'jobs j', [...ofOrg, ...traits])
   const columns = 'j.id, j.type, j.name, j.tags, j.priority, j.created_by'
   const window = inOrder(columns, 'jobs j', ofOrg, IN_WINDOW)
@@ -70,12 +70,12 @@ const searchAll = (conditions: Conditions): string => {
 
 const searchThoroughly = (conditions: Conditions): string => {
   if (conditions.traits.length > 0) return everyHit(conditions)
-  return conditions.text ? searchTexts(conditions) : searchStreams(conditions)
+  return conditions.text ? searchTexts(conditions) : searchSeries(conditions)
 }
 
 /** Whatever is asked of the job itself, but its time. */
-const ofRow = ({ stream, traits, text }: Conditions): string[] => [
-  ...stream('j'),
+const ofRow = ({ series, traits, text }: Conditions): string[] => [
+  ...series('j'),
   ...traits,
   ...(text ? [text.fits] : []),
 ]

@@ -39,8 +39,8 @@ export type ExecutionRow = Cursor & {
   outcome: 'completed' | 'failed' | 'timed_out' | 'cancelled'
   ended_at_s: number
   org_id: string
-  stream_id: string
-  /** Null: the stream is forgotten. */
+  series_id: string
+  /** Null: the series is forgotten. */
   type: string | null
   ran_ms: number
   /** In base64; null: nothing is to be learned from it. */
@@ -55,7 +55,7 @@ const executionsWhere = (condition: string, direction: 'asc' | 'desc'): string =
         *,
         sum(cardinality(job_ids)) over (order by xid ${direction}, id ${direction}) - cardinality(job_ids) as before
       from (
-        select xid, id, org_id, stream_id, at, outcome, job_ids, ran_ms
+        select xid, id, org_id, series_id, at, outcome, job_ids, ran_ms
         from executions
         where ${condition}
         order by xid ${direction}, id ${direction}
@@ -64,11 +64,11 @@ const executionsWhere = (condition: string, direction: 'asc' | 'desc'): string =
     )
     select
       e.xid::text, e.id::text, e.outcome, extract(epoch from e.at)::double precision as ended_at_s,
-      e.org_id, e.stream_id::text, s.type, a.ran_ms, encode(j.sample, 'base64') as sample,
+      e.org_id, e.series_id::text, s.type, a.ran_ms, encode(j.sample, 'base64') as sample,
       j.prediction_source as source
     from looked_at e
     cross join lateral unnest(e.job_ids, e.ran_ms) with ordinality as a (job_id, ran_ms, position)
-    left join streams s on s.id = e.stream_id
+    left join series s on s.id = e.series_id
     left join jobs j on j.org_id = e.org_id and j.id = a.job_id
     where e.before < $3::int
     order by e.xid ${direction}, e.id ${direction}, a.position ${direction}`
@@ -94,12 +94,12 @@ export const recallExecutions = (before: Cursor, limit: number): Query<Execution
   values: [before.xid, before.id, limit],
 })
 
-export const recallStreams = (ids: readonly string[]): Query<{ stream_id: string; memory: string }> => ({
-  name: 'recall-streams',
+export const recallSeries = (ids: readonly string[]): Query<{ series_id: string; memory: string }> => ({
+  name: 'recall-series',
   text: `
-    select stream_id::text, encode(memory, 'base64') as memory
-    from stream_memories
-    where stream_id = any ($1::bigint[])`,
+    select series_id::text, encode(memory, 'base64') as memory
+    from series_memories
+    where series_id = any ($1::bigint[])`,
   values: [ids],
 })
 
@@ -154,7 +154,7 @@ export type Learned = {
   accuracy: AccuracyValues | undefined
   /** Whether the accuracy is a point of the learning curve. */
   isPoint: boolean
-  streams: readonly { id: string; memory: string }[]
+  series: readonly { id: string; memory: string }[]
   types: readonly TypeRow[]
   orgTypes: readonly (OrgTypeRow & { memory: string })[]
 }
@@ -164,7 +164,7 @@ export type Learned = {
  * cursor is not where it was, or the term is over, nothing changes and there is no row. So it can be sent again.
  */
 export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
-  const { accuracy, streams, types, orgTypes } = learned
+  const { accuracy, series, types, orgTypes } = learned
   return {
     name: 'store-learned',
     text: `
@@ -178,15 +178,15 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         and ${IN_TERM}
       returning learned
     ),
-    streams_remembered as (
-      insert into stream_memories (stream_id, org_id, memory)
+    series_remembered as (
+      insert into series_memories (series_id, org_id, memory)
       select s.id, s.org_id, decode(m.memory, 'base64')
-      from unnest($10::bigint[], $11::text[]) as m (stream_id, memory)
+      from unnest($10::bigint[], $11::text[]) as m (series_id, memory)
       -- Those that have been forgotten meanwhile stay so.
-      join streams s on s.id = m.stream_id
+      join series s on s.id = m.series_id
       where exists (select from advanced)
       for key share of s
-      on conflict (stream_id) do update
+      on conflict (series_id) do update
       set memory = excluded.memory, updated_at = now()
     ),
     types_estimated as (
@@ -238,8 +238,8 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
       accuracy ? JSON.stringify(accuracy) : null,
       learned.from.xid,
       learned.from.id,
-      streams.map(({ id }) => id),
-      streams.map(({ memory }) => memory),
+      series.map(({ id }) => id),
+      series.map(({ memory }) => memory),
       types.map(({ type }) => type),
       ...estimateColumns(types),
       types.map(({ median_log }) => median_log),

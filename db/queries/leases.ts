@@ -64,10 +64,10 @@ export const releaseJobs = (
     ),
     ready as (
       insert into ready_jobs (
-        job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by, alone
+        job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by, alone
       )
       select
-        q.job_id, q.org_id, q.stream_id, q.type, case when h.alone then q.lane + ${PARKING} else q.lane end, h.attempt - 1,
+        q.job_id, q.org_id, q.series_id, q.type, case when h.alone then q.lane + ${PARKING} else q.lane end, h.attempt - 1,
         q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, h.alone
       from held h
       join queue_entries q on q.org_id = h.org_id and q.job_id = h.job_id

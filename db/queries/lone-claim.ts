@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
-import { SOME_GATE, TOKEN } from './exchange-claim.ts'
+import { HAS_PAUSES_OR_LIMITS, TOKEN } from './exchange-claim.ts'
 import { type ClaimedJob, type Executions, toTrace } from './exchange-news.ts'
 import { newestLaneOf } from './exchange-rerank.ts'
 import { BIG } from './reservations.ts'
@@ -62,7 +62,7 @@ export const readLoneJob = ({
 })
 
 const ORDINARY = `
-        and not (select ${SOME_GATE})
+        and not (select ${HAS_PAUSES_OR_LIMITS})
         and not (select exists (select from ready_jobs where start_by is not null and lane < ${FIRST_PARKED_LANE}))
         and not (select exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE}))`
 
@@ -92,7 +92,7 @@ const TAKE_CHOSEN = `
     taken as (
       delete from ready_jobs
       where ctid = any (array(select place from chosen))
-      returning job_id, org_id, stream_id, type, attempts + 1 as attempt, predicted_ms, alone
+      returning job_id, org_id, series_id, type, attempts + 1 as attempt, predicted_ms, alone
     ),
     leased as (
       insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats, alone)
@@ -108,14 +108,14 @@ const TAKE_CHOSEN = `
       from taken
     )
     select
-      t.job_id, t.org_id, t.stream_id::text as stream_id, t.type, s.name, j.payload, j.timeout_seconds, j.predicted_p99_ms,
+      t.job_id, t.org_id, t.series_id::text as series_id, t.type, s.name, j.payload, j.timeout_seconds, j.predicted_p99_ms,
       (select token from leased)::text as token, t.attempt,
       (select checkpoint from job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
       j.traceparent,
       case when j.traceparent is not null then executions_of(array[t.org_id], array[t.job_id]) end as executions,
       ${OTHERS_WAIT} as more
     from taken t
-    cross join lateral (select name from streams where id = t.stream_id offset 0) s
+    cross join lateral (select name from series where id = t.series_id offset 0) s
     cross join lateral (
       select payload, timeout_seconds, predicted_p99_ms, traceparent
       from jobs
@@ -126,7 +126,7 @@ const TAKE_CHOSEN = `
 
 const loneText = (order: string, chosen: string): string => `
     with first as materialized (
-      select c.ctid as place, c.org_id, c.job_id, c.stream_id, c.lane
+      select c.ctid as place, c.org_id, c.job_id, c.series_id, c.lane
       from ready_jobs c
       where c.lane < ${FIRST_PARKED_LANE}
         and c.type = any ($3::text[])${ORDINARY}

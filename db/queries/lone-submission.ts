@@ -19,8 +19,8 @@ import {
 import { ANNOUNCED } from './submission-text.ts'
 
 /**
- * Commits one job of a stream that exists, without dependencies, key and callback: what most submissions to a quiet
- * system are. It does the same as `submitJobs` without what it takes for many. If the stream does not exist after all,
+ * Commits one job of a series that exists, without dependencies, key and callback: what most submissions to a quiet
+ * system are. It does the same as `submitJobs` without what it takes for many. If the series does not exist after all,
  * the user is not a member, or it does not fit the quotas, nothing is stored and nothing answered.
  */
 export const submitLoneJob = (
@@ -83,11 +83,11 @@ const ESTIMATED_VALUES: QueryValue[] = [
 
 const ESTIMATED = `exp(log), ${estimatedP90Ms('$23')}, source, $17::double precision, $18::real`
 
-/** The stream, if the user is a member. */
-const stream = (predicted: boolean): string => `
+/** The series, if the user is a member. */
+const findSeries = (predicted: boolean): string => `
         select
-          s.id as stream_id${predicted ? '' : ESTIMATE}
-        from streams s${
+          s.id as series_id${predicted ? '' : ESTIMATE}
+        from series s${
           predicted
             ? ''
             : `
@@ -103,36 +103,36 @@ const stream = (predicted: boolean): string => `
 const ESTIMATE = `,
           ${estimatedLog('coalesce(s.mean_log, t.mean_log, $21::double precision)')} as log,
           ${estimatedSpread('coalesce(s.deviation_log, t.deviation_log, $22::double precision)')} as spread,
-          coalesce(case when s.mean_log is not null then 'stream'::prediction_source end, t.source, 'default') as source`
+          coalesce(case when s.mean_log is not null then 'series'::prediction_source end, t.source, 'default') as source`
 
 const CHARGE = charge({
   org: '$1::uuid',
   jobs: '1',
   bytes: '$20::bigint',
-  when: 'exists (select from stream)',
+  when: 'exists (select from found)',
 })
 
 type LoneShape = { delayed: boolean; predicted: boolean; traced: boolean }
 
 const loneText = ({ delayed, predicted, traced }: LoneShape): string => `
-    with stream as materialized (${stream(predicted)}
+    with found as materialized (${findSeries(predicted)}
     ),${CHARGE}
     job as (
       ${insertJobs({ predicted, linked: false, traced })}
       select
-        $1::uuid, $3::uuid, $2::uuid, stream_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
+        $1::uuid, $3::uuid, $2::uuid, series_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
         $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,
         $14::unsigned_integer, $19::timestamptz, $15::timestamptz, $16::parent_failure_rule,
         ${predicted ? PREDICTED : ESTIMATED}${traced ? `, $${predicted ? 29 : 24}::text` : ''}
-      from stream, charge
+      from found, charge
       returning
-        org_id, id, stream_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
+        org_id, id, series_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
         model_version, created_at, ${RANK} as rank, ${START_BY} as start_by,
         (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
     ),${delayed ? PENDING : ''}
     ready as (
       ${INSERT_READY}
-      select org_id, id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
+      select org_id, id, series_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
       from job${delayed ? "\n      where status = 'ready'" : ''}
     ),
     event as (

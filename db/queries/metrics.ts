@@ -48,7 +48,7 @@ export type MetricsRow = {
 
 /**
  * All that metrics tell but the scaling signal, from sums that others keep. Nothing of it belongs to an organisation, and
- * what stands behind the wall comes from functions that answer counts.
+ * what row-level security hides comes from functions that answer counts.
  */
 export const readMetrics = (): Query<MetricsRow> => ({
   name: 'read-metrics',

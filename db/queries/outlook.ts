@@ -1,6 +1,6 @@
 import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
-import { CLOSED_GATES } from './gates.ts'
+import { HELD_BACK_SUMMARY } from './parking.ts'
 import { BIG } from './reservations.ts'
 
 /** What there is to do for the leader. */
@@ -9,14 +9,14 @@ export type Outlook = {
   due: boolean
   /** Leases that were not renewed. */
   expired: boolean
-  /** Streams whose estimate has moved. */
+  /** Series whose estimate has moved. */
   moved: boolean
   /** Jobs that may need a reservation, or reservations that may not be needed any more. */
   big: boolean
   /** Whether there are jobs that have to run alone, or workers that are still draining for them. */
   suspects: boolean
   /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
-  closed: string
+  held_back: string
 }
 
 /** One look for all duties: most of the time there is nothing to do, and to try each of them takes several times as long. */
@@ -26,11 +26,11 @@ export const lookOut = (): Query<Outlook> => ({
     select
       exists (select from waiting_jobs where wake_at <= now()) as due,
       exists (select from leases where expires_at <= now()) as expired,
-      exists (select from streams where moved) as moved,
+      exists (select from series where moved) as moved,
       exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE})
         or exists (select from reservations) as big,
       exists (select from ready_jobs where alone)
         or exists (select from workers where isolates and status = 'online') as suspects,
-      ${CLOSED_GATES.trim()} as closed`,
+      ${HELD_BACK_SUMMARY.trim()} as held_back`,
   values: [],
 })

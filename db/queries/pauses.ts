@@ -35,7 +35,7 @@ export const resumeQueue = (orgId: string, type: string | null): Query<{ type: s
     )
     select distinct s.type
     from resumed r
-    join streams s on s.org_id = $1::uuid and (r.type is null or s.type = r.type)`,
+    join series s on s.org_id = $1::uuid and (r.type is null or s.type = r.type)`,
   values: [orgId, type],
 })
 

@@ -8,10 +8,10 @@ export type OrgTypeRow = EstimateRow & { drift_log: number; memory: string | nul
 
 export type TypeEstimateRow = EstimateRow & { type: string; median_log: number | null; drift_log: number }
 
-export type StreamInputsRow = {
+export type SeriesInputsRow = {
   type: string
   name: string
-  /** Nulls: there is no such stream yet, or it has not run. */
+  /** Nulls: there is no such series yet, or it has not run. */
   runs: number | null
   mean_log: number | null
   deviation_log: number | null
@@ -25,8 +25,8 @@ export type StreamInputsRow = {
 }
 
 export type PredictionInputsRow = {
-  streams: StreamInputsRow[]
-  /** Of the types of the streams, and of all: that has the type ''. */
+  series: SeriesInputsRow[]
+  /** Of the types of the series, and of all: that has the type ''. */
   types: TypeEstimateRow[]
   learning_memory: string | null
   champion: number | null
@@ -34,10 +34,10 @@ export type PredictionInputsRow = {
   queue: QueueSums | null
 }
 
-/** What predictions of jobs of these streams of the organisation look at, in one row. */
+/** What predictions of jobs of these series of the organisation look at, in one row. */
 export const getPredictionInputs = (
   orgId: string,
-  streams: readonly { type: string; name: string }[],
+  series: readonly { type: string; name: string }[],
 ): Query<PredictionInputsRow> => ({
   name: 'get-prediction-inputs',
   text: `
@@ -56,7 +56,7 @@ export const getPredictionInputs = (
           from wanted w
           left join lateral (
             select id, runs, mean_log, deviation_log, drift_log
-            from streams
+            from series
             where org_id = $1::uuid
               and type = w.type
               and name = w.name
@@ -64,15 +64,15 @@ export const getPredictionInputs = (
           ) s on true
           left join lateral (
             select memory
-            from stream_memories
-            where stream_id = s.id
+            from series_memories
+            where series_id = s.id
             offset 0
           ) m on true
           left join lateral (
             select id
             from jobs
-            -- The stream is the organisation's: named here, the planner could go through all of its jobs instead.
-            where stream_id = s.id
+            -- The series is the organisation's: named here, the planner could go through all of its jobs instead.
+            where series_id = s.id
             order by id desc
             limit 1
           ) j on true
@@ -84,7 +84,7 @@ export const getPredictionInputs = (
             offset 0
           ) o on true
         ) found
-      ) as streams,
+      ) as series,
       (
         select coalesce(jsonb_agg(to_jsonb(t)), '[]')
         from (
@@ -97,7 +97,7 @@ export const getPredictionInputs = (
       (select version from models where status = 'champion') as champion,
       ${LIVE_WORKERS} as workers,
       ${QUEUE_SUMS} as queue`,
-  values: [orgId, streams.map(({ type }) => type), streams.map(({ name }) => name)],
+  values: [orgId, series.map(({ type }) => type), series.map(({ name }) => name)],
 })
 
 export const getModelWeights = (version: number): Query<{ weights: string }> => ({

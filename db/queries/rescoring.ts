@@ -3,19 +3,19 @@ import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 
 /**
- * Streams whose estimate has moved since their queued jobs were scored, some of them at a time: completions wait for the
- * rows of their streams. Not while all queued jobs stand in one lane: there is no order to mend then, and to move a deep
+ * Series whose estimate has moved since their queued jobs were scored, some of them at a time: completions wait for the
+ * rows of their series. Not while all queued jobs stand in one lane: there is no order to mend then, and to move a deep
  * queue from lane to lane costs as much as to work it off.
  */
-export const takeMovedStreams = (term: string, limit: number): Query<{ id: string }> => ({
-  name: 'take-moved-streams',
+export const takeMovedSeries = (term: string, limit: number): Query<{ id: string }> => ({
+  name: 'take-moved-series',
   text: `
-    update streams
+    update series
     set scored_log = mean_log, moved = false
     where id = any (
       array(
         select id
-        from streams
+        from series
         where moved
           and ${IN_TERM}
           and (select min(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE}) < (select max(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE})
@@ -28,19 +28,19 @@ export const takeMovedStreams = (term: string, limit: number): Query<{ id: strin
 })
 
 /**
- * Puts queued jobs of these streams into the lane that the newest estimate gives them, among the next jobs in order
+ * Puts queued jobs of these series into the lane that the newest estimate gives them, among the next jobs in order
  * of age. A job that changes its lane goes to the end of the new one: keys only grow inside a lane.
  */
 export const rescoreJobs = (sweep: {
   term: string
-  streamIds: readonly string[]
+  seriesIds: readonly string[]
   afterKey: string
   limit: number
 }): Query<{ looked_at: number; last_key: string | null; moved: number }> => ({
   name: 'rescore-jobs',
   text: `
     with looked_at as materialized (
-      select r.key, r.job_id, r.org_id, r.stream_id = any ($2::bigint[]) as concerned
+      select r.key, r.job_id, r.org_id, r.series_id = any ($2::bigint[]) as concerned
       from ready_jobs r
       where r.key > $3::bigint
         and r.lane < ${FIRST_PARKED_LANE}
@@ -73,5 +73,5 @@ export const rescoreJobs = (sweep: {
     select
       (select count(*)::int from looked_at) as looked_at, (select max(key) from looked_at) as last_key,
       (select count(*)::int from moved) as moved`,
-  values: [sweep.term, sweep.streamIds, sweep.afterKey, sweep.limit],
+  values: [sweep.term, sweep.seriesIds, sweep.afterKey, sweep.limit],
 })

@@ -220,21 +220,21 @@ const deleteOldest = (cte: string, table: string, condition: string): string => 
     )`
 
 /**
- * Looks at the next streams for some of which no job is left: as finished jobs are kept for the retention time, they
- * have not run for so long. Those are forgotten, unless submissions keep `forget_streams` from making sure;
+ * Looks at the next series for some of which no job is left: as finished jobs are kept for the retention time, they
+ * have not run for so long. Those are forgotten, unless submissions keep `forget_series` from making sure;
  * `forgotten` is null then.
  */
-export const forgetIdleStreams = (sweep: {
+export const forgetIdleSeries = (sweep: {
   term: string
   days: number
   afterId: string
   limit: number
 }): Query<{ looked_at: number; last_id: string | null; idle: number; forgotten: number | null }> => ({
-  name: 'forget-idle-streams',
+  name: 'forget-idle-series',
   text: `
     with looked_at as materialized (
       select id
-      from streams
+      from series
       where id > $3::bigint
         and ${IN_TERM}
       order by id
@@ -243,18 +243,18 @@ export const forgetIdleStreams = (sweep: {
     idle as materialized (
       select id
       from looked_at a
-      where not exists (select from jobs where stream_id = a.id)
+      where not exists (select from jobs where series_id = a.id)
         and not exists (
           select
-          from stream_memories
-          where stream_id = a.id
+          from series_memories
+          where series_id = a.id
             and updated_at > now() - $2::double precision * interval '1 day'
         )
     )
     select
       (select count(*)::int from looked_at) as looked_at, (select max(id) from looked_at) as last_id,
       (select count(*)::int from idle) as idle,
-      case when exists (select from idle) then forget_streams(array(select id from idle)) else 0 end as forgotten`,
+      case when exists (select from idle) then forget_series(array(select id from idle)) else 0 end as forgotten`,
   values: [sweep.term, sweep.days, sweep.afterId, sweep.limit],
 })
 

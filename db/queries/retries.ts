@@ -80,7 +80,7 @@ export const retryJobs = (
     ),
     placed as materialized (
       select
-        q.job_id, q.org_id, q.stream_id, q.type, q.lane, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, q.run_at,
+        q.job_id, q.org_id, q.series_id, q.type, q.lane, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, q.run_at,
         o.remaining, j.on_parent_failure,
         (case when o.remaining > 0 then 'blocked' when q.run_at > now() then 'pending' else 'ready' end)::job_state as status
       from retried r
@@ -104,8 +104,8 @@ export const retryJobs = (
       where status = 'pending'
     ),
     ready as (
-      insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
-      select job_id, org_id, stream_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
+      insert into ready_jobs (job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+      select job_id, org_id, series_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
       from placed
       where status = 'ready'
     ),

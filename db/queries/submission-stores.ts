@@ -28,7 +28,7 @@ type StoredShape = {
 const storeJobs = (alike: boolean, { predicted, linked, traces }: StoredShape): string => `
       ${insertJobs({ predicted: predicted !== null, linked, traced: traces !== null })}
       select
-        k.org_id, ($2::uuid[])[n], k.user_id, k.stream_id, k.type, k.name, $3::jsonb -> n - 1, k.priority, k.tags,
+        k.org_id, ($2::uuid[])[n], k.user_id, k.series_id, k.type, k.name, $3::jsonb -> n - 1, k.priority, k.tags,
         k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units, k.memory_mb,
         k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms, k.source, k.rank_base,
         k.rank_slope${predicted ? predictedColumns(predicted) : ''}${linked ? ', k.callback_url, k.triggered_by' : ''}${traces ? traceColumn(traces) : ''}${membersOf(alike)}`
@@ -53,7 +53,7 @@ export const storeAlike = (shape: StoredShape): string => {
     ready as (
       ${INSERT_READY}
       select
-        k.org_id, ($2::uuid[])[n], k.stream_id, k.type, lane_of(${RANK}), 0, k.cpu_units, k.memory_mb, k.predicted_ms,
+        k.org_id, ($2::uuid[])[n], k.series_id, k.type, lane_of(${RANK}), 0, k.cpu_units, k.memory_mb, k.predicted_ms,
         ${START_BY}${membersOf(true)}${where([delayed && IS_NOT_PENDING])}
     ),
     event as (
@@ -77,11 +77,11 @@ export const storeMixed = (shape: StoredShape & { dependent: boolean }): string 
   const isUnblocked = dependent && `not ${IS_BLOCKED}`
   return `job as (${storeJobs(false, shape)}
       returning
-        org_id, id, stream_id, type, cpu_units, memory_mb, predicted_ms, ${RANK} as rank, ${START_BY} as start_by${delayed ? ', run_at' : ''}${dependent ? ', on_parent_failure' : ''}
+        org_id, id, series_id, type, cpu_units, memory_mb, predicted_ms, ${RANK} as rank, ${START_BY} as start_by${delayed ? ', run_at' : ''}${dependent ? ', on_parent_failure' : ''}
     ),${dependent ? `${BLOCKED},` : ''}${delayed ? pending(isUnblocked) : ''}
     ready as (
       ${INSERT_READY}
-      select org_id, id, stream_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
+      select org_id, id, series_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
       from job${where([delayed && IS_NOT_PENDING, isUnblocked])}
       -- The join may have mixed them up. Ids are made in the order of the jobs.
       order by id

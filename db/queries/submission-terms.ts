@@ -23,7 +23,7 @@ export const insertJobs = ({
   linked: boolean
   traced: boolean
 }): string => `insert into jobs (
-        org_id, id, created_by, stream_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
+        org_id, id, created_by, series_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
         predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope${predicted ? PREDICTED_COLUMNS : ''}${linked ? ', callback_url, triggered_by' : ''}${traced ? ', traceparent' : ''}
       )`
@@ -32,7 +32,7 @@ const PREDICTED_COLUMNS = `,
         predicted_p99_ms, model_version, residual_log, promised_wait_ms, sample`
 
 /**
- * What a stream that has not run starts from: the organisation's jobs of the type, all jobs of the type, all jobs. `when`
+ * What a series that has not run starts from: the organisation's jobs of the type, all jobs of the type, all jobs. `when`
  * spares the look.
  */
 export const startingEstimate = (org: string, type: string, when: string): string => `
@@ -51,7 +51,7 @@ export const startingEstimate = (org: string, type: string, when: string): strin
         order by place
         limit 1`
 export const INSERT_READY = `insert into ready_jobs (
-        org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
+        org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
       )`
 export const INSERT_PENDING = `insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)`
 export const INSERT_EVENTS = `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)`

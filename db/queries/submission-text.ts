@@ -12,19 +12,19 @@ import {
   where,
 } from './submission-terms.ts'
 
-const STREAM_IDENTITY = `concat_ws(' ', org_id, type, name)`
+const SERIES_IDENTITY = `concat_ws(' ', org_id, type, name)`
 
 /**
- * Kinds by members, with the stream and the estimate to go by. Left lateral joins on each row, and no joins with all
- * streams: each is one probe of an index, whatever the planner believes about the request.
+ * Kinds by members, with the series and the estimate to go by. Left lateral joins on each row, and no joins with all
+ * series: each is one probe of an index, whatever the planner believes about the request.
  */
 const request = ({ predicted, linked, owned }: Shape): string => `
     request as materialized (
       select
-        k.*, s.stream_id,
+        k.*, s.series_id,
         ${estimatedLog('coalesce(s.mean_log, t.mean_log, $4::double precision)')} as log,
         ${estimatedSpread('coalesce(s.deviation_log, t.deviation_log, $5::double precision)')} as spread,
-        coalesce(case when s.mean_log is not null then 'stream'::prediction_source end, t.source, 'default') as found_source
+        coalesce(case when s.mean_log is not null then 'series'::prediction_source end, t.source, 'default') as found_source
       from rows from (
         jsonb_to_recordset($1::jsonb) as (
           submission integer, org_id uuid, user_id uuid, type text, name job_name, priority job_priority, tags text[],
@@ -39,8 +39,8 @@ const request = ({ predicted, linked, owned }: Shape): string => `
       )
 ${owned ? BY_MEMBERS : ''}
       left join lateral (
-        select id as stream_id, mean_log, deviation_log
-        from streams
+        select id as series_id, mean_log, deviation_log
+        from series
         where org_id = k.org_id
           and type = k.type
           and name = k.name
@@ -110,13 +110,13 @@ const compose = (shape: Shape): string => {
   const traces = traceParameter(shape)
   const { parts, admitted, refused } = ADMISSIONS[shape.admission](shape)
   return `
-    with ${request(shape).trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newStreams(admitted, dependent)}
+    with ${request(shape).trim()},${dependent ? `${DEPENDENCIES},` : ''}${parts}${newSeries(admitted, dependent)}
     kind as materialized (
       select
         number, submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure, rank_base,
         rank_slope,${linked ? ' callback_url, triggered_by,' : ''}
-        ${STREAM_ID},${predicted ? PREDICTED : ESTIMATED}
+        ${SERIES_ID},${predicted ? PREDICTED : ESTIMATED}
       from request${where([admitted, dependent && ACCEPTED])}
     ),
     ${alike ? storeAlike({ delayed, predicted, linked, traces }) : storeMixed({ dependent, delayed, predicted, linked, traces })}
@@ -199,22 +199,22 @@ const admissionParameters = (shape: Shape): string[] => {
 }
 
 /** On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made. */
-const newStreams = (admitted: string, dependent: boolean): string => `
-    new_stream as (
-      insert into streams as s (org_id, type, name)
+const newSeries = (admitted: string, dependent: boolean): string => `
+    new_series as (
+      insert into series as s (org_id, type, name)
       select distinct org_id, type, name
-      from request${where(['stream_id is null', admitted, dependent && ACCEPTED])}
+      from request${where(['series_id is null', admitted, dependent && ACCEPTED])}
       order by org_id, type, name
-      on conflict on constraint streams_identity do update
+      on conflict on constraint series_identity do update
       set name = excluded.name
       returning s.id, s.org_id, s.type, s.name
     ),
-    new_streams as materialized (
-      select jsonb_object_agg(${STREAM_IDENTITY}, id) as ids
-      from new_stream
+    new_series_ids as materialized (
+      select jsonb_object_agg(${SERIES_IDENTITY}, id) as ids
+      from new_series
     ),`
 
-const STREAM_ID = `coalesce(stream_id, ((select ids from new_streams) ->> ${STREAM_IDENTITY})::bigint) as stream_id`
+const SERIES_ID = `coalesce(series_id, ((select ids from new_series_ids) ->> ${SERIES_IDENTITY})::bigint) as series_id`
 
 /**
  * If nothing has happened for a moment, workers are told within the transaction, which spares a lone job a round trip;

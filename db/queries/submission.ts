@@ -45,7 +45,7 @@ export type TriggeredBy =
 
 export type OnParentFailure = 'fail' | 'wait'
 
-export type PredictionSource = 'lstm' | 'stream' | 'type' | 'default'
+export type PredictionSource = 'lstm' | 'series' | 'type' | 'default'
 
 /** Jobs that are accepted together or not at all. */
 export type Submission = {
@@ -141,7 +141,7 @@ export type AnswerRow =
  * others are to be sent again without them. No two may have the same key. If they are only charged, none is answered. What is
  * free is stored whatever the quotas say, and must have no keys.
  *
- * A job without a prediction gets the running estimate of its stream as of this statement, else that of the
+ * A job without a prediction gets the running estimate of its series as of this statement, else that of the
  * organisation's jobs of the type, else the type's, else that of all types, else the default.
  *
  * Jobs that are submitted together are mostly alike but for their ids and payloads. So what they have in common is

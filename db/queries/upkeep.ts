@@ -4,7 +4,7 @@ import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE, PARKING } from '../rules/lanes.ts'
 
 const READY_COLUMNS = `
-        job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by`
+        job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by`
 
 /**
  * The last unfinished attempt of a job: its outcome and worker. Attempts that were given back say nothing
@@ -54,7 +54,7 @@ export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string
       insert into ready_jobs (${READY_COLUMNS}
       )
       select
-        q.job_id, q.org_id, q.stream_id, q.type, q.lane, due.attempts, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by
+        q.job_id, q.org_id, q.series_id, q.type, q.lane, due.attempts, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by
       from due
       join queue_entries q on q.org_id = due.org_id and q.job_id = due.job_id
       returning job_id, org_id, type, attempts
@@ -161,8 +161,8 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
       where started_at is not null
     ),
     failed as (
-      insert into finished_jobs (org_id, job_id, stream_id, state, attempts, error, fingerprint, worker_id, started_at)
-      select j.org_id, j.id, j.stream_id, 'failed', d.attempts, d.error, error_fingerprint(d.error), d.worker_id, d.started_at
+      insert into finished_jobs (org_id, job_id, series_id, state, attempts, error, fingerprint, worker_id, started_at)
+      select j.org_id, j.id, j.series_id, 'failed', d.attempts, d.error, error_fingerprint(d.error), d.worker_id, d.started_at
       from judged d
       join jobs j on j.org_id = d.org_id and j.id = d.job_id
       where d.state = 'failed'
@@ -171,7 +171,7 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
       insert into ready_jobs (${READY_COLUMNS}, suspect, alone
       )
       select
-        q.job_id, q.org_id, q.stream_id, q.type, case when d.suspect then q.lane + ${PARKING} else q.lane end, d.attempts,
+        q.job_id, q.org_id, q.series_id, q.type, case when d.suspect then q.lane + ${PARKING} else q.lane end, d.attempts,
         q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, not d.counts, d.suspect
       from judged d
       join queue_entries q on q.org_id = d.org_id and q.job_id = d.job_id
@@ -233,7 +233,7 @@ export const markSilentWorkers = (term: string, silentSeconds: number): Query<{ 
 })
 
 /**
- * What a stream without executions of its own starts from: the mean over the streams of its type, and over all. Only until
+ * What a series without executions of its own starts from: the mean over the series of its type, and over all. Only until
  * the learner knows the type: rows with a median are its own.
  */
 export const estimateTypes = (term: string): Query<never> => ({
@@ -244,7 +244,7 @@ export const estimateTypes = (term: string): Query<never> => ({
       coalesce(type, ''), sum(runs),
       sum(weight * mean_log) / sum(weight),
       sum(weight * deviation_log) / sum(weight) + stddev_pop(mean_log)
-    from (select type, runs, mean_log, deviation_log, least(runs, 100) as weight from streams where runs > 0) s
+    from (select type, runs, mean_log, deviation_log, least(runs, 100) as weight from series where runs > 0) s
     where ${IN_TERM}
     group by grouping sets ((type), ())
     having count(*) > 0

@@ -4,7 +4,7 @@
  * worked off, and a queue that keeps up settles where Little's law has it: rate × runtime jobs.
  *
  * Jobs whose time is known are no part of the rate. The 90th percentile is the same run with as many arrivals, from now to each
- * minute, as 90 % of such streams have at most, and at least the spread of what is there.
+ * minute, as 90 % of such arrivals have at most, and at least the spread of what is there.
  */
 
 /** What comes that nobody has announced. Another source of it (a model of load) takes this shape, too. */

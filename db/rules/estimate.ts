@@ -1,8 +1,8 @@
 /** A running estimate of ln(runtime in ms) and of its mean absolute deviation. */
 export type Estimate = { runs: number; meanLog: number; deviationLog: number }
 
-/** The estimate of a stream, and how far its newest executions lay from it: above nought it is getting slower. */
-export type StreamEstimate = Estimate & { driftLog: number }
+/** The estimate of a series, and how far its newest executions lay from it: above nought it is getting slower. */
+export type SeriesEstimate = Estimate & { driftLog: number }
 
 /** Before anything of a kind has run: a second, and within ten in nine of ten cases. */
 export const DEFAULT_ESTIMATE: Estimate = { runs: 0, meanLog: Math.log(1000), deviationLog: 1.44 }
@@ -13,7 +13,7 @@ const FIRST_DEVIATION = 0.5
 /** For a normal spread of ln(runtime), the 90th percentile is this many mean absolute deviations above the mean. */
 export const P90_DEVIATIONS = 1.6
 
-/** No step is smaller than this: the estimate follows a stream that changes within about ten executions. */
+/** No step is smaller than this: the estimate follows a series that changes within about ten executions. */
 const SMALLEST_STEP = 0.1
 
 /** One wild execution moves the mean by no more than this many deviations, and never by less than `LEAST_REACH`. */
@@ -41,7 +41,7 @@ export const MOST_LOG = 30
 
 export const flushTiny = (log: number): number => (Math.abs(log) < LEAST_LOG ? 0 : log)
 
-/** Executions of one stream that ended together: how many, their mean ln(runtime), and how far they lie around it. */
+/** Executions of one series that ended together: how many, their mean ln(runtime), and how far they lie around it. */
 export type Sample = { runs: number; meanLog: number; spreadLog: number }
 
 export const sampleOf = (runtimesMs: readonly number[]): Sample => sampleOfLogs(runtimesMs.map(logOf))
@@ -55,9 +55,9 @@ const sampleOfLogs = (logs: readonly number[]): Sample => {
 /** ln(runtime in ms). */
 export const logOf = (ms: number): number => Math.log(Math.max(ms, SHORTEST_MS))
 
-type Ended = { stream_id: string; state: string; ranMs: number; error?: { code: string } }
+type Ended = { series_id: string; state: string; ranMs: number; error?: { code: string } }
 
-/** Half as long again, or two thirds: then the queued jobs of a stream are scored again. */
+/** Half as long again, or two thirds: then the queued jobs of a series are scored again. */
 export const MOVED_LOG = Math.log(1.5)
 
 /** The code of the error of an attempt that ran into its timeout. */
@@ -65,21 +65,21 @@ export const TIMEOUT = 'timeout'
 
 const isTimeout = ({ error }: Ended): boolean => error?.code === TIMEOUT
 
-/** One sample for each stream that has something to learn. That of a stream of which all timed out is empty. */
-export const sampleRuntimes = (ended: readonly Ended[]): (Sample & { streamId: string })[] => {
+/** One sample for each series that has something to learn. That of a series of which all timed out is empty. */
+export const sampleRuntimes = (ended: readonly Ended[]): (Sample & { seriesId: string })[] => {
   const runtimes = new Map<string, number[]>()
   for (const end of ended) {
     if (end.state !== 'completed' && !isTimeout(end)) continue
-    const known = runtimes.get(end.stream_id) ?? []
-    runtimes.set(end.stream_id, known)
+    const known = runtimes.get(end.series_id) ?? []
+    runtimes.set(end.series_id, known)
     if (end.state === 'completed') known.push(end.ranMs)
   }
-  return [...runtimes].map(([streamId, ranMs]) => ({ streamId, ...sampleOf(ranMs) }))
+  return [...runtimes].map(([seriesId, ranMs]) => ({ seriesId, ...sampleOf(ranMs) }))
 }
 
 /** Attempts that timed out, which would have taken at least as long. */
-export const timeoutBounds = (ended: readonly Ended[]): { streamId: string; log: number }[] =>
-  ended.filter(isTimeout).map(({ stream_id, ranMs }) => ({ streamId: stream_id, log: logOf(ranMs) }))
+export const timeoutBounds = (ended: readonly Ended[]): { seriesId: string; log: number }[] =>
+  ended.filter(isTimeout).map(({ series_id, ranMs }) => ({ seriesId: series_id, log: logOf(ranMs) }))
 
 /**
  * Folds a sample into the estimate. With `n` executions before and `m` now the step is `max(1 − 0.9^m, m / (n + m))`:
@@ -110,16 +110,16 @@ const surpriseOf = ({ meanLog, deviationLog }: Estimate, sample: Sample): number
 }
 
 /**
- * What a stream learns from executions that ended together: first from those that completed, then from those that timed
+ * What a series learns from executions that ended together: first from those that completed, then from those that timed
  * out. All that is known of these is that they would have taken at least so long: where that is less than the mean they
- * count as the mean, and they never narrow the spread. Of a stream that has never completed they teach nothing.
+ * count as the mean, and they never narrow the spread. Of a series that has never completed they teach nothing.
  */
 export const foldEnds = (
-  stream: StreamEstimate,
+  series: SeriesEstimate,
   sample: Sample,
   timeoutLogs: readonly number[],
-): StreamEstimate => {
-  const flushed = { ...stream, meanLog: flushTiny(stream.meanLog), driftLog: flushTiny(stream.driftLog) }
+): SeriesEstimate => {
+  const flushed = { ...series, meanLog: flushTiny(series.meanLog), driftLog: flushTiny(series.driftLog) }
   const known = { ...foldSample(flushed, sample), driftLog: foldDrift(flushed, sample) }
   if (known.runs === 0 || timeoutLogs.length === 0) return known
   const bounds = sampleOfLogs(timeoutLogs.map((log) => Math.max(log, known.meanLog)))
@@ -132,10 +132,10 @@ export const foldEnds = (
 }
 
 /** The first executions have no mean to lie apart from. */
-const foldDrift = (stream: StreamEstimate, sample: Sample): number =>
-  stream.runs === 0
-    ? stream.driftLog
-    : stream.driftLog + (1 - (1 - DRIFT_STEP) ** sample.runs) * (surpriseOf(stream, sample) - stream.driftLog)
+const foldDrift = (series: SeriesEstimate, sample: Sample): number =>
+  series.runs === 0
+    ? series.driftLog
+    : series.driftLog + (1 - (1 - DRIFT_STEP) ** sample.runs) * (surpriseOf(series, sample) - series.driftLog)
 
 const mean = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length

@@ -19,7 +19,7 @@ export type RankTerms = { rank_base: number; rank_slope: number }
 
 /**
  * The order in the queue, lowest rank first: `ln(p50) − ln(weight)`, the cμ rule. A timeout blends in as
- * `p50^0.7 · timeout^0.3`. The rank is kept as a line in ln(p50), so that it can follow the stream's estimate
+ * `p50^0.7 · timeout^0.3`. The rank is kept as a line in ln(p50), so that it can follow the series' estimate
  * while the job waits: `rank = rank_base + rank_slope · ln(p50 in ms)`. `spreadLog` is how uncertain the prediction is.
  */
 export const rankTerms = (priority: Priority, timeoutSeconds: number | null, spreadLog = 0): RankTerms => {

@@ -89,7 +89,7 @@ export const accuracy = z
           at: timestamp,
           jobs: count,
           mean_abs_log_error: described('Of |ln(runtime / p50)|.'),
-          baseline_mean_abs_log_error: orNull('By the running mean of the stream.'),
+          baseline_mean_abs_log_error: orNull('By the running mean of the series.'),
           within_p90: described('The share of runtimes up to their p90.'),
           bias_log: described('Mean of ln(runtime / p50): above 0, jobs took longer than predicted.'),
         }),

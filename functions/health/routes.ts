@@ -6,8 +6,8 @@ import { DatabaseUnavailable } from '../database-errors.ts'
 import { jsonContent, problemResponses } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
+import { RowSecurityBroken } from '../row-level-security.ts'
 import type { Services } from '../services.ts'
-import { WallsDown } from '../walls.ts'
 
 export const healthRoutes = () =>
   createRouter()
@@ -52,7 +52,7 @@ const requireReady = async ({ database }: Services): Promise<void> => {
     look.catch(() => {})
     await Promise.race([look, timeUp()])
   } catch (error) {
-    if (error instanceof DatabaseUnavailable || error instanceof WallsDown) {
+    if (error instanceof DatabaseUnavailable || error instanceof RowSecurityBroken) {
       throw new ProblemError('not-ready', error.message)
     }
     throw error

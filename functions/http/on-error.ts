@@ -4,8 +4,8 @@ import { parseTraceparent } from '../../db/rules/traceparent.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { DatabaseUnavailable, NotEntered } from '../database-errors.ts'
+import { RowSecurityBroken } from '../row-level-security.ts'
 import type { RequestTrace } from '../tracing/request-trace.ts'
-import { WallsDown } from '../walls.ts'
 import { log } from './log.ts'
 import { ProblemError, problemResponse } from './problem.ts'
 
@@ -48,7 +48,7 @@ const toProblem = (error: Error, c: Context<AppEnv>): ProblemError => {
       ? new ProblemError('forbidden', 'Your role in the organisation does not allow it.')
       : membershipEnded()
   }
-  if (error instanceof WallsDown) {
+  if (error instanceof RowSecurityBroken) {
     return new ProblemError(
       'not-ready',
       'The system refuses to work with this database. Its operator finds why in the log.',

@@ -10,7 +10,7 @@ export const failure = z.object({ code: z.string(), message: z.string() })
 export const prediction = z.object({
   p50_ms: z.number().openapi({ description: 'Half of such attempts take no longer.' }),
   p90_ms: z.number().openapi({ description: 'Nine of ten such attempts take no longer.' }),
-  source: z.enum(['lstm', 'stream', 'type', 'default']).openapi({
+  source: z.enum(['lstm', 'series', 'type', 'default']).openapi({
     description:
       'What it was learned from: a model, runs of the same name, runs of the type, or nothing yet.',
   }),

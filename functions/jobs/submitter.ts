@@ -52,7 +52,7 @@ export type Submitter = {
 const MAX_JOBS = 500
 const MAX_BYTES = 1024 * 1024
 /** Remembered as existing. */
-const MAX_STREAMS = 10_000
+const MAX_SERIES = 10_000
 
 /** Submitters wait longer for an answer than the leader of a group waits for the database. */
 const PATIENCE = { turnMs: 5_000, answerMs: PATIENCE_MS + 5_000 }
@@ -72,7 +72,7 @@ export const createSubmitter = (options: {
   const { run, runAs = () => run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
   const { onRefusedPrediction = () => {} } = options
   const announcer = createAnnouncer((types) => run(notify(JOBS_READY, types)), onError)
-  const streams = new Set<string>()
+  const knownSeries = new Set<string>()
   let waiting: Entry[] = []
   let busy = 0
 
@@ -122,23 +122,23 @@ export const createSubmitter = (options: {
   }
 
   /**
-   * The short ways first: a lone job of a stream that was seen before, then jobs of one organisation that fit its quotas.
+   * The short ways first: a lone job of a series that was seen before, then jobs of one organisation that fit its quotas.
    * What they do not answer is sent the long way, which says why.
    */
   const send = async (group: readonly Entry[]): Promise<SubmissionRow[]> => {
     const submissions = group.map(({ submission }) => submission)
     const ask = runAs(distinctMembers(group))
     const lone = findLoneJob(submissions)
-    const isKnown = lone !== undefined && streams.has(lone.stream)
+    const isKnown = lone !== undefined && knownSeries.has(lone.series)
     const short = isKnown
       ? submitLoneJob(lone.orgId, lone.userId, lone.job)
       : isChargeable(submissions) && submitJobs(submissions, 'charge')
     const rows = short ? readSubmitted(submissions, await ask(short)) : []
     if (rows.length > 0) {
-      if (lone) remember(lone.stream)
+      if (lone) remember(lone.series)
       return rows
     }
-    if (lone) streams.delete(lone.stream)
+    if (lone) knownSeries.delete(lone.series)
     return readSubmitted(submissions, await ask(submitJobs(submissions)))
   }
 
@@ -158,9 +158,9 @@ export const createSubmitter = (options: {
     }
   }
 
-  const remember = (stream: string): void => {
-    if (streams.size === MAX_STREAMS) streams.clear()
-    streams.add(stream)
+  const remember = (series: string): void => {
+    if (knownSeries.size === MAX_SERIES) knownSeries.clear()
+    knownSeries.add(series)
   }
 
   /** What Postgres refuses is halved until the one that it refuses stands alone: it takes no other with it. */
@@ -245,7 +245,7 @@ const findLoneJob = (submissions: readonly Submission[]) => {
     return undefined
   const { orgId, userId } = only
   if (userId === null || job.callback_url !== null || job.triggered_by !== null) return undefined
-  return { orgId, userId, job, stream: `${orgId} ${job.type} ${job.name}` }
+  return { orgId, userId, job, series: `${orgId} ${job.type} ${job.name}` }
 }
 
 /** Until the promise is settled, either way, or the time is up. */

@@ -5,7 +5,7 @@ import { PRIORITIES } from '../../db/rules/priority.ts'
 import { histogramOf, type Metric, type Sample } from '../../db/rules/prometheus-text.ts'
 import { DELIVERIES, DELIVERY_OUTCOMES, DUPLICATES } from './edge-totals.ts'
 
-const SOURCES = ['lstm', 'stream', 'type', 'default']
+const SOURCES = ['lstm', 'series', 'type', 'default']
 const STATUSES = ['pending', 'blocked', 'ready', 'running', 'retrying']
 const WORKER_STATUSES = ['online', 'draining', 'offline']
 const FORECASTS = ['lstm', 'last_hour', 'seasonal']

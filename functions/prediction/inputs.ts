@@ -17,9 +17,9 @@ import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/que
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { fromBase64 } from './base64.ts'
-import { type StreamInputs, toStreams } from './stream-inputs.ts'
+import { type SeriesInputs, toSeries } from './series-inputs.ts'
 
-export type StreamName = { type: string; name: string }
+export type SeriesName = { type: string; name: string }
 
 /** Of everybody. */
 export type SharedInputs = {
@@ -32,16 +32,16 @@ export type SharedInputs = {
 }
 
 export type Inputs = SharedInputs & {
-  stream(name: StreamName): StreamInputs | undefined
+  series(name: SeriesName): SeriesInputs | undefined
   /** Tells of jobs that are about to join the queue: the next look does not see them yet. */
   arrive(jobs: readonly { lane: number; p50Ms: number }[]): void
-  /** Tells of submissions to these streams, for the same reason. */
-  submitted(streams: readonly StreamName[], atMs: number): void
+  /** Tells of submissions to these series, for the same reason. */
+  submitted(series: readonly SeriesName[], atMs: number): void
 }
 
 export type InputCache = {
   /** Throws if they cannot be had, `InputsTimeout` if not in time. */
-  get(run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): Promise<Inputs>
+  get(run: Run, orgId: string, series: readonly SeriesName[], hold: Hold): Promise<Inputs>
 }
 
 export class InputsTimeout extends Error {
@@ -51,12 +51,12 @@ export class InputsTimeout extends Error {
 const FRESH_MS = 1_000
 const USABLE_MS = 5_000
 const PATIENCE_MS = 250
-/** Jobs of further streams of a request go without a prediction. */
-const MAX_STREAMS = 200
+/** Jobs of further series of a request go without a prediction. */
+const MAX_SERIES = 200
 /** Each takes some ten kilobytes, and an isolate has 128 MB. */
 const MAX_KEPT = 2_000
 
-type Kept = { inputs: StreamInputs; loadedAt: number; askedAt: number }
+type Kept = { inputs: SeriesInputs; loadedAt: number; askedAt: number }
 
 export const createInputCache = (options: { now?: () => number; patienceMs?: number } = {}): InputCache => {
   const { now = Date.now, patienceMs = PATIENCE_MS } = options
@@ -64,11 +64,11 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
   let shared: SharedInputs | undefined
   let sharedAt = 0
 
-  const load = async (run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): Promise<void> => {
-    const [row] = await run(getPredictionInputs(orgId, streams))
+  const load = async (run: Run, orgId: string, series: readonly SeriesName[], hold: Hold): Promise<void> => {
+    const [row] = await run(getPredictionInputs(orgId, series))
     if (!row) return
     const loadedAt = now()
-    for (const inputs of toStreams(row)) {
+    for (const inputs of toSeries(row)) {
       const key = keyOf(orgId, inputs)
       kept.delete(key)
       kept.set(key, { inputs, loadedAt, askedAt: loadedAt })
@@ -83,14 +83,14 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
     if (row.queue && areSumsDue(row.queue)) hold(run(refreshQueueSums()).catch(logFailure))
   }
 
-  const refresh = (run: Run, orgId: string, streams: readonly StreamName[], hold: Hold): void => {
+  const refresh = (run: Run, orgId: string, series: readonly SeriesName[], hold: Hold): void => {
     const at = now()
-    const due = streams.filter((stream) => {
-      const one = kept.get(keyOf(orgId, stream))
+    const due = series.filter((name) => {
+      const one = kept.get(keyOf(orgId, name))
       return one && at - one.askedAt > FRESH_MS
     })
     if (due.length === 0) return
-    for (const stream of due) Object.assign(kept.get(keyOf(orgId, stream)) ?? {}, { askedAt: at })
+    for (const name of due) Object.assign(kept.get(keyOf(orgId, name)) ?? {}, { askedAt: at })
     hold(load(run, orgId, due, hold).catch(logFailure))
   }
 
@@ -104,11 +104,11 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
   }
 
   return {
-    get: async (run, orgId, streams, hold) => {
-      const wanted = distinct(streams).slice(0, MAX_STREAMS)
+    get: async (run, orgId, series, hold) => {
+      const wanted = distinct(series).slice(0, MAX_SERIES)
       const at = now()
-      const missing = wanted.filter((stream) => {
-        const one = kept.get(keyOf(orgId, stream))
+      const missing = wanted.filter((name) => {
+        const one = kept.get(keyOf(orgId, name))
         return !one || at - one.loadedAt > USABLE_MS
       })
       if (missing.length > 0 || !shared) {
@@ -120,7 +120,7 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
       const current = bringUpToDate()
       return {
         ...current,
-        stream: (name) => kept.get(keyOf(orgId, name))?.inputs,
+        series: (name) => kept.get(keyOf(orgId, name))?.inputs,
         arrive: (jobs) => {
           if (shared?.queue) shared = { ...shared, queue: addToQueue(shared.queue, jobs) }
         },
@@ -132,10 +132,10 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
   }
 }
 
-const keyOf = (orgId: string, { type, name }: StreamName): string => `${orgId}\0${type}\0${name}`
+const keyOf = (orgId: string, { type, name }: SeriesName): string => `${orgId}\0${type}\0${name}`
 
-const distinct = (streams: readonly StreamName[]): StreamName[] => [
-  ...new Map(streams.map((stream) => [keyOf('', stream), stream])).values(),
+const distinct = (series: readonly SeriesName[]): SeriesName[] => [
+  ...new Map(series.map((name) => [keyOf('', name), name])).values(),
 ]
 
 const noteSubmission = (kept: Kept | undefined, lastSubmittedAtS: number): void => {

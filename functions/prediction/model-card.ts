@@ -51,10 +51,10 @@ export const modelCard = z
       over: z.int().openapi({ description: 'Executions that it was measured over.' }),
     }),
     versions: z.array(version).openapi({ description: 'Newest first, up to 50.' }),
-    gate: z.object({
+    mixture: z.object({
       experts: z
         .array(z.string())
-        .openapi({ description: 'Those among whom the gate weighs, for each stream.' }),
+        .openapi({ description: 'Those among whom the mixture weighs, for each series.' }),
       mean_abs_log_error: z.record(z.string(), z.number()).openapi({
         description: 'Of each over the recent executions, as far as it is known.',
       }),
@@ -100,7 +100,7 @@ export const viewModelCard = (row: ModelCardRow, eta: EtaAccuracyRow): z.output<
       created_at: iso(one.created_at),
       decided_at: one.decided_at && iso(one.decided_at),
     })),
-    gate: { experts: [...EXPERTS], mean_abs_log_error: errorsOf(row) },
+    mixture: { experts: [...EXPERTS], mean_abs_log_error: errorsOf(row) },
     faults: row.faults.map((one) => ({ ...one, last_at: iso(one.last_at) })),
     eta: {
       jobs: eta.jobs,
@@ -133,11 +133,11 @@ const errorsOf = ({ accuracy, points }: ModelCardRow): Record<string, number> =>
 }
 
 const KNOWN_LIMITS = [
-  'A stream that has not run is predicted from other jobs of its type.',
+  'A series that has not run is predicted from other jobs of its type.',
   'What a handler does is not looked at: of a payload only its size is.',
   'Executions that failed or were cancelled teach nothing; one that timed out teaches that it takes at least as long.',
   'Inputs are up to five seconds old, and the sums of a queue of a million jobs up to a minute.',
-  'Of a batch with more than 200 streams the rest goes without predictions by the model, and without an ETA.',
+  'Of a batch with more than 200 series the rest goes without predictions by the model, and without an ETA.',
   'ETAs and ranks take the order to be the learned one, also where workers run with SMARTQUEUE_POLICY=fifo.',
   'A start is promised by the jobs that are queued and by what came in the last minute: a change of that, and workers that come or go, are not foreseen.',
   'Work ahead is summed up by medians, and stretched by how much longer the last hundred executions took: that lags behind.',

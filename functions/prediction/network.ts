@@ -28,7 +28,7 @@ export const openNetwork = (bytes: Uint8Array): OpenNetwork => {
     jobs.forEach((job, n) => {
       x.set(job.x, n * INPUTS)
       const carried = job.view.memory.state
-      // Nothing has run through the network yet, or it was one of another width: the stream begins anew.
+      // Nothing has run through the network yet, or it was one of another width: the series begins anew.
       if (carried.length === width) state.set(carried, n * width)
     })
     const { outputs } = step(x, state) // (n, K)

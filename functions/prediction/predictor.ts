@@ -4,7 +4,7 @@ import type { Priority } from '../../db/rules/priority.ts'
 import { utf8Bytes } from '../../db/rules/utf8-bytes.ts'
 import type { Inputs } from './inputs.ts'
 import type { PredictionRequest, RuntimeModel, RuntimePrediction } from './runtime-model.ts'
-import type { StreamInputs } from './stream-inputs.ts'
+import type { SeriesInputs } from './series-inputs.ts'
 import { predictWaits, type Waits } from './waits.ts'
 
 /** What a prediction looks at of a job. */
@@ -22,7 +22,7 @@ export type JobToPredict = {
 }
 
 /**
- * A prediction for each job, in their order; null for those whose stream nothing is known of, because there were too many.
+ * A prediction for each job, in their order; null for those whose series nothing is known of, because there were too many.
  * Jobs that look alike are predicted once, and then share a kind in the statement that stores them.
  */
 export const predictAll = (
@@ -51,15 +51,15 @@ const predictRuntimes = (
   const places = new Map<string, number>()
   const requests: PredictionRequest[] = []
   const placeOf = jobs.map((job) => {
-    const stream = inputs.stream(job)
-    if (!stream) return -1
+    const series = inputs.series(job)
+    if (!series) return -1
     const payloadBytes = utf8Bytes(JSON.stringify(job.payload))
     const looks = [job.type, job.name, payloadBytes, job.timeoutSeconds, job.cpuUnits, job.memoryMb]
     const key = looks.join('\0')
     const known = places.get(key)
     if (known !== undefined) return known
     places.set(key, requests.length)
-    return requests.push(toRequest(job, payloadBytes, stream, inputs, nowMs)) - 1
+    return requests.push(toRequest(job, payloadBytes, series, inputs, nowMs)) - 1
   })
   const predictions = requests.length > 0 ? model.predict(requests) : []
   if (!predictions.every(isSane)) throw new Error('The model predicts what no runtime can be')
@@ -74,7 +74,7 @@ const isSane = ({ p50Log, p90Log, p99Log, spreadLog, residualLog }: RuntimePredi
 const toRequest = (
   job: JobToPredict,
   payloadBytes: number,
-  { view }: StreamInputs,
+  { view }: SeriesInputs,
   { queueDepth, global }: Inputs,
   nowMs: number,
 ): PredictionRequest => ({

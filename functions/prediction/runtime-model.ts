@@ -1,13 +1,13 @@
 import { type RuntimePrediction as Concluded, conclude, consider } from '../../db/learning/predict-runtime.ts'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
 import { packSample } from '../../db/learning/sample.ts'
-import { baselineOf, type JobTraits, type StreamView } from '../../db/learning/stream-view.ts'
+import { baselineOf, type JobTraits, type SeriesView } from '../../db/learning/series-view.ts'
 import { P90_DEVIATIONS } from '../../db/rules/estimate.ts'
 import { toBase64 } from './base64.ts'
 import { openNetwork } from './network.ts'
 
 /** A job that is to be predicted, and all that is known for it. */
-export type PredictionRequest = { view: StreamView; job: JobTraits }
+export type PredictionRequest = { view: SeriesView; job: JobTraits }
 
 /** Without the wait: that is the queue's. */
 export type RuntimePrediction = Omit<JobPrediction, 'promisedWaitMs'>

@@ -27,7 +27,7 @@ export const predictWaits = (
   const can = jobs.map(
     (job, n) =>
       runtimes[n] !== null &&
-      !inputs.stream(job)?.paused &&
+      !inputs.series(job)?.paused &&
       isRunnable({ type: job.type, cpu_units: job.cpuUnits, memory_mb: job.memoryMb }, workers),
   )
   const settled = new Map<number, Eta | null>()

@@ -44,12 +44,12 @@ test('runtimes below the floor count as the floor', () => {
   assert.ok(measure(history, 20).smartqueue.mean_abs_log_error < 1e-9)
 })
 
-test('a stream that repeats itself is predicted from the second execution on', () => {
-  const { smartqueue, 'stream-ewma': stream } = measure(
+test('a series that repeats itself is predicted from the second execution on', () => {
+  const { smartqueue, 'series-ewma': series } = measure(
     jobs(200, () => ({ runtimeMs: 42_000 })),
     5,
   )
-  assert.ok(smartqueue.mean_abs_log_error < 0.01 && stream.mean_abs_log_error < 0.01)
+  assert.ok(smartqueue.mean_abs_log_error < 0.01 && series.mean_abs_log_error < 0.01)
   assert.equal(smartqueue.within_2x, 1)
 })
 

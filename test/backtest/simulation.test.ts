@@ -56,7 +56,7 @@ test('a policy hears of an end before it is asked about what is submitted after 
     ageShare: 1,
     submit: ({ id }) => {
       heard.push(`submit ${id}`)
-      return { stream: '', rank: () => 0, predictedMs: 1 }
+      return { series: '', rank: () => 0, predictedMs: 1 }
     },
     end: (_, { id }) => {
       heard.push(`end ${id}`)
@@ -85,11 +85,11 @@ test('a burst brings a tenth of the jobs four times as fast', () => {
   assert.equal(faster.length, 10)
 })
 
-test('queued jobs move when the estimate of their stream has moved', () => {
+test('queued jobs move when the estimate of their series has moved', () => {
   const queue = createReadyQueue<Queued & { name: string }>()
   let slowRank = 1
   const add = (name: string, rank: () => number) =>
-    queue.add({ name, stream: name, rank, lane: 0, key: 0, taken: false })
+    queue.add({ name, series: name, rank, lane: 0, key: 0, taken: false })
   add('slow', () => slowRank)
   for (let n = 0; n < 200; n++) add('other', () => 2)
   slowRank = 3
@@ -102,8 +102,8 @@ test('queued jobs move when the estimate of their stream has moved', () => {
 test('what the newest estimates say decides among the first candidates, also before anything was moved', () => {
   const queue = createReadyQueue<Queued & { name: string }>()
   let rank = 1
-  queue.add({ name: 'turned slow', stream: 'a', rank: () => rank, lane: 0, key: 0, taken: false })
-  queue.add({ name: 'steady', stream: 'b', rank: () => 2, lane: 0, key: 0, taken: false })
+  queue.add({ name: 'turned slow', series: 'a', rank: () => rank, lane: 0, key: 0, taken: false })
+  queue.add({ name: 'steady', series: 'b', rank: () => 2, lane: 0, key: 0, taken: false })
   rank = 3
   assert.equal(queue.takeFirst()?.name, 'steady')
 })

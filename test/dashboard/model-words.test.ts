@@ -54,7 +54,7 @@ test('the first version, and one that cannot be read, need no numbers', () => {
 
 const sample = (predicted_ms: number, actual_ms: number, type = 'http'): Sample => ({
   ...{ job_id: `${predicted_ms}`, name: 'x', type, predicted_ms, predicted_p90_ms: predicted_ms * 2 },
-  ...{ actual_ms, at: '2026-01-01T00:00:00Z', source: 'stream' },
+  ...{ actual_ms, at: '2026-01-01T00:00:00Z', source: 'series' },
 })
 
 test('the most frequent types have looks of their own, the rest shares one', () => {

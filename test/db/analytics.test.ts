@@ -327,7 +327,7 @@ test('errors of predictions are those of hand', async () => {
   const runs = [500, 999, 2_000, 4_000]
   const jobs = runs.map((_, n) =>
     newJob({
-      name: `stream ${n}`,
+      name: `series ${n}`,
       prediction: { ...predictionWith(sampleWith()), residualLog: Math.log(2) },
     }),
   )

@@ -88,8 +88,8 @@ test('a job that completes while it is being cancelled stays so', async () => {
   await worker.query('begin')
   await worker.query('select from leases where token = $1 for update', [job.token])
   await worker.query(
-    `insert into finished_jobs (org_id, job_id, stream_id, state, attempts) values ($1, $2, $3, 'completed', 1)`,
-    [job.org_id, id, job.stream_id],
+    `insert into finished_jobs (org_id, job_id, series_id, state, attempts) values ($1, $2, $3, 'completed', 1)`,
+    [job.org_id, id, job.series_id],
   )
   const cancelled = cancel(id)
   await waitUntilBlocked()

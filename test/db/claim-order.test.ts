@@ -32,10 +32,10 @@ const submit = (...overrides: Parameters<typeof newJob>[0][]) =>
 /** What a claim takes, by name, in the order in which it would be started. */
 const take = async (options: Partial<Claim> & { limit: number }): Promise<string[]> =>
   (await exchange(database.run, { claim: options })).claimed.map(({ name }) => name)
-/** The stream of jobs with this name has run often, and for about this long. */
+/** The series of jobs with this name has run often, and for about this long. */
 const seedEstimate = (name: string, ms: number) =>
   database.sql(
-    `insert into streams (org_id, type, name, runs, mean_log, deviation_log, scored_log)
+    `insert into series (org_id, type, name, runs, mean_log, deviation_log, scored_log)
     values ($1, 'test', $2, 100, ln($3::float), 0.1, ln($3::float))`,
     [tenant.orgId, name, ms],
   )
@@ -54,7 +54,7 @@ test('higher classes are claimed first, and within a class the older job', async
   assert.deepEqual(await take({ limit: 10 }), ['c', 'h', 'n1', 'n2', 'l'])
 })
 
-test('the shorter a stream runs, the earlier its jobs are claimed', async () => {
+test('the shorter a series runs, the earlier its jobs are claimed', async () => {
   await seedEstimate('long', 60_000)
   await seedEstimate('short', 50)
   await seedEstimate('middle', 2_000)
@@ -187,8 +187,8 @@ test('a claim that does not look at pauses takes nothing while there is one, and
   await submit({ name: 'free' })
   await database.sql(`insert into pauses (org_id, type) values ($1, 'another')`, [tenant.orgId])
   for (const order of ['rank', 'age'] as const) {
-    const { news, claimed } = await exchange(database.run, { claim: { limit: 5, gated: false, order } })
-    assert.deepEqual([claimed, news.gated], [[], true])
+    const { news, claimed } = await exchange(database.run, { claim: { limit: 5, restricted: false, order } })
+    assert.deepEqual([claimed, news.restricted], [[], true])
   }
   assert.deepEqual(await take({ limit: 5 }), ['free'])
 })

@@ -50,7 +50,7 @@ const complete = (claimed: readonly ClaimedJob[], ended = claimed.map((job) => c
     leaseJobs: claimed.length,
   })
 
-test('jobs of several organisations and streams that completed together are each recorded as their own', async () => {
+test('jobs of several organisations and series that completed together are each recorded as their own', async () => {
   const ids = [...(await seed(['a', 'b', 'a'])), ...(await seed(['b', 'a'], other))]
   const claimed = await claim(database.run)
   const { news } = await complete(claimed)
@@ -58,10 +58,10 @@ test('jobs of several organisations and streams that completed together are each
   assert.deepEqual(await jobs.statuses(ids), Array(5).fill('completed'))
   for (const id of ids) assert.deepEqual(await jobs.eventsOf(id), ['ready', 'running', 'completed'])
   const strangers = await database.sql(`
-    select from finished_jobs f join jobs j on j.id = f.job_id where (f.org_id, f.stream_id) <> (j.org_id, j.stream_id)
+    select from finished_jobs f join jobs j on j.id = f.job_id where (f.org_id, f.series_id) <> (j.org_id, j.series_id)
     union all select from job_events e join jobs j on j.id = e.job_id where e.org_id <> j.org_id`)
   assert.deepEqual(strangers, [])
-  const runs = await database.sql('select name, runs from streams order by name, runs')
+  const runs = await database.sql('select name, runs from series order by name, runs')
   assert.deepEqual(runs, [
     { name: 'a', runs: '1' },
     { name: 'a', runs: '2' },
@@ -78,8 +78,8 @@ test('the events of a group say what was different of each job', async () => {
   await exchange(database.run, { ended: [retrying(first)] })
   await database.sql(`
     with due as (delete from waiting_jobs returning job_id, org_id, attempts)
-    insert into ready_jobs (org_id, job_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
-    select q.org_id, q.job_id, q.stream_id, q.type, q.lane, due.attempts, 1, 64, 1 from due join queue_entries q using (job_id)`)
+    insert into ready_jobs (org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
+    select q.org_id, q.job_id, q.series_id, q.type, q.lane, due.attempts, 1, 64, 1 from due join queue_entries q using (job_id)`)
   const [announced, silent] = await seed(['first', 'second'])
   const { claimed } = await exchange(database.run, { claim: { limit: 3, starts: false } })
   const ended = claimed.map((job, n) => ({
@@ -117,7 +117,7 @@ test('a group with a job that was cancelled meanwhile records nothing, and all o
   assert.equal(news.recorded, false)
   assert.deepEqual(await jobs.statuses(ids), ['running', 'cancelled', 'running'])
   assert.equal((await database.sql('select from leases')).length, 1, 'its lease is still there')
-  assert.deepEqual(await database.sql('select from streams where runs > 0'), [], 'and nothing is learned')
+  assert.deepEqual(await database.sql('select from series where runs > 0'), [], 'and nothing is learned')
 
   const ended = claimed.map((job) => completed(job))
   const checked = await exchange(database.run, {
@@ -179,8 +179,8 @@ test('a part of a lease is recorded, the lease lives on, and the rest follows', 
 })
 
 test('attempts are sent in stretches, one organisation after the other', () => {
-  const attempt = (org_id: string, stream_id: string, announced: boolean, job_id: string): EndedAttempt => ({
-    ...held({ org_id, stream_id, job_id, token: '1', attempt: 1 } as ClaimedJob),
+  const attempt = (org_id: string, series_id: string, announced: boolean, job_id: string): EndedAttempt => ({
+    ...held({ org_id, series_id, job_id, token: '1', attempt: 1 } as ClaimedJob),
     announced,
     state: 'completed',
     resultJson: null,
@@ -197,10 +197,10 @@ test('attempts are sent in stretches, one organisation after the other', () => {
     ['four', 'two', 'one', 'five', 'three'],
   )
   assert.deepEqual(stretches, [
-    { org_id: 'a', stream_id: '2', announced: false, first: 1, last: 1 },
-    { org_id: 'a', stream_id: '2', announced: true, first: 2, last: 2 },
-    { org_id: 'b', stream_id: '1', announced: false, first: 3, last: 4 },
-    { org_id: 'b', stream_id: '3', announced: false, first: 5, last: 5 },
+    { org_id: 'a', series_id: '2', announced: false, first: 1, last: 1 },
+    { org_id: 'a', series_id: '2', announced: true, first: 2, last: 2 },
+    { org_id: 'b', series_id: '1', announced: false, first: 3, last: 4 },
+    { org_id: 'b', series_id: '3', announced: false, first: 5, last: 5 },
   ])
 })
 
@@ -209,7 +209,7 @@ test('what an exchange does not need is not in its text', () => {
     limit: 1,
     starts: true,
     types: ['test'],
-    gated: false,
+    restricted: false,
     order: 'rank',
     reranked: false,
     segments: [],
@@ -218,7 +218,7 @@ test('what an exchange does not need is not in its text', () => {
   } as const
   const nothing = { workerId: 'w', leaseSeconds: 30, ended: [], started: [], closed: [], leaseJobs: null }
   const { text } = exchangeJobs({ ...nothing, claim })
-  for (const part of ['finished_jobs', 'settle_dependents', 'update streams']) {
+  for (const part of ['finished_jobs', 'settle_dependents', 'update series']) {
     assert.ok(!text.includes(part), part)
   }
 })

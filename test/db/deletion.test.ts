@@ -89,7 +89,7 @@ test('rows written while the organisation was being closed are removed, too', as
   await settle(tenant)
   await removeAll()
   const left = await countRows(tenant)
-  assert.deepEqual([left.jobs, left.ready_jobs, left.streams, left.orgs], [0, 0, 0, 0])
+  assert.deepEqual([left.jobs, left.ready_jobs, left.series, left.orgs], [0, 0, 0, 0])
 })
 
 test('jobs of a deleted organisation are no longer claimed, and running ones are taken from their workers', async () => {
@@ -117,10 +117,10 @@ test('a batch reads only rows of its own organisation', async () => {
   )
   await database.sql(
     `with job as (
-      select org_id, id, stream_id, row_number() over () as n from jobs where org_id = $1
+      select org_id, id, series_id, row_number() over () as n from jobs where org_id = $1
     ),
     finished as (
-      insert into finished_jobs (org_id, job_id, stream_id, state, attempts) select org_id, id, stream_id, 'completed', 1 from job
+      insert into finished_jobs (org_id, job_id, series_id, state, attempts) select org_id, id, series_id, 'completed', 1 from job
     ),
     tried as (
       insert into attempts (org_id, job_id, attempt, outcome, worker_id, started_at) select org_id, id, 1, 'lost', 'w', now() from job

@@ -63,7 +63,6 @@ import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
 import { getRetryPolicies } from '../../db/queries/exchange.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { ACCOUNT_EXPORT, ORG_EXPORT } from '../../db/queries/export.ts'
-import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import {
   acceptInvitation,
   createInvitation,
@@ -86,7 +85,7 @@ import {
   readExecutions,
   recallExecutions,
   recallOrgTypes,
-  recallStreams,
+  recallSeries,
   recallTypes,
   storeLearned,
 } from '../../db/queries/learning.ts'
@@ -107,6 +106,7 @@ import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db
 import { notify, ping } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
 import { lookOut } from '../../db/queries/outlook.ts'
+import { parkJobs, unparkJobs } from '../../db/queries/parking.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import { countFaults, getModelWeights, getPredictionInputs } from '../../db/queries/prediction-inputs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
@@ -115,7 +115,7 @@ import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
 import { getLeader, listPodLoads, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
-import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
+import { rescoreJobs, takeMovedSeries } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import {
   deleteExpiredDeliveries,
@@ -125,9 +125,10 @@ import {
   deleteExpiredRollups,
   deleteExpiredTicks,
   deleteStale,
-  forgetIdleStreams,
+  forgetIdleSeries,
 } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
+import { FUNCTIONS_ROLE, inspectRowSecurity } from '../../db/queries/row-level-security.ts'
 import {
   advanceSchedule,
   findDueSchedules,
@@ -167,7 +168,6 @@ import {
   reclaimExpiredLeases,
   wakeDueJobs,
 } from '../../db/queries/upkeep.ts'
-import { FUNCTIONS_ROLE, inspectWalls } from '../../db/queries/walls.ts'
 import { getDelivery, listDeliveries } from '../../db/queries/webhook-deliveries.ts'
 import { journalDelivery, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
 import {
@@ -317,7 +317,7 @@ const playScopes = async ({ play }: Stage): Promise<void> => {
   await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }))
   await play(rotateRefreshToken({ ...rotation, graceSeconds: null }))
   await play(takeTurns('orgs', TENANT.userId))
-  await play(inspectWalls(FUNCTIONS_ROLE))
+  await play(inspectRowSecurity(FUNCTIONS_ROLE))
 }
 
 const playOrgs = async ({ play }: Stage): Promise<void> => {
@@ -444,15 +444,15 @@ const playEveryExchange = async (play: Run): Promise<void> => {
     job_id: id(90),
     token: '998',
     org_id: id(1),
-    stream_id: '1',
+    series_id: '1',
     attempt: 1,
     ranMs: 1,
     announced: true,
   }
   for (const { order, reranked } of ORDERS) {
     for (const sized of [null, { freeCpuUnits: 8, freeMemoryMb: 512, ahead: 1 }]) {
-      for (const gated of [false, true]) {
-        const claim = { order, reranked, sized, gated, limit: 0 }
+      for (const restricted of [false, true]) {
+        const claim = { order, reranked, sized, restricted, limit: 0 }
         await exchange(play, { claim })
         await exchange(play, { claim, traced: true })
         for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
@@ -475,16 +475,16 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await sql('update leases set expires_at = now()')
   await play(reclaimExpiredLeases(term, 10))
   await play(estimateTypes(term))
-  await play(takeMovedStreams(term, 10))
-  const streamIds = (await sql<{ id: string }>('select id from streams order by id')).map((row) => row.id)
-  await sql('update streams set mean_log = 3')
-  await play(rescoreJobs({ term, streamIds, afterKey: '0', limit: 10 }))
+  await play(takeMovedSeries(term, 10))
+  const seriesIds = (await sql<{ id: string }>('select id from series order by id')).map((row) => row.id)
+  await sql('update series set mean_log = 3')
+  await play(rescoreJobs({ term, seriesIds, afterKey: '0', limit: 10 }))
   await playLearning({ play, sql }, term)
   await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
   await play(deleteExpiredEvents({ term, days: 30, limit: 10 }))
   await play(deleteExpiredExecutions({ term, days: 30, keep: 10, limit: 10 }))
   await play(deleteExpiredTicks({ term, days: 30, limit: 10 }))
-  await play(forgetIdleStreams({ term, days: 30, afterId: '0', limit: 10 }))
+  await play(forgetIdleSeries({ term, days: 30, afterId: '0', limit: 10 }))
   await play(deleteStale(term))
 }
 
@@ -508,37 +508,37 @@ const playDeletion = async ({ play, sql }: Stage): Promise<void> => {
 }
 
 const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> => {
-  const [stream] = await sql<{ id: string; org_id: string }>(
-    'select id, org_id from streams order by id limit 1',
+  const [series] = await sql<{ id: string; org_id: string }>(
+    'select id, org_id from series order by id limit 1',
   )
-  assert.ok(stream)
+  assert.ok(series)
   const estimate = { runs: 3, mean_log: 1 / 3, deviation_log: 1e-7, drift_log: -0.25 }
   const memory = btoa('\0\xff')
-  const accuracy = { errors: { smartqueue: 1 / 3, stream: 1e-7 }, coverage: 0.9, mape: 12.5, executions: 7 }
+  const accuracy = { errors: { smartqueue: 1 / 3, series: 1e-7 }, coverage: 0.9, mape: 12.5, executions: 7 }
   // Transactions have other numbers in the other database.
   const none = { xid: '0', id: '0' }
   const learned = {
     ...{ term, from: none, to: { xid: '7', id: '9' }, memory, learned: 5, bySource: { lstm: 5 }, accuracy },
-    streams: [{ id: stream.id, memory }],
+    series: [{ id: series.id, memory }],
     types: [{ ...estimate, type: TEXT, median_log: 2 / 3 }],
-    orgTypes: [{ ...estimate, org_id: stream.org_id, type: TEXT, memory }],
+    orgTypes: [{ ...estimate, org_id: series.org_id, type: TEXT, memory }],
     isPoint: true,
   }
   await play(getLearningState(term))
   await play(storeLearned(learned))
   await play(storeLearned(learned))
-  await play(recallStreams([stream.id]))
-  await play(recallOrgTypes([{ org: stream.org_id, type: TEXT }]))
+  await play(recallSeries([series.id]))
+  await play(recallOrgTypes([{ org: series.org_id, type: TEXT }]))
   await play(recallTypes())
   // The oldest of all, with numbers of its own.
-  await sql(`insert into executions (xid, id, org_id, stream_id, at, outcome, job_ids, ran_ms)
+  await sql(`insert into executions (xid, id, org_id, series_id, at, outcome, job_ids, ran_ms)
     overriding system value
-    select '1', 1, org_id, stream_id, 'epoch', 'timed_out', array[id, gen_random_uuid()], array[1.5, 1e6]
+    select '1', 1, org_id, series_id, 'epoch', 'timed_out', array[id, gen_random_uuid()], array[1.5, 1e6]
     from jobs order by id limit 1`)
   await play(readExecutions(none, 1))
   await play(recallExecutions({ xid: '1', id: '1' }, 10))
   await playModels({ play, sql }, term, accuracy)
-  await sql('truncate models, accuracy_points, stream_memories, org_type_estimates, type_estimates')
+  await sql('truncate models, accuracy_points, series_memories, org_type_estimates, type_estimates')
 }
 
 const playModels = async ({ play, sql }: Stage, term: string, accuracy: AccuracyValues): Promise<void> => {
@@ -697,11 +697,11 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
   await sql(`update workers set last_seen = now(), status = 'online'`)
   await sql(
-    `insert into stream_memories (stream_id, org_id, memory) select id, org_id, '\\x00ff' from streams`,
+    `insert into series_memories (series_id, org_id, memory) select id, org_id, '\\x00ff' from series`,
   )
   await sql(`insert into models (version, status, weights, trained_on) values (3, 'champion', '\\x0102', 9)`)
   await sql(
-    `insert into accuracy_points (executions, errors, coverage) values (9, '{"stream": 0.25}', 0.875)`,
+    `insert into accuracy_points (executions, errors, coverage) values (9, '{"series": 0.25}', 0.875)`,
   )
   await play(refreshQueueSums())
   await play(

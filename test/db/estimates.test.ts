@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
+import { rescoreJobs, takeMovedSeries } from '../../db/queries/rescoring.ts'
 import type { SubmittedJob } from '../../db/queries/submission.ts'
 import { estimateTypes } from '../../db/queries/upkeep.ts'
 import {
@@ -9,7 +9,7 @@ import {
   foldEnds,
   foldSample,
   P90_DEVIATIONS,
-  type StreamEstimate,
+  type SeriesEstimate,
   sampleOf,
 } from '../../db/rules/estimate.ts'
 import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
@@ -58,13 +58,13 @@ const runTogether = async (name: string, runtimesMs: number[], timeoutsMs: numbe
   await end(database.run, ...ends)
   await database.sql('delete from waiting_jobs')
 }
-const estimateOf = async (name: string): Promise<StreamEstimate> => {
+const estimateOf = async (name: string): Promise<SeriesEstimate> => {
   const [row] = await database.sql<{
     runs: string
     mean_log: number
     deviation_log: number
     drift_log: number
-  }>('select runs, mean_log, deviation_log, drift_log from streams where name = $1', [name])
+  }>('select runs, mean_log, deviation_log, drift_log from series where name = $1', [name])
   assert.ok(row)
   return {
     runs: Number(row.runs),
@@ -87,7 +87,7 @@ const randomSource = (seed: number) => () => {
 
 test('the estimate in SQL is the one in TypeScript, over random groups of runtimes', async () => {
   const random = randomSource(7)
-  let expected: StreamEstimate = { ...DEFAULT_ESTIMATE, driftLog: 0 }
+  let expected: SeriesEstimate = { ...DEFAULT_ESTIMATE, driftLog: 0 }
   for (let n = 0; n < 60; n++) {
     const size = 1 + Math.floor(random() * random() * 30)
     // Mostly alike, now and then wild, sometimes nothing at all.
@@ -118,7 +118,7 @@ test('executions are recorded, and types estimated, while the estimate decays to
   await submit({ name: 'fast' })
   for (const tiny of ['5e-324', '-5e-324', '1e-300']) {
     await database.sql(
-      `update streams set runs = 9, mean_log = $1::double precision, deviation_log = 0.01, drift_log = $1::double precision`,
+      `update series set runs = 9, mean_log = $1::double precision, deviation_log = 0.01, drift_log = $1::double precision`,
       [tiny],
     )
     await runTogether('fast', [0], [0])
@@ -142,7 +142,7 @@ test('a group of completions that is recorded as a whole teaches the same as one
   assert.deepEqual(await whole('whole', true), await whole('looked up', false))
 })
 
-test('groups of several streams end in one statement, each for itself', async () => {
+test('groups of several series end in one statement, each for itself', async () => {
   await submit({ name: 'a' }, { name: 'b' }, { name: 'b' })
   const claimed = await claim(database.run)
   await end(database.run, ...claimed.map((job) => completed(job, null, job.name === 'a' ? 100 : 5_000)))
@@ -150,7 +150,7 @@ test('groups of several streams end in one statement, each for itself', async ()
   assert.deepEqual([(await estimateOf('b')).runs, (await estimateOf('a')).runs], [2, 1])
 })
 
-test('workers that end jobs of one stream at the same time lose none', async () => {
+test('workers that end jobs of one series at the same time lose none', async () => {
   await submit(...Array.from({ length: 80 }, () => ({ name: 'shared' })))
   const batches = await Promise.all(
     Array.from({ length: 8 }, (_, n) => claim(database.run, `worker-${n}`, 10)),
@@ -172,14 +172,14 @@ test('failed attempts teach nothing', async () => {
   const [one, two] = await claim(database.run)
   assert.ok(one && two)
   await end(database.run, failed(one), retrying(two))
-  const [stream] = await database.sql('select runs::int, mean_log from streams')
-  assert.deepEqual(stream, { runs: 0, mean_log: null })
+  const [series] = await database.sql('select runs::int, mean_log from series')
+  assert.deepEqual(series, { runs: 0, mean_log: null })
 })
 
-test('a timeout is a lower bound: it never makes a stream look faster, and teaches a new one nothing', async () => {
+test('a timeout is a lower bound: it never makes a series look faster, and teaches a new one nothing', async () => {
   await runTogether('s', [], [1_000])
-  const [stream] = await database.sql('select runs::int, mean_log, deviation_log, moved from streams')
-  assert.deepEqual(stream, { runs: 0, mean_log: null, deviation_log: null, moved: false })
+  const [series] = await database.sql('select runs::int, mean_log, deviation_log, moved from series')
+  assert.deepEqual(series, { runs: 0, mean_log: null, deviation_log: null, moved: false })
   await runTogether('s', [1_000, 1_000])
   const known = await estimateOf('s')
   await runTogether('s', [], [50])
@@ -189,15 +189,15 @@ test('a timeout is a lower bound: it never makes a stream look faster, and teach
   assert.ok((await estimateOf('s')).meanLog > Math.log(5_000), 'what is always cut off at 20 s is slow')
 })
 
-test('drift tells that a stream is getting slower, and that it has settled', () => {
-  let stream: StreamEstimate = { runs: 100, meanLog: Math.log(100), deviationLog: 0.1, driftLog: 0 }
-  for (let n = 0; n < 5; n++) stream = foldEnds(stream, sampleOf([130]), [])
-  assert.ok(stream.driftLog > 0.1, `${stream.driftLog}`)
-  for (let n = 0; n < 60; n++) stream = foldEnds(stream, sampleOf([130]), [])
-  assert.ok(Math.abs(stream.driftLog) < 0.01, `${stream.driftLog}`)
+test('drift tells that a series is getting slower, and that it has settled', () => {
+  let series: SeriesEstimate = { runs: 100, meanLog: Math.log(100), deviationLog: 0.1, driftLog: 0 }
+  for (let n = 0; n < 5; n++) series = foldEnds(series, sampleOf([130]), [])
+  assert.ok(series.driftLog > 0.1, `${series.driftLog}`)
+  for (let n = 0; n < 60; n++) series = foldEnds(series, sampleOf([130]), [])
+  assert.ok(Math.abs(series.driftLog) < 0.01, `${series.driftLog}`)
   const together = foldEnds(
-    { ...stream, driftLog: 1 },
-    { runs: 3, meanLog: stream.meanLog, spreadLog: 0 },
+    { ...series, driftLog: 1 },
+    { runs: 3, meanLog: series.meanLog, spreadLog: 0 },
     [],
   )
   near(together.driftLog, 0.8 ** 3, 'three at once weigh as much as three')
@@ -210,7 +210,7 @@ test('one wild execution hardly moves an estimate, a lasting change does within 
   assert.ok(Math.exp(estimate.meanLog) > 250, `${Math.exp(estimate.meanLog)}`)
 })
 
-test('a prediction comes from the stream, else from its type, else from the default', async () => {
+test('a prediction comes from the series, else from its type, else from the default', async () => {
   const [first] = await submit({ name: 'new' })
   assert.deepEqual(
     [first?.prediction_source, Math.round(first?.predicted_ms ?? 0), first?.model_version],
@@ -225,7 +225,7 @@ test('a prediction comes from the stream, else from its type, else from the defa
 
   await runTogether('known', [200, 200, 200])
   const [known] = await submit({ name: 'known' })
-  assert.deepEqual([known?.prediction_source, Math.round(known?.predicted_ms ?? 0)], ['stream', 200])
+  assert.deepEqual([known?.prediction_source, Math.round(known?.predicted_ms ?? 0)], ['series', 200])
   assert.ok(known && known.predicted_p90_ms > known.predicted_ms)
 
   const [before] = await submit({ name: 'sibling' })
@@ -241,9 +241,9 @@ test('a prediction comes from the stream, else from its type, else from the defa
   )
 })
 
-test('the estimate of a type weighs its streams, and a frequent one no more than a hundred runs', async () => {
+test('the estimate of a type weighs its series, and a frequent one no more than a hundred runs', async () => {
   await database.sql(
-    `insert into streams (org_id, type, name, runs, mean_log, deviation_log)
+    `insert into series (org_id, type, name, runs, mean_log, deviation_log)
     values ($1, 't', 'often', 1000000, 2, 0.5), ($1, 't', 'seldom', 100, 4, 0.5), ($1, 'u', 'x', 1, 10, 0.5)`,
     [tenant.orgId],
   )
@@ -318,22 +318,22 @@ test('a deadline is judged from the time a job may run, also of one that waits f
   ])
 })
 
-test('when an estimate moves, queued jobs of the stream move to their new lane', async () => {
+test('when an estimate moves, queued jobs of the series move to their new lane', async () => {
   await runTogether('moving', [1_000])
-  await database.run(takeMovedStreams(term, 10))
-  assert.deepEqual(await database.run(takeMovedStreams(term, 10)), [], 'taken once')
+  await database.run(takeMovedSeries(term, 10))
+  assert.deepEqual(await database.run(takeMovedSeries(term, 10)), [], 'taken once')
   await seedJobs(database.run, tenant, [
     newJob({ name: 'standing' }),
     newJob({ name: 'moving' }),
     newJob({ name: 'moving', priority: 'low' }),
   ])
   // The next thirty executions turn out to be a hundred times as short.
-  const [stream] = await database.sql<{ id: string }>(
-    `update streams set mean_log = ln(10), moved = true where name = 'moving' returning id`,
+  const [series] = await database.sql<{ id: string }>(
+    `update series set mean_log = ln(10), moved = true where name = 'moving' returning id`,
   )
-  const streamIds = (await database.run(takeMovedStreams(term, 10))).map(({ id }) => id)
-  assert.deepEqual(streamIds, [stream?.id])
-  const [step] = await database.run(rescoreJobs({ term, streamIds, afterKey: '0', limit: 100 }))
+  const seriesIds = (await database.run(takeMovedSeries(term, 10))).map(({ id }) => id)
+  assert.deepEqual(seriesIds, [series?.id])
+  const [step] = await database.run(rescoreJobs({ term, seriesIds, afterKey: '0', limit: 100 }))
   assert.deepEqual([step?.looked_at, step?.moved], [3, 2])
   const lanes = await database.sql<{ lane: number }>('select lane from ready_jobs order by lane')
   assert.deepEqual(
@@ -346,13 +346,13 @@ test('when an estimate moves, queued jobs of the stream move to their new lane',
   )
 })
 
-test('a stream whose estimate changed by half has moved, one that wobbles has not', async () => {
-  const moved = async () => (await database.sql(`select moved from streams where name = 's'`))[0]?.moved
+test('a series whose estimate changed by half has moved, one that wobbles has not', async () => {
+  const moved = async () => (await database.sql(`select moved from series where name = 's'`))[0]?.moved
   await runTogether('s', [1_000])
-  // Streams are only looked at while there is an order to mend.
+  // Series are only looked at while there is an order to mend.
   await submit({ type: 'other' }, { type: 'other', priority: 'low' })
   assert.equal(await moved(), true, 'what was never scored')
-  await database.run(takeMovedStreams(term, 10))
+  await database.run(takeMovedSeries(term, 10))
   await runTogether('s', [1_100, 900])
   assert.equal(await moved(), false)
   for (let n = 0; n < 6; n++) await runTogether('s', [10_000])
@@ -362,26 +362,26 @@ test('a stream whose estimate changed by half has moved, one that wobbles has no
 test('while all queued jobs stand in one lane nothing is scored again', async () => {
   await runTogether('s', [1_000])
   await submit({ name: 's' }, { name: 's' })
-  assert.deepEqual(await database.run(takeMovedStreams(term, 10)), [])
+  assert.deepEqual(await database.run(takeMovedSeries(term, 10)), [])
   await submit({ name: 's', priority: 'low' })
-  assert.equal((await database.run(takeMovedStreams(term, 10))).length, 1)
+  assert.equal((await database.run(takeMovedSeries(term, 10))).length, 1)
 })
 
-test('of many streams that have moved some are taken at a time', async () => {
+test('of many series that have moved some are taken at a time', async () => {
   for (const name of ['a', 'b', 'c']) await runTogether(name, [1_000])
   await submit({ type: 'other' }, { type: 'other', priority: 'low' })
-  const take = async () => (await database.run(takeMovedStreams(term, 2))).length
+  const take = async () => (await database.run(takeMovedSeries(term, 2))).length
   assert.deepEqual([await take(), await take(), await take()], [2, 1, 0])
 })
 
 test('re-scoring goes on from where it stopped', async () => {
   await submit(...Array.from({ length: 5 }, () => ({ name: 'x' })))
-  await database.sql('update streams set mean_log = ln(10)')
-  const streamIds = (await database.sql<{ id: string }>('select id from streams')).map(({ id }) => id)
+  await database.sql('update series set mean_log = ln(10)')
+  const seriesIds = (await database.sql<{ id: string }>('select id from series')).map(({ id }) => id)
   let afterKey = '0'
   const moved: number[] = []
   for (let n = 0; n < 3; n++) {
-    const [step] = await database.run(rescoreJobs({ term, streamIds, afterKey, limit: 2 }))
+    const [step] = await database.run(rescoreJobs({ term, seriesIds, afterKey, limit: 2 }))
     moved.push(step?.moved ?? 0)
     afterKey = step?.last_key ?? afterKey
   }

@@ -42,12 +42,12 @@ for (const { order, reranked } of ORDERS) {
     for (const result of [null, { fine: true }]) {
       for (const ends of ['completed', 'checked', 'retried'] as const) {
         // Nothing is paused: a claim gets the same whether it looks or not.
-        const gated = ends === 'checked'
+        const restricted = ends === 'checked'
         const parts = [
           order,
           reranked && 'reranked',
           sized && 'sized',
-          gated && 'gated',
+          restricted && 'restricted',
           result && 'results',
           ends,
         ]
@@ -69,7 +69,7 @@ for (const { order, reranked } of ORDERS) {
             ],
             closed: [first.token],
             ...(ends === 'completed' && { leaseJobs: 2 }),
-            claim: { limit: 3, order, reranked, sized, gated },
+            claim: { limit: 3, order, reranked, sized, restricted },
           })
           assert.deepEqual([news.lost ?? null, news.recorded ?? true], [null, true])
           const expected = order === 'age' ? ['urgent', 'late', 'next'] : ['urgent', 'next', 'late']

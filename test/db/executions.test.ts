@@ -47,17 +47,17 @@ const start = async (...names: string[]) => {
   )
   return claim(database.run)
 }
-/** What was recorded: the stream, the outcome, and how long each ran. */
+/** What was recorded: the series, the outcome, and how long each ran. */
 const recorded = () =>
   database.sql<{ name: string; outcome: string; jobs: number; ran_ms: number[] }>(
     `select s.name, e.outcome, cardinality(e.job_ids) as jobs, e.ran_ms
     from executions e
-    join streams s on s.id = e.stream_id and s.org_id = e.org_id
+    join series s on s.id = e.series_id and s.org_id = e.org_id
     order by s.name, e.outcome, e.ran_ms`,
   )
 
 for (const leaseJobs of [4, undefined]) {
-  test(`jobs that complete together are a row for each stream${leaseJobs ? '' : ', also if each is looked up'}`, async () => {
+  test(`jobs that complete together are a row for each series${leaseJobs ? '' : ', also if each is looked up'}`, async () => {
     const jobs = await start('a', 'b', 'a', 'a')
     const ended = jobs.map((job, n) => completed(job, null, 10 + n))
     const { news } = await exchange(pinned.run, {
@@ -121,6 +121,6 @@ test('the cancellation of a running job is an execution as far as it got, of a w
   const [row, ...others] = await recorded()
   assert.deepEqual([row?.outcome, row?.jobs, others], ['cancelled', 1, []])
   assert.ok((row?.ran_ms[0] ?? 0) >= 2_000 && (row?.ran_ms[0] ?? 0) < 60_000, `${row?.ran_ms}`)
-  const [stream] = await database.sql('select runs::int from streams')
-  assert.deepEqual(stream, { runs: 0 }, 'it teaches nothing')
+  const [series] = await database.sql('select runs::int from series')
+  assert.deepEqual(series, { runs: 0 }, 'it teaches nothing')
 })

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
-import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import { beginTerm, confirmTerm, endSilentLeader, tryToLead } from '../../db/queries/leader.ts'
 import { type Learned, storeLearned } from '../../db/queries/learning.ts'
 import { crownModel, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
-import { rescoreJobs, takeMovedStreams } from '../../db/queries/rescoring.ts'
+import { parkJobs, unparkJobs } from '../../db/queries/parking.ts'
+import { rescoreJobs, takeMovedSeries } from '../../db/queries/rescoring.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
 import {
@@ -125,7 +125,7 @@ test('every duty sent under an old term, or a term from before a crash, changes 
     reclaimExpiredLeases(inTerm, 10),
     markSilentWorkers(inTerm, 10),
     estimateTypes(inTerm),
-    takeMovedStreams(inTerm, 10),
+    takeMovedSeries(inTerm, 10),
     reserveCapacity(inTerm, 5),
     parkJobs(inTerm, '0', 10),
     unparkJobs(inTerm, '0', 10),
@@ -144,8 +144,8 @@ test('every duty sent under an old term, or a term from before a crash, changes 
     takeAutoscaleSnapshot({ term: inTerm, settings: SCALING, ticksSeconds: 1 }),
   ]
   const rescore = async (inTerm: string) => {
-    const streamIds = (await database.sql<{ id: string }>('select id from streams')).map(({ id }) => id)
-    return rescoreJobs({ term: inTerm, streamIds, afterKey: '0', limit: 10 })
+    const seriesIds = (await database.sql<{ id: string }>('select id from series')).map(({ id }) => id)
+    return rescoreJobs({ term: inTerm, seriesIds, afterKey: '0', limit: 10 })
   }
   const before = await everything()
   for (const over of [old, interrupted]) {
@@ -164,7 +164,7 @@ test('every duty sent under an old term, or a term from before a crash, changes 
 
 const learned = (term: string): Learned => ({
   ...{ term, from: { xid: '0', id: '0' }, to: { xid: '1', id: '1' }, memory: '', learned: 1, bySource: {} },
-  ...{ accuracy: undefined, isPoint: false, streams: [], types: [], orgTypes: [] },
+  ...{ accuracy: undefined, isPoint: false, series: [], types: [], orgTypes: [] },
 })
 
 const SCALING = { slotsPerWorker: 1, drainGoalSeconds: 60, leadSeconds: 60, minWorkers: 1, maxWorkers: 5 }
@@ -195,7 +195,7 @@ const seedEverythingDue = async (): Promise<void> => {
   ])
   await database.sql(`update ready_jobs set ready_at = now() - interval '1 minute'`)
   await database.sql(`update ready_jobs set lane = lane + 10000 where type = 'parked'`)
-  await database.sql(`update streams set mean_log = 0, runs = 5, deviation_log = 1 where name = 'misplaced'`)
+  await database.sql(`update series set mean_log = 0, runs = 5, deviation_log = 1 where name = 'misplaced'`)
   const worker = {
     hostname: 'h',
     status: 'online' as const,
@@ -213,7 +213,7 @@ const seedEverythingDue = async (): Promise<void> => {
 const TABLES = [
   'autoscale_snapshots',
   ...['waiting_jobs', 'ready_jobs', 'leases', 'finished_jobs', 'job_event_groups', 'workers', 'reservations'],
-  ...['type_estimates', 'streams', 'jobs', 'learning_state', 'models'],
+  ...['type_estimates', 'series', 'jobs', 'learning_state', 'models'],
 ]
 
 const everything = async (): Promise<unknown> =>

@@ -26,7 +26,7 @@ const pagesRead = async (segments: readonly Segment[]): Promise<number> => {
     limit: 5,
     starts: true,
     types: ['test'],
-    gated: false,
+    restricted: false,
     order: 'rank',
     reranked: false,
     segments,
@@ -58,7 +58,7 @@ const pagesRead = async (segments: readonly Segment[]): Promise<number> => {
 test('while an old snapshot is open, a claim does not step over all that was claimed since', async () => {
   const { orgId } = await seedTenant(database.run)
   await database.sql(
-    `insert into ready_jobs (job_id, org_id, stream_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
+    `insert into ready_jobs (job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
     select gen_random_uuid(), $1, 1, 'test', 69, 0, 1, 64, 1000 from generate_series(1, 20100)`,
     [orgId],
   )

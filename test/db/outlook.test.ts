@@ -29,7 +29,7 @@ after(() => database.drop())
 beforeEach(() => clearJobs(database.sql))
 
 /** But that no worker handles what is submitted here. */
-const NOTHING = { due: false, expired: false, moved: false, big: false, suspects: false, closed: 'test' }
+const NOTHING = { due: false, expired: false, moved: false, big: false, suspects: false, held_back: 'test' }
 const look = async () => (await database.run(lookOut()))[0]
 const seed = (overrides: Parameters<typeof newJob>[0] = {}) =>
   seedJobs(database.run, tenant, [newJob(overrides)])
@@ -59,10 +59,10 @@ const SITUATIONS: Record<string, [arrange: () => Promise<unknown>, outlook: Part
     },
     { expired: true },
   ],
-  'a stream whose estimate has moved': [
+  'a series whose estimate has moved': [
     async () => {
       await seed()
-      await database.sql('update streams set moved = true')
+      await database.sql('update series set moved = true')
     },
     { moved: true },
   ],
@@ -105,7 +105,7 @@ const SITUATIONS: Record<string, [arrange: () => Promise<unknown>, outlook: Part
           jobsProcessed: 0,
         }),
       ),
-    { closed: '' },
+    { held_back: '' },
   ],
 }
 

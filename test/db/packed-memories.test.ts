@@ -10,15 +10,15 @@ import {
   packMemory,
   REMEMBERED_RUNS,
   rememberRun,
-  type StreamMemory,
+  type SeriesMemory,
   unpackMemory,
-} from '../../db/learning/stream-memory.ts'
+} from '../../db/learning/series-memory.ts'
 import { sampleWith } from '../support/lessons.ts'
 
 /** Numbers that two bytes hold exactly. */
 const exact = (n: number): number => ((n * 7919) % 30_000) / 1024
 
-const memoryWith = (runs: number): StreamMemory => {
+const memoryWith = (runs: number): SeriesMemory => {
   const memory = { ...emptyMemory(), seen: 12_345, weight: 2.5, errors: EXPERTS.map((_, n) => n / 4) }
   memory.state = Float32Array.from({ length: 128 }, (_, n) => exact(n) / 32)
   for (let n = 0; n < runs; n++) {
@@ -36,7 +36,7 @@ const memoryWith = (runs: number): StreamMemory => {
 }
 
 for (const runs of [0, 1, REMEMBERED_RUNS, REMEMBERED_RUNS + 5]) {
-  test(`a stream of ${runs} executions is remembered as it was packed`, () => {
+  test(`a series of ${runs} executions is remembered as it was packed`, () => {
     const memory = memoryWith(runs)
     memory.state = memory.state.map((value) => Math.round(value * 1024) / 1024)
     assert.deepEqual(unpackMemory(packMemory(memory)), memory)
@@ -95,7 +95,7 @@ test('a sample of another release is none', () => {
   assert.equal(unpackSample(bytes.map((byte, n) => (n === 0 ? 77 : byte))), undefined)
 })
 
-test('what is remembered of all streams is read as it was packed, and of another release is begun anew', () => {
+test('what is remembered of all series is read as it was packed, and of another release is begun anew', () => {
   const memory = emptyGlobalMemory()
   memory.stretch = { p90: 0.25, p99: -1.5, seen: 77 }
   memory.general.forEach((known, n) => {

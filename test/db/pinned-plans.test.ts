@@ -52,9 +52,11 @@ const everyText = (): { name: string; text: string }[] => {
     claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: [], order }),
     ...(['none', 'completed', 'checked'] as const).flatMap((ends) =>
       either.flatMap((sized) =>
-        either.flatMap((gated) =>
+        either.flatMap((restricted) =>
           either.flatMap((results) =>
-            either.map((traced) => exchangeText({ order, reranked, sized, gated, traced, results, ends })),
+            either.map((traced) =>
+              exchangeText({ order, reranked, sized, restricted, traced, results, ends }),
+            ),
           ),
         ),
       ),

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { calibrate, initialStretch, spreadP90, spreadP99 } from '../../db/learning/calibration.ts'
 import { hourOf, INPUT_NAMES, INPUTS } from '../../db/learning/encoder.ts'
 import { EXPERTS } from '../../db/learning/experts.ts'
+import { emptyGlobalMemory } from '../../db/learning/global-memory.ts'
 import {
   expectedErrors,
   judgeExperts,
@@ -10,11 +11,10 @@ import {
   maturityOf,
   noErrors,
   weighExperts,
-} from '../../db/learning/gate.ts'
-import { emptyGlobalMemory } from '../../db/learning/global-memory.ts'
+} from '../../db/learning/mixture.ts'
 import { predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
-import { emptyMemory, rememberRun } from '../../db/learning/stream-memory.ts'
-import type { JobTraits, StreamView } from '../../db/learning/stream-view.ts'
+import { emptyMemory, rememberRun } from '../../db/learning/series-memory.ts'
+import type { JobTraits, SeriesView } from '../../db/learning/series-view.ts'
 import { DEFAULT_ESTIMATE, type Estimate, foldSample } from '../../db/rules/estimate.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 
@@ -22,7 +22,7 @@ const JOB: JobTraits = {
   ...{ type: 'test', name: 'a job', sizeLog: 5, timeoutLog: 0, cpuLog: 0.7, memoryLog: 4 },
   ...{ submittedAtS: 1_800_000_000, depthLog: 2 },
 }
-const nothingKnown = (): StreamView => ({
+const nothingKnown = (): SeriesView => ({
   ...{ estimate: undefined, driftLog: 0, memory: emptyMemory(), orgType: undefined, type: undefined },
   ...{ allTypes: undefined, lastSubmittedAtS: undefined, global: emptyGlobalMemory() },
 })
@@ -65,7 +65,7 @@ test('before anything is known the default is predicted, and no p99', () => {
   assert.ok(p90Log > p50Log)
 })
 
-test('the gate believes the one that was right, and shares among equals', () => {
+test('the mixture believes the one that was right, and shares among equals', () => {
   const [own, general] = [noErrors(), noErrors()]
   const equal = weighExperts(expectedErrors(own, general), everyone)
   for (const weight of equal) assert.ok(Math.abs(weight - 1 / EXPERTS.length) < 1e-9)
@@ -121,22 +121,22 @@ for (const [what, believed, actual] of [
   })
 }
 
-type Stream = { view: StreamView; job: JobTraits }
+type Series = { view: SeriesView; job: JobTraits }
 
 /** Each execution is predicted, and then learned from, as the product does it. */
 const follow = (runtimeOf: (n: number, random: () => number) => { log: number; sizeLog?: number }) => {
   const random = createRandom(3)
   const global = emptyGlobalMemory()
-  const streams = Array.from(
+  const series = Array.from(
     { length: 5 },
-    (_, n): Stream => ({
+    (_, n): Series => ({
       view: { ...nothingKnown(), global },
-      job: { ...JOB, name: `stream ${n}` },
+      job: { ...JOB, name: `series ${n}` },
     }),
   )
   const judged: { log: number; prediction: RuntimePrediction }[] = []
   for (let n = 0; n < 600; n++) {
-    for (const { view, job } of streams) {
+    for (const { view, job } of series) {
       const { log, sizeLog = JOB.sizeLog } = runtimeOf(n, random)
       const atS = JOB.submittedAtS + n * 600
       const prediction = predictRuntime(view, { ...job, sizeLog, submittedAtS: atS }, undefined)
@@ -149,7 +149,7 @@ const follow = (runtimeOf: (n: number, random: () => number) => { log: number; s
 
 const NOTHING: Estimate = { runs: 0, meanLog: 0, deviationLog: 0 }
 
-const learn = (view: StreamView, { sample }: RuntimePrediction, log: number, atS: number): void => {
+const learn = (view: SeriesView, { sample }: RuntimePrediction, log: number, atS: number): void => {
   const { memory, global } = view
   memory.seen++
   if (memory.errors.length === 0) Object.assign(memory, noErrors())

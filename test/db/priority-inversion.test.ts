@@ -54,7 +54,7 @@ const seedEstimates = async (): Promise<void> => {
   for (const priority of PRIORITIES) {
     for (const [length, runMs] of Object.entries(RUN_MS)) {
       await database.sql(
-        `insert into streams (org_id, type, name, runs, mean_log, deviation_log, scored_log)
+        `insert into series (org_id, type, name, runs, mean_log, deviation_log, scored_log)
         values ($1, 'test', $2, 20, ln($3::float), 0.1, ln($3::float))`,
         [tenant.orgId, `${priority} ${length}`, runMs],
       )

@@ -35,15 +35,15 @@ beforeEach(() => clearJobs(database.sql))
 
 const submit = (...overrides: Parameters<typeof newJob>[0][]) =>
   seedJobs(database.run, tenant, overrides.map(newJob))
-/** The stream of jobs with this name has run often, and for about this long. */
+/** The series of jobs with this name has run often, and for about this long. */
 const seedEstimate = (name: string, ms: number) =>
   database.sql(
-    `insert into streams (org_id, type, name, runs, mean_log, deviation_log, scored_log)
+    `insert into series (org_id, type, name, runs, mean_log, deviation_log, scored_log)
     values ($1, 'test', $2, 100, ln($3::float), 0.1, ln($3::float))`,
     [tenant.orgId, name, ms],
   )
 const turnsOut = (name: string, ms: number) =>
-  database.sql('update streams set mean_log = ln($2::float) where name = $1', [name, ms])
+  database.sql('update series set mean_log = ln($2::float) where name = $1', [name, ms])
 const claimBy = (options: Partial<Claim> & { limit: number }) =>
   exchange(pinned.run, { claim: { reranked: true, ...options } })
 const take = async (options: Partial<Claim> & { limit: number }): Promise<string[]> =>
@@ -53,7 +53,7 @@ const claimLone = async () => {
   return (await pinned.run(claimLoneJob(claim)))[0]
 }
 
-test('a job whose stream turned out slower is overtaken, although its lane says otherwise', async () => {
+test('a job whose series turned out slower is overtaken, although its lane says otherwise', async () => {
   await seedEstimate('slowed', 100)
   await seedEstimate('steady', 200)
   await submit({ name: 'slowed' }, { name: 'steady' })
@@ -68,7 +68,7 @@ test('a job whose stream turned out slower is overtaken, although its lane says 
 test('what a completion teaches counts from the next claim on, whatever the leader does', async () => {
   await seedEstimate('a', 100)
   await seedEstimate('b', 110)
-  await database.sql(`update streams set runs = 1, deviation_log = 0.5 where name = 'a'`)
+  await database.sql(`update series set runs = 1, deviation_log = 0.5 where name = 'a'`)
   await submit({ name: 'a' }, { name: 'a' }, { name: 'b' }, { name: 'b' }, { name: 'a' })
   const ran: string[] = []
   let { claimed } = await claimBy({ limit: 1 })
@@ -126,7 +126,7 @@ const WHOLE: Claim = {
   limit: 0,
   starts: true,
   types: ['test'],
-  gated: false,
+  restricted: false,
   order: 'rank',
   reranked: true,
   segments: [{ fromLane: -5_000, fromKey: 0, toLane: 5_000, toKey: 0 }],
@@ -146,7 +146,7 @@ test('what is urgent still goes first, and a pause, a size and a type still hold
   assert.deepEqual(await take({ limit: 2 }), [])
   await submit({ name: 'short' })
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
-  assert.deepEqual([await take({ limit: 2 }), await take({ limit: 2, gated: false })], [[], []])
+  assert.deepEqual([await take({ limit: 2 }), await take({ limit: 2, restricted: false })], [[], []])
 })
 
 test('what was looked at and left does not fall below a floor', async () => {

@@ -9,7 +9,7 @@ import {
   deleteExpiredExecutions,
   deleteExpiredJobs,
   deleteExpiredTicks,
-  forgetIdleStreams,
+  forgetIdleSeries,
 } from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queries/retries.ts'
 import { submitJobs } from '../../db/queries/submission.ts'
@@ -207,7 +207,7 @@ test('a job that is being retried in that moment stays', async () => {
 test('executions go by age, and beyond a number, the oldest first and a bounded number at a time', async () => {
   const seed = (rows: number, days: number) =>
     database.sql(
-      `insert into executions (org_id, stream_id, outcome, job_ids, ran_ms, at)
+      `insert into executions (org_id, series_id, outcome, job_ids, ran_ms, at)
       select $1, 1, 'completed', '{}', '{}', now() - $2::int * interval '1 day' from generate_series(1, $3)`,
       [tenant.orgId, days, rows],
     )
@@ -222,10 +222,10 @@ test('executions go by age, and beyond a number, the oldest first and a bounded 
   assert.equal((await database.run(deleteExpiredExecutions(former)))[0]?.deleted, 0, 'a former leader')
 })
 
-const forgetStreams = async (afterId = '0', limit = 100) =>
-  (await database.run(forgetIdleStreams({ term, days: 30, afterId, limit })))[0]
+const forgetSeries = async (afterId = '0', limit = 100) =>
+  (await database.run(forgetIdleSeries({ term, days: 30, afterId, limit })))[0]
 
-test('a stream is forgotten once no job of it is left, with what was remembered of it', async () => {
+test('a series is forgotten once no job of it is left, with what was remembered of it', async () => {
   await seedJobs(database.run, tenant, [
     newJob({ id: idFrom(40), name: 'old' }),
     newJob({ name: 'new' }),
@@ -233,39 +233,39 @@ test('a stream is forgotten once no job of it is left, with what was remembered 
   ])
   await finish()
   await database.sql(
-    `insert into stream_memories (stream_id, org_id, memory, updated_at)
-    select id, org_id, '', now() - case name when 'old' then interval '31 days' else interval '1 hour' end from streams`,
+    `insert into series_memories (series_id, org_id, memory, updated_at)
+    select id, org_id, '', now() - case name when 'old' then interval '31 days' else interval '1 hour' end from series`,
   )
-  assert.deepEqual((await forgetStreams())?.idle, 0, 'their jobs are still there')
+  assert.deepEqual((await forgetSeries())?.idle, 0, 'their jobs are still there')
   await database.sql(`update finished_jobs set finished_at = now() - interval '31 days'`)
   assert.equal(await expire(), 2)
-  assert.deepEqual(await forgetStreams(), {
+  assert.deepEqual(await forgetSeries(), {
     looked_at: 3,
-    last_id: (await database.sql<{ id: string }>(`select id from streams where name = 'other'`))[0]?.id,
+    last_id: (await database.sql<{ id: string }>(`select id from series where name = 'other'`))[0]?.id,
     idle: 1,
     forgotten: 1,
   })
-  const left = await database.sql('select name from streams order by name')
+  const left = await database.sql('select name from series order by name')
   assert.deepEqual(
     left.map(({ name }) => name),
     ['new', 'other'],
     'other has run an hour ago, as far as the learner knows',
   )
-  assert.equal(await count('stream_memories'), 2)
+  assert.equal(await count('series_memories'), 2)
 })
 
-test('the leader goes through all streams, some of them at a time', async () => {
+test('the leader goes through all series, some of them at a time', async () => {
   await database.sql(
-    `insert into streams (org_id, type, name) select $1, 'test', 'n' || n from generate_series(1, 2500) n`,
+    `insert into series (org_id, type, name) select $1, 'test', 'n' || n from generate_series(1, 2500) n`,
     [tenant.orgId],
   )
   const duties = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 })
-  const duty = duties.find(({ name }) => name === 'deletion of idle streams')
+  const duty = duties.find(({ name }) => name === 'deletion of idle series')
   const delays = [await duty?.step(term), await duty?.step(term), await duty?.step(term)]
-  assert.deepEqual([delays, await count('streams')], [[100, 100, 600_000], 0])
+  assert.deepEqual([delays, await count('series')], [[100, 100, 600_000], 0])
 })
 
-/** A submission that has looked its stream up and has not committed yet. */
+/** A submission that has looked its series up and has not committed yet. */
 const submitWithin = async (client: pg.Client, name: string): Promise<void> => {
   await client.query('begin')
   const { text, values } = submitJobs([{ ...tenant, jobs: [newJob({ name })] }])
@@ -277,24 +277,24 @@ const connect = async (): Promise<pg.Client> => {
   return client
 }
 
-test('while a job is being submitted its stream stays', async () => {
-  await database.sql(`insert into streams (org_id, type, name) values ($1, 'test', 'idle')`, [tenant.orgId])
+test('while a job is being submitted its series stays', async () => {
+  await database.sql(`insert into series (org_id, type, name) values ($1, 'test', 'idle')`, [tenant.orgId])
   const someone = await connect()
   await submitWithin(someone, 'idle')
-  const step = await forgetStreams()
+  const step = await forgetSeries()
   assert.deepEqual([step?.idle, step?.forgotten], [1, null], 'it did not wait for long')
   await someone.query('commit')
   await someone.end()
-  assert.equal((await forgetStreams())?.idle, 0)
+  assert.equal((await forgetSeries())?.idle, 0)
   const [job] = await claim(database.run)
   assert.equal(job?.name, 'idle')
 })
 
-test('a submission that comes while a stream is forgotten makes it anew', async () => {
-  await database.sql(`insert into streams (org_id, type, name) values ($1, 'test', 'idle')`, [tenant.orgId])
+test('a submission that comes while a series is forgotten makes it anew', async () => {
+  await database.sql(`insert into series (org_id, type, name) values ($1, 'test', 'idle')`, [tenant.orgId])
   const leader = await connect()
   await leader.query('begin')
-  const { text, values } = forgetIdleStreams({ term, days: 30, afterId: '0', limit: 100 })
+  const { text, values } = forgetIdleSeries({ term, days: 30, afterId: '0', limit: 100 })
   await leader.query(text, [...values])
   const submitted = seedJobs(database.run, tenant, [newJob({ name: 'idle' })])
   await waitFor(
@@ -309,6 +309,6 @@ test('a submission that comes while a stream is forgotten makes it anew', async 
   await leader.query('commit')
   await leader.end()
   await submitted
-  const dangling = await database.sql('select from jobs where stream_id not in (select id from streams)')
-  assert.deepEqual([dangling.length, await count('streams'), await count('jobs')], [0, 1, 1])
+  const dangling = await database.sql('select from jobs where series_id not in (select id from series)')
+  assert.deepEqual([dangling.length, await count('series'), await count('jobs')], [0, 1, 1])
 })

@@ -61,7 +61,7 @@ test('a job whose time has not come is pending again', async () => {
 
 test('a job stands where its estimate is by now', async () => {
   const id = await jobInState(database.run, tenant, 'failed', { type: 'learned' })
-  await database.sql(`update streams set mean_log = 0 where type = 'learned'`)
+  await database.sql(`update series set mean_log = 0 where type = 'learned'`)
   await retry(id)
   assert.deepEqual(await database.sql('select lane from ready_jobs where job_id = $1', [id]), [{ lane: 0 }])
 })

@@ -3,11 +3,11 @@ import { after, before, test } from 'node:test'
 import type pg from 'pg'
 import {
   FUNCTIONS_ROLE,
-  faultOfWalls,
-  inspectWalls,
-  type WallReport,
+  faultOfRowSecurity,
+  inspectRowSecurity,
+  type RowSecurityReport,
   WORKERS_ROLE,
-} from '../../db/queries/walls.ts'
+} from '../../db/queries/row-level-security.ts'
 import { ensureLogin, withLogin } from '../../worker-runtime/database-login.ts'
 import { migrateDatabase, withClient } from '../../worker-runtime/migrate.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -226,12 +226,12 @@ test('workers see all of the queue, and no account, key or token', async () => {
 
 const inspect = (url: string, group: string): Promise<string | undefined> =>
   withClient(url, async (client) => {
-    const { text, values } = inspectWalls(group)
-    const { rows } = await client.query<WallReport>(text, [...values])
-    return rows[0] && faultOfWalls(rows[0], group)
+    const { text, values } = inspectRowSecurity(group)
+    const { rows } = await client.query<RowSecurityReport>(text, [...values])
+    return rows[0] && faultOfRowSecurity(rows[0], group)
   })
 
-test('a role that could get past the wall is told by name, and a proper one is not', async () => {
+test('a role that could bypass row-level security is named, and a proper one is accepted', async () => {
   assert.equal(await inspect(asLogin(database.url, 'functions'), FUNCTIONS_ROLE), undefined)
   assert.equal(await inspect(asLogin(database.url, 'workers'), WORKERS_ROLE), undefined)
   assert.match((await inspect(database.url, FUNCTIONS_ROLE)) ?? '', /smartqueue bypasses row-level security/)

@@ -119,11 +119,11 @@ test('a claim that another was faster than is told so, and looks again', async (
   await other.connect()
   await other.query('begin')
   await other.query('select running_room($1, $2)', [ada.orgId, []])
-  const gated = { claim: { limit: 5 } }
-  const beside = await exchange(database.run, gated)
+  const restricted = { claim: { limit: 5 } }
+  const beside = await exchange(database.run, restricted)
   assert.deepEqual([beside.claimed.length, beside.news.contended], [0, true])
   await other.query('commit')
   await other.end()
-  const alone = await exchange(database.run, gated)
+  const alone = await exchange(database.run, restricted)
   assert.deepEqual([alone.claimed.length, alone.news.contended], [3, false])
 })

@@ -106,7 +106,7 @@ test('an end that is being recorded at the same moment comes first, and then not
       limit: 0,
       starts: true,
       types: [],
-      gated: false,
+      restricted: false,
       order: 'rank',
       reranked: false,
       segments: [],
@@ -129,7 +129,7 @@ test('a job is shown as slow while it runs beyond its p99, and a second at least
   assert.equal(await isSlow(id), false, 'it does not run')
   const [job] = await claim(database.run)
   await runningFor(10)
-  assert.equal(await isSlow(id), false, 'nothing is known of its stream')
+  assert.equal(await isSlow(id), false, 'nothing is known of its series')
   await predict(id, 9_000)
   assert.equal(await isSlow(id), true)
   await predict(id, 60_000)

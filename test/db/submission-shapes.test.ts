@@ -146,14 +146,14 @@ const LONE: Partial<NewJob>[] = [
 
 for (const overrides of LONE) {
   const what = Object.keys(overrides).join(', ') || 'nothing special'
-  test(`a lone job of a stream that exists becomes what it would be among many: ${what}`, async () => {
+  test(`a lone job of a series that exists becomes what it would be among many: ${what}`, async () => {
     const submitAlone = async (job: NewJob) =>
       readSubmitted(
         [{ ...tenant, jobs: [job] }],
         await database.run(submitLoneJob(tenant.orgId, tenant.userId, job)),
       )
     const [one, other] = [newJob(overrides), newJob(overrides)]
-    assert.deepEqual(await submitAlone(one), [], 'the stream does not exist yet')
+    assert.deepEqual(await submitAlone(one), [], 'the series does not exist yet')
     assert.deepEqual(await database.sql('select from jobs'), [])
     const [among] = await submitAll(database.run, [{ ...tenant, jobs: [one] }])
     const [alone] = await submitAlone(other)
@@ -288,7 +288,7 @@ test('without a prediction the organisation is believed before the type, and the
     [tenant.orgId],
   )
   await look('d')
-  await database.sql(`update streams set runs = 1, mean_log = ln(40), deviation_log = 1 where name = 'd'`)
+  await database.sql(`update series set runs = 1, mean_log = ln(40), deviation_log = 1 where name = 'd'`)
   await look('d')
   await database.sql('truncate org_type_estimates')
   assert.deepEqual(sources, [
@@ -296,7 +296,7 @@ test('without a prediction the organisation is believed before the type, and the
     [10, 'default'],
     [20, 'type'],
     [30, 'type'],
-    [40, 'stream'],
+    [40, 'series'],
   ])
 })
 

@@ -22,7 +22,7 @@ after(async () => {
   await database.drop()
 })
 
-/** Each test in a stream and on a queue of its own: the functions remember both for a second. */
+/** Each test in a series and on a queue of its own: the functions remember both for a second. */
 let names = 0
 let name = ''
 beforeEach(async () => {

@@ -119,11 +119,7 @@ test('what the newest 5000 jobs do not have is found among all others', async ()
   }
   assert.deepEqual(await list(`text=${expected[2]}`, eve), [expected[2]])
   assert.deepEqual(await list('text=crowd', eve, 50), crowd.map(({ id }) => id).toReversed())
-  assert.deepEqual(
-    await list('text=crowd&tag=lone', eve),
-    [crowd[50]?.id],
-    'in many streams, with a rare tag',
-  )
+  assert.deepEqual(await list('text=crowd&tag=lone', eve), [crowd[50]?.id], 'in many series, with a rare tag')
 })
 
 test('a text finds jobs by a part of their name, by a whole tag and by their id', async () => {

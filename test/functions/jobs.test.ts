@@ -103,11 +103,11 @@ test('a job is told its prediction and its place in the order', async () => {
   })
   assert.equal(first.priority_score, 0.3868, 'below 0.5, because it may well take longer')
   await database.sql(
-    `update streams set runs = 9, mean_log = ln(200), deviation_log = 0.5 where name = 'unheard of'`,
+    `update series set runs = 9, mean_log = ln(200), deviation_log = 0.5 where name = 'unheard of'`,
   )
   const learned = await waitFor('what was learned to be used', async () => {
     const { body } = await submit({ ...minimal, name: 'unheard of', priority: 'high' })
-    return body.prediction.source === 'stream' && body
+    return body.prediction.source === 'series' && body
   })
   assert.equal(learned.prediction.p50_ms, 200)
   assert.equal(learned.priority_score, 0.9715)

@@ -3,7 +3,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import { INPUTS } from '../../db/learning/encoder.ts'
 import { EXPERTS, type Expert } from '../../db/learning/experts.ts'
 import { unpackSample } from '../../db/learning/sample.ts'
-import { emptyMemory, type PastRun, packMemory } from '../../db/learning/stream-memory.ts'
+import { emptyMemory, type PastRun, packMemory } from '../../db/learning/series-memory.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { createWeights, type Weights } from '../../functions/prediction/lstm/weights.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
@@ -43,12 +43,12 @@ const ask = async (path: string, name: string, payload: object = {}) => {
 const predict = async (name: string, payload?: object) =>
   (await ask('/predictions', name, payload)).prediction
 
-test('once a job has run, the next of its stream is predicted by that', async () => {
+test('once a job has run, the next of its series is predicted by that', async () => {
   assert.equal((await ask('/jobs', 'ran once')).prediction.source, 'default')
   const [held] = await claim(database.run)
   assert.ok(held)
   await end(database.run, completed(held, null, 250))
-  await waitFor('the functions to see it', async () => (await predict('ran once')).source === 'stream')
+  await waitFor('the functions to see it', async () => (await predict('ran once')).source === 'series')
   assert.equal((await predict('ran once')).p50_ms, 250)
 })
 
@@ -69,11 +69,11 @@ const promote = async (version: number, weights: Weights): Promise<void> => {
 
 const remember = async (name: string, runs: PastRun[], best: Expert): Promise<void> => {
   await seedJobs(database.run, ada, [newJob({ name })])
-  await database.sql(`update streams set runs = 40, mean_log = 7, deviation_log = 1 where name = $1`, [name])
+  await database.sql(`update series set runs = 40, mean_log = 7, deviation_log = 1 where name = $1`, [name])
   const errors = [...EXPERTS.map((expert) => (expert === best ? 1 : 40)), 20]
   const memory = packMemory({ ...emptyMemory(), runs, seen: 40, errors, weight: 40 })
   await database.sql(
-    `insert into stream_memories (stream_id, org_id, memory) select id, org_id, $2 from streams where name = $1`,
+    `insert into series_memories (series_id, org_id, memory) select id, org_id, $2 from series where name = $1`,
     [name, Buffer.from(memory)],
   )
 }
@@ -91,7 +91,7 @@ test('a job of a large payload is predicted by those that were as large', async 
   const runs = Array.from({ length: 20 }, (_, n) => (n % 2 ? run(100, 50) : run(5_000, 20_000)))
   await remember('by size', runs, 'kernel')
   const [small, large] = [await predict('by size', textOf(100)), await predict('by size', textOf(5_000))]
-  assert.equal(small.source, 'stream')
+  assert.equal(small.source, 'series')
   assert.ok(Math.abs(Math.log(small.p50_ms / 50)) < 0.2, `${small.p50_ms} ms`)
   assert.ok(Math.abs(Math.log(large.p50_ms / 20_000)) < 0.2, `${large.p50_ms} ms`)
 })

@@ -92,8 +92,8 @@ test('metrics tell what is known, all that is documented and nothing else, and o
   await end(run, completed(quick, null, 100))
   await sql(`insert into models (version, status, weights, trained_on) values (2, 'champion', '\\x00', 2000)`)
   await sql(
-    `update learning_state set learned = 2500, by_source = '{"lstm": 400, "stream": 100}',
-      accuracy = '{"errors": {"lstm": 0.21, "stream": 0.3}, "coverage": 0.9, "mape": 25, "drift": 0.125, "executions": 9}'`,
+    `update learning_state set learned = 2500, by_source = '{"lstm": 400, "series": 100}',
+      accuracy = '{"errors": {"lstm": 0.21, "series": 0.3}, "coverage": 0.9, "mape": 25, "drift": 0.125, "executions": 9}'`,
   )
   await sql(`insert into prediction_faults (reason, faults) values ('timeout', 7), ('made up', 1)`)
   await sql(`insert into load_forecasts (from_at, p50_ms, p90_ms, evaluation)

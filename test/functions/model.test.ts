@@ -49,12 +49,12 @@ test('the card shows the versions, how good they were, and never the weights', a
       (3, 2, 'rejected', '\\x00', now(), 2100, '{}')`,
   )
   await database.sql(
-    `update learning_state set learned = 2500, by_source = '{"lstm": 400, "stream": 100}',
-      accuracy = '{"errors": {"lstm": 0.21, "stream": 0.3}}'`,
+    `update learning_state set learned = 2500, by_source = '{"lstm": 400, "series": 100}',
+      accuracy = '{"errors": {"lstm": 0.21, "series": 0.3}}'`,
   )
   await database.sql(
     `insert into accuracy_points (at, model_version, executions, errors, coverage, mape)
-    select now() - n * interval '1 hour', 2, 100 + n, '{"stream": 0.3}', 0.9, 20 from generate_series(0, 200) n`,
+    select now() - n * interval '1 hour', 2, 100 + n, '{"series": 0.3}', 0.9, 20 from generate_series(0, 200) n`,
   )
   const body = await card()
   assert.deepEqual([body.version, body.trained_on, body.learned], [2, 2000, 2500])
@@ -70,8 +70,8 @@ test('the card shows the versions, how good they were, and never the weights', a
   assert.equal(body.accuracy_over_time.length, 168)
   assert.equal(body.accuracy_over_time[0].executions, 100)
   assert.deepEqual(body.calibration, { p90_coverage: 0.9, over: 100 })
-  assert.deepEqual(body.gate.mean_abs_log_error, { lstm: 0.21, stream: 0.3 })
-  assert.deepEqual(body.sources, { lstm: 400, stream: 100 })
+  assert.deepEqual(body.mixture.mean_abs_log_error, { lstm: 0.21, series: 0.3 })
+  assert.deepEqual(body.sources, { lstm: 400, series: 100 })
   assert.doesNotMatch(JSON.stringify(body), /weights|SECRET/i)
 })
 
@@ -92,7 +92,7 @@ test('the card says how well starts were kept, of jobs of the own organisation',
     p50Log: Math.log(1000),
     p90Log: Math.log(2000),
     p99Log: null,
-    source: 'stream' as const,
+    source: 'series' as const,
     modelVersion: null,
     spreadLog: 0,
     residualLog: 0,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { INPUTS } from '../../db/learning/encoder.ts'
-import { emptyMemory, packMemory } from '../../db/learning/stream-memory.ts'
+import { emptyMemory, packMemory } from '../../db/learning/series-memory.ts'
 import type { PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { DatabaseUnavailable } from '../../functions/database-errors.ts'
@@ -15,11 +15,11 @@ import { createModelStore } from '../../functions/prediction/model-store.ts'
 import { buildRuntimeModel, type RuntimeModel } from '../../functions/prediction/runtime-model.ts'
 
 const ORG = 'org'
-const STREAM = { type: 'test', name: 'report' }
+const SERIES = { type: 'test', name: 'report' }
 
-const rowOf = (streams: { type: string; name: string }[], meanLog = 5): PredictionInputsRow => ({
-  streams: streams.map((stream) => ({
-    ...stream,
+const rowOf = (series: { type: string; name: string }[], meanLog = 5): PredictionInputsRow => ({
+  series: series.map((name) => ({
+    ...name,
     runs: 30,
     mean_log: meanLog,
     deviation_log: 0.5,
@@ -63,8 +63,8 @@ const createStage = () => {
       if (name === 'get-model-weights') return [{ weights: toBase64(await stage.weights()) }]
       if (name !== 'get-prediction-inputs') return []
       const [, types, names] = values as [string, string[], string[]]
-      const streams = types.map((type, n) => ({ type, name: names[n] ?? '' }))
-      return stage.answer({ ...rowOf(streams, stage.meanLog), champion: stage.champion })
+      const series = types.map((type, n) => ({ type, name: names[n] ?? '' }))
+      return stage.answer({ ...rowOf(series, stage.meanLog), champion: stage.champion })
     }) as Run,
     hold: (work: Promise<unknown>) => {
       stage.held.push(work)
@@ -81,8 +81,8 @@ test('what is fresh is not asked for again; what is a little old is used, and re
   const stage = createStage()
   const cache = createInputCache({ now: stage.now })
   const get = async () => {
-    const inputs = await cache.get(stage.run, ORG, [STREAM], stage.hold)
-    return inputs.stream(STREAM)?.view.estimate?.meanLog
+    const inputs = await cache.get(stage.run, ORG, [SERIES], stage.hold)
+    return inputs.series(SERIES)?.view.estimate?.meanLog
   }
   assert.equal(await get(), 5)
   stage.meanLog = 6
@@ -102,17 +102,17 @@ test('what is fresh is not asked for again; what is a little old is used, and re
 test('what is known of one organisation is nothing to another', async () => {
   const stage = createStage()
   const cache = createInputCache({ now: stage.now })
-  await cache.get(stage.run, ORG, [STREAM], stage.hold)
-  await cache.get(stage.run, 'other', [STREAM], stage.hold)
+  await cache.get(stage.run, ORG, [SERIES], stage.hold)
+  await cache.get(stage.run, 'other', [SERIES], stage.hold)
   assert.equal(stage.asked.length, 2)
 })
 
-test('of a request with very many streams some go without', async () => {
+test('of a request with very many series some go without', async () => {
   const stage = createStage()
   const cache = createInputCache({ now: stage.now })
-  const streams = Array.from({ length: 300 }, (_, n) => ({ type: 'test', name: `${n}` }))
-  const inputs = await cache.get(stage.run, ORG, streams, stage.hold)
-  assert.equal(streams.filter((stream) => inputs.stream(stream)).length, 200)
+  const series = Array.from({ length: 300 }, (_, n) => ({ type: 'test', name: `${n}` }))
+  const inputs = await cache.get(stage.run, ORG, series, stage.hold)
+  assert.equal(series.filter((name) => inputs.series(name)).length, 200)
 })
 
 test('nobody waits for long, and what comes late is there for the next', async () => {
@@ -120,17 +120,17 @@ test('nobody waits for long, and what comes late is there for the next', async (
   const late = Promise.withResolvers<unknown[]>()
   stage.answer = () => late.promise
   const cache = createInputCache({ now: stage.now, patienceMs: 5 })
-  await assert.rejects(cache.get(stage.run, ORG, [STREAM], stage.hold), InputsTimeout)
-  late.resolve([rowOf([STREAM])])
+  await assert.rejects(cache.get(stage.run, ORG, [SERIES], stage.hold), InputsTimeout)
+  late.resolve([rowOf([SERIES])])
   await stage.settle()
-  assert.ok((await cache.get(stage.run, ORG, [STREAM], stage.hold)).stream(STREAM))
+  assert.ok((await cache.get(stage.run, ORG, [SERIES], stage.hold)).series(SERIES))
   assert.equal(stage.asked.length, 1)
 })
 
 test('jobs that were just predicted stand in the queue, until they must have run', async () => {
   const stage = createStage()
   const cache = createInputCache({ now: stage.now })
-  const get = () => cache.get(stage.run, ORG, [STREAM], stage.hold)
+  const get = () => cache.get(stage.run, ORG, [SERIES], stage.hold)
   const queue = async () => {
     const { runningRemainingMs, lanes } = (await get()).queue ?? {}
     return [runningRemainingMs, lanes?.map(({ predictedMs }) => predictedMs)]
@@ -151,7 +151,7 @@ test('jobs that were just predicted stand in the queue, until they must have run
 })
 
 const JOB = {
-  ...STREAM,
+  ...SERIES,
   priority: 'normal' as const,
   payload: {},
   timeoutSeconds: null,
@@ -199,7 +199,7 @@ test('a new champion is fetched behind the back, once, and then predicts', async
   const stage = createStage()
   stage.champion = 4
   const predict = predictWith(stage, (version) => (version === null ? plain() : network(version)))
-  assert.equal((await predict())[0]?.source, 'stream', 'nobody waits for it')
+  assert.equal((await predict())[0]?.source, 'series', 'nobody waits for it')
   assert.deepEqual(
     (await predict()).map((one) => one?.modelVersion),
     [4],
@@ -222,7 +222,7 @@ test('weights that cannot be read are counted once, and predictions go on withou
     if (version !== null) throw new Error('corrupt')
     return plain()
   })
-  for (let n = 0; n < 3; n++) assert.equal((await predict())[0]?.source, 'stream')
+  for (let n = 0; n < 3; n++) assert.equal((await predict())[0]?.source, 'series')
   assert.equal(stage.asked.filter((name) => name === 'count-prediction-faults').length, 1)
   assert.equal(stage.asked.filter((name) => name === 'get-model-weights').length, 1)
 })
@@ -321,11 +321,11 @@ const product = (version: number | null, weights: Uint8Array | undefined): Runti
 const faultsOf = (stage: ReturnType<typeof createStage>) =>
   stage.asked.filter((name) => name === 'count-prediction-faults').length
 
-const withStream =
+const withSeries =
   (stage: ReturnType<typeof createStage>) =>
-  (change: Partial<PredictionInputsRow['streams'][number]>, rest: Partial<PredictionInputsRow> = {}) => {
+  (change: Partial<PredictionInputsRow['series'][number]>, rest: Partial<PredictionInputsRow> = {}) => {
     stage.answer = async (row) => [
-      { ...row, ...rest, streams: row.streams.map((one) => ({ ...one, ...change })) },
+      { ...row, ...rest, series: row.series.map((one) => ({ ...one, ...change })) },
     ]
     return predictWith(stage, product)
   }
@@ -333,10 +333,10 @@ const withStream =
 const NEW = { runs: null, mean_log: null, deviation_log: null, drift_log: null, memory: null }
 const ESTIMATE = { runs: 9, mean_log: 4, deviation_log: 0.5, drift_log: 0 }
 
-test('a stream that has not run is predicted by its type, an unknown type by all types, and the first job of all by default', async () => {
+test('a series that has not run is predicted by its type, an unknown type by all types, and the first job of all by default', async () => {
   const ask = async (change: object, rest: object = {}) => {
     const stage = createStage()
-    const [one] = await withStream(stage)({ ...NEW, ...change }, rest)()
+    const [one] = await withSeries(stage)({ ...NEW, ...change }, rest)()
     assert.equal(faultsOf(stage), 0)
     return [one?.source, Math.round((one?.p50Log ?? 0) * 10) / 10]
   }
@@ -368,7 +368,7 @@ test('weights that are damaged, or of another shape, are as none', async () => {
     const predict = predictWith(stage, product)
     await predict()
     const [one] = await predict()
-    assert.deepEqual([one?.source, one?.modelVersion, faultsOf(stage)], ['stream', null, 1])
+    assert.deepEqual([one?.source, one?.modelVersion, faultsOf(stage)], ['series', null, 1])
     assert.ok(one?.sample, 'the experts go on, and are learned from')
   }
 })
@@ -381,15 +381,15 @@ test('while weights do not come, the experts predict without them', async () => 
   const predict = predictWith(stage, product)
   for (let n = 0; n < 3; n++) {
     const [one] = await predict()
-    assert.deepEqual([one?.source, one?.modelVersion], ['stream', null])
+    assert.deepEqual([one?.source, one?.modelVersion], ['series', null])
   }
 })
 
 test('if what is remembered makes the experts fail, the running estimate predicts, and that is counted', async () => {
   const stage = createStage()
   const memory = toBase64(packMemory({ ...emptyMemory(), errors: [Number.NaN], weight: 1 }))
-  const [one] = await withStream(stage)({ memory })()
-  assert.deepEqual([one?.source, one?.p50Log, one?.sample, faultsOf(stage)], ['stream', 5, null, 1])
+  const [one] = await withSeries(stage)({ memory })()
+  assert.deepEqual([one?.source, one?.p50Log, one?.sample, faultsOf(stage)], ['series', 5, null, 1])
   assert.ok(one?.promisedWaitMs !== null, 'with a start')
 })
 

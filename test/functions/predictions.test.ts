@@ -35,16 +35,16 @@ const submit = (json: unknown) => edge.request('POST', '/jobs', { json, token: a
 test('a dry run answers what a submission would, and stores nothing', async () => {
   await seedJobs(database.run, ada, [newJob({ name: 'known' })])
   await database.sql(
-    `update streams set runs = 30, mean_log = ln(200), deviation_log = 0.5, drift_log = 0 where name = 'known'`,
+    `update series set runs = 30, mean_log = ln(200), deviation_log = 0.5, drift_log = 0 where name = 'known'`,
   )
   const count = async () =>
-    (await database.sql('select count(*)::int as jobs, max(runs)::int from jobs, streams'))[0]
+    (await database.sql('select count(*)::int as jobs, max(runs)::int from jobs, series'))[0]
   const before = await count()
   const quota = async () => (await edge.request('GET', '/orgs/me/quotas', { token: ada.token })).body
   const used = await quota()
   const { status, body, text } = await predict({ ...JOB, name: 'known', priority: 'high' })
   assert.equal(status, 200, text)
-  assert.deepEqual(body.prediction, { p50_ms: 200, p90_ms: 445.1, source: 'stream', model_version: null })
+  assert.deepEqual(body.prediction, { p50_ms: 200, p90_ms: 445.1, source: 'series', model_version: null })
   assert.ok(body.eta && Date.parse(body.eta.finish_p90_at) > Date.parse(body.eta.start_at))
   assert.equal(body.deadline_at_risk, false)
   assert.deepEqual(await count(), before)
@@ -125,7 +125,7 @@ test('a series whose mean has almost decayed to zero can be submitted', async ()
     const name = `decayed to ${meanLog}`
     await seedJobs(database.run, ada, [newJob({ name })])
     await database.sql(
-      `update streams set runs = 19000, mean_log = $2::double precision, deviation_log = 0.01 where name = $1`,
+      `update series set runs = 19000, mean_log = $2::double precision, deviation_log = 0.01 where name = $1`,
       [name, meanLog],
     )
     await submitEveryWay(name)
@@ -146,7 +146,7 @@ test('a series whose estimate is corrupt can be submitted', async () => {
     const name = `corrupt ${meanLog} ${deviationLog}`
     await seedJobs(database.run, ada, [newJob({ name })])
     await database.sql(
-      `update streams set runs = 9, mean_log = $2::double precision, deviation_log = $3::double precision where name = $1`,
+      `update series set runs = 9, mean_log = $2::double precision, deviation_log = $3::double precision where name = $1`,
       [name, meanLog, deviationLog],
     )
     await submitEveryWay(name)

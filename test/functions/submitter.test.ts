@@ -183,7 +183,7 @@ test('workers are told of types that became ready, once for many', async () => {
   await listener.end()
 })
 
-test('a lone job of a stream seen before is sent as such, and stored even if the stream is gone', async () => {
+test('a lone job of a series seen before is sent as such, and stored even if the series is gone', async () => {
   const names: string[] = []
   const run: Run = (query) => {
     if (isSubmission(query)) names.push(query.name)
@@ -197,7 +197,7 @@ test('a lone job of a stream seen before is sent as such, and stored even if the
   }
   await submitNth(0)
   await submitNth(1)
-  await database.sql(`delete from streams where name = 'repeated'`)
+  await database.sql(`delete from series where name = 'repeated'`)
   await submitNth(2)
   assert.deepEqual(names, [
     'submit-charged-alike-jobs',
@@ -208,7 +208,7 @@ test('a lone job of a stream seen before is sent as such, and stored even if the
   assert.ok((await Promise.all(jobs.map(isStored))).every(Boolean))
 })
 
-test('who is not a member is refused, whatever is known of the stream', async () => {
+test('who is not a member is refused, whatever is known of the series', async () => {
   const { submit } = createSubmitter({ run: database.run })
   const job = () => newJob({ name: 'guarded' })
   assert.equal((await submit(submission(job()))).length, 1)

@@ -32,16 +32,16 @@ export const createTestDatabase = async (options: { empty?: boolean } = {}): Pro
   )
   const url = databaseUrl(serverUrl, name)
   const pool = new pg.Pool({ connectionString: url, max: 10 })
-  const walled = new pg.Pool({ connectionString: asLogin(url, 'both'), max: 10 })
+  const asRuntimes = new pg.Pool({ connectionString: asLogin(url, 'both'), max: 10 })
   // Leaving the database cuts connections off.
-  for (const one of [pool, walled]) one.on('error', () => {})
+  for (const one of [pool, asRuntimes]) one.on('error', () => {})
   return {
     url,
     run: async <Row>({ name, text, values }: Query<Row>) =>
-      (await walled.query({ name, text, values: [...values] })).rows as Row[],
+      (await asRuntimes.query({ name, text, values: [...values] })).rows as Row[],
     sql: async (text, values) => (await pool.query(text, values)).rows,
     drop: async () => {
-      await Promise.all([pool.end(), walled.end()])
+      await Promise.all([pool.end(), asRuntimes.end()])
       await onServer(
         serverUrl,
         `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,

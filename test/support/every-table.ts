@@ -22,7 +22,7 @@ export const fillTables = async (database: TestDatabase, tenant: Tenant): Promis
     `insert into pauses (org_id, type) values ($1, 'none')`,
     `insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb) values ($3, $1, 'w', 1, 1)`,
     `insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log) values ($1, 'test', 1, 1, 1)`,
-    `insert into stream_memories (stream_id, org_id, memory) select id, org_id, '' from streams where org_id = $1`,
+    `insert into series_memories (series_id, org_id, memory) select id, org_id, '' from series where org_id = $1`,
     `insert into webhook_sources (org_id, id, name, scheme, secret, template) values ($1, $3, 's', 'hmac', 'x', '{}')`,
     `insert into webhook_deliveries (org_id, id, source_id, status, headers) values ($1, $3, $3, 'filtered', '{}')`,
     `insert into schedules (org_id, id, name, cron, timezone, catch_up, job)

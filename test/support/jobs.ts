@@ -76,7 +76,7 @@ const NOTHING: Claim = {
   limit: 0,
   starts: true,
   types: ['test'],
-  gated: true,
+  restricted: true,
   order: 'rank',
   reranked: false,
   segments: [],
@@ -120,11 +120,11 @@ export const claim = async (run: Run, workerId = 'worker-1', limit = 10): Promis
   (await exchange(run, { workerId, claim: { limit } })).claimed
 
 /** What every end of an attempt says. */
-export const held = ({ job_id, token, org_id, stream_id, attempt, started }: ClaimedJob) => ({
+export const held = ({ job_id, token, org_id, series_id, attempt, started }: ClaimedJob) => ({
   job_id,
   token,
   org_id,
-  stream_id,
+  series_id,
   attempt,
   ranMs: 5,
   announced: started,
@@ -285,8 +285,8 @@ const TAKE_OUT = `
 export const cancelHeldJob = async (sql: TestDatabase['sql'], id: string): Promise<void> => {
   await sql(
     `with held as (select * from held_jobs where job_id = $1), gone as (${TAKE_OUT})
-    insert into finished_jobs (org_id, job_id, stream_id, state, attempts)
-    select held.org_id, held.job_id, j.stream_id, 'cancelled', held.attempt
+    insert into finished_jobs (org_id, job_id, series_id, state, attempts)
+    select held.org_id, held.job_id, j.series_id, 'cancelled', held.attempt
     from held
     join jobs j on j.id = held.job_id`,
     [id],
@@ -312,7 +312,7 @@ export const misplacedJobs = (sql: TestDatabase['sql']) =>
 export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
   await sql(`
     truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_event_groups, job_logs,
-      job_progress, job_dependencies, streams, stream_memories, executions, type_estimates, org_type_estimates, pauses, reservations,
+      job_progress, job_dependencies, series, series_memories, executions, type_estimates, org_type_estimates, pauses, reservations,
       workers, scheduler_leader, queue_snapshots, job_rollups, prediction_rollups, depth_rollups, depth_samples, scheduling_gains,
       slot_changes, leader_terms, load_minutes, job_totals, queue_gauges`)
   await sql(

@@ -8,11 +8,11 @@ import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
 import {
   FUNCTIONS_ROLE,
-  faultOfWalls,
-  inspectWalls,
-  type WallReport,
+  faultOfRowSecurity,
+  inspectRowSecurity,
+  type RowSecurityReport,
   WORKERS_ROLE,
-} from '../../db/queries/walls.ts'
+} from '../../db/queries/row-level-security.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
 import { fromElsewhere, registerUser } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -107,9 +107,9 @@ test('logins for both runtimes are made, pass the inspection, get new passwords,
       JSON.parse((await admin(['database-login', runtime, '--login', name, '--json'])).out).database_url
     const faultOf = (url: string) =>
       withClient(url, async (client) => {
-        const { text: query, values } = inspectWalls(group)
-        const { rows } = await client.query<WallReport>(query, [...values])
-        return rows[0] && faultOfWalls(rows[0], group)
+        const { text: query, values } = inspectRowSecurity(group)
+        const { rows } = await client.query<RowSecurityReport>(query, [...values])
+        return rows[0] && faultOfRowSecurity(rows[0], group)
       })
     const first = await make()
     assert.equal(await faultOf(first), undefined)

@@ -145,7 +145,7 @@ test('every tick of a schedule within the lead time counts, by what its jobs tak
   const job = newScheduledJob({ name: 'nightly' })
   await seed(1, { name: 'nightly' })
   await database.sql(
-    `update streams set runs = 5, mean_log = ln(40000), deviation_log = 1 where name = 'nightly'`,
+    `update series set runs = 5, mean_log = ln(40000), deviation_log = 1 where name = 'nightly'`,
   )
   await seedSchedule(database.run, tenant, { name: 'slow', job, cron: '0 0 1 1 *', nextAt: inSeconds(55) })
   await seedSchedule(database.run, tenant, { name: 'later', job, cron: '0 0 1 1 *', nextAt: inSeconds(90) })
@@ -154,7 +154,7 @@ test('every tick of a schedule within the lead time counts, by what its jobs tak
   const often = { cron: '*/10 * * * * *', nextAt: next.toISOString() }
   await seedSchedule(database.run, tenant, { name: 'new', job: newScheduledJob({ name: 'x' }), ...often })
   const ticks = Math.floor((60 - (next.getTime() - Date.now()) / 1000) / 10) + 1
-  // The stream of the new one has not run: it starts from its type, of which nothing is known either.
+  // The series of the new one has not run: it starts from its type, of which nothing is known either.
   near((await snapshot()).scheduled_seconds, 40 + ticks, 0.03)
   near((await snapshot({ SMARTQUEUE_DRAIN_GOAL_SECONDS: '10' })).scheduled_seconds, 10 + ticks, 0.06)
 })

@@ -9,7 +9,7 @@ import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 const SMALL = { cpu_units: 1, memory_mb: 64 }
 const NEWS: ExchangeNews = {
   big_waiting: false,
-  gated: false,
+  restricted: false,
   reserved: false,
   predicted_ms: 400,
   floors: { 10: 100 },
@@ -237,19 +237,19 @@ test('while something is paused no floor hides what a claim passed over', () => 
   const { plan, observe } = setUp()
   observe(claimed(4), { predicted_ms: 0 })
   assert.ok(plan().segments.length > 1)
-  observe(claimed(4), { predicted_ms: 0, gated: true })
+  observe(claimed(4), { predicted_ms: 0, restricted: true })
   assert.equal(plan().segments.length, 1)
 })
 
 test('once something is found to be paused, a claim that passed over everything is followed by one that looks', () => {
   const { plan, planner, observe } = setUp()
-  assert.equal(plan().gated, false)
-  observe([], { gated: true })
-  assert.deepEqual([plan().gated, planner.mayClaimMore()], [true, true])
-  observe([], { gated: true })
-  assert.deepEqual([plan().gated, planner.mayClaimMore()], [true, false], 'it has looked')
+  assert.equal(plan().restricted, false)
+  observe([], { restricted: true })
+  assert.deepEqual([plan().restricted, planner.mayClaimMore()], [true, true])
+  observe([], { restricted: true })
+  assert.deepEqual([plan().restricted, planner.mayClaimMore()], [true, false], 'it has looked')
   observe([])
-  assert.equal(plan().gated, false)
+  assert.equal(plan().restricted, false)
 })
 
 test('a small claim by rank is ranked again while there is something to choose from', () => {

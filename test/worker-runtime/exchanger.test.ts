@@ -636,7 +636,7 @@ test('a worker that takes few jobs at a time ranks them again, until there is no
 test('one that turned out slower waits for another, also if a worker has just begun', async (t) => {
   const ran: string[] = []
   await submit({ name: 'slowed' }, { name: 'steady', priority: 'low' })
-  await database.sql(`update streams set mean_log = ln(1000000) where name = 'slowed'`)
+  await database.sql(`update series set mean_log = ln(1000000) where name = 'slowed'`)
   const { exchanger, sent } = setUp(t, {
     slots: 1,
     handler: handle(({ name }) => void ran.push(String(name))),

@@ -25,7 +25,7 @@ const job: ClaimedJob = {
   cpu_units: 1,
   memory_mb: 64,
   org_id: 'o',
-  stream_id: '1',
+  series_id: '1',
   checkpoint: null,
   trace: null,
   started: true,
@@ -271,7 +271,7 @@ test('what a handler asks to wait is waited at least, besides the backoff, and a
 
 test('a finished or snoozed attempt ends as what it is, with its lease and its runtime', () => {
   const options = { ranMs: 7, announced: true, policy, random: () => 1 }
-  const lease = { job_id: 'j', token: 't', org_id: 'o', stream_id: '1', ranMs: 7, announced: true }
+  const lease = { job_id: 'j', token: 't', org_id: 'o', series_id: '1', ranMs: 7, announced: true }
   assert.deepEqual(endAttempt(job, { kind: 'done', resultJson: '1' }, options), {
     ...lease,
     attempt: 1,
@@ -372,7 +372,7 @@ const endedAfter = async (t: TestContext, overrides: Partial<ClaimedJob>, autoTi
   return outcome ? { seconds, outcome } : undefined
 }
 
-test('without a timeout an attempt may take ten times the p99 of its stream, and a minute at least', async (t) => {
+test('without a timeout an attempt may take ten times the p99 of its series, and a minute at least', async (t) => {
   const short = await endedAfter(t, { predicted_p99_ms: 2_500 })
   assert.deepEqual(short, {
     seconds: 60,

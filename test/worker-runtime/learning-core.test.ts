@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { EXPERTS } from '../../db/learning/experts.ts'
-import { emptyMemory, type StreamMemory } from '../../db/learning/stream-memory.ts'
+import { emptyMemory, type SeriesMemory } from '../../db/learning/series-memory.ts'
 import { createPredictor } from '../../functions/prediction/lstm/predictor.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 import { createWeights } from '../../functions/prediction/lstm/weights.ts'
@@ -20,7 +20,7 @@ import { sampleWith } from '../support/lessons.ts'
 before(useWasmBackend)
 
 const lesson = (overrides: Partial<Lesson> = {}): Lesson => ({
-  stream: 'a',
+  series: 'a',
   vintage: 0,
   x: new Float32Array(SHAPE.inputs),
   target: 0,
@@ -29,10 +29,10 @@ const lesson = (overrides: Partial<Lesson> = {}): Lesson => ({
   ...overrides,
 })
 
-test('a window goes back through its stream alone, oldest first, and what is missing is masked', () => {
+test('a window goes back through its series alone, oldest first, and what is missing is masked', () => {
   const memory = createTrainingMemory(SHAPE)
   for (let n = 0; n < 40; n++)
-    memory.add(lesson({ stream: n % 2 ? 'odd' : 'even', target: n, censored: n === 39 }))
+    memory.add(lesson({ series: n % 2 ? 'odd' : 'even', target: n, censored: n === 39 }))
   const { steps, size, targets, weights, censored, initialState } = memory.batch(() => 0)
   const column = <T>(values: ArrayLike<T>, b: number): T[] =>
     Array.from({ length: steps }, (_, t) => values[t * size + b] as T)
@@ -54,7 +54,7 @@ test('a window goes back through its stream alone, oldest first, and what is mis
   assert.deepEqual(column(short.weights, 0).map(Boolean), [true, true, true, ...Array(13).fill(false)])
 })
 
-test('a window begins in the state that its stream had before it', () => {
+test('a window begins in the state that its series had before it', () => {
   const memory = createTrainingMemory(SHAPE)
   for (let n = 0; n < 20; n++) memory.add(lesson({ target: n, state: new Float32Array(128).fill(n) }))
   const { initialState } = memory.batch(() => 0)
@@ -67,7 +67,7 @@ test('a window begins in the state that its stream had before it', () => {
 test('half of the windows end in the newest two thousand, and what is too old is gone', () => {
   const memory = createTrainingMemory(SHAPE)
   const x = new Float32Array(SHAPE.inputs)
-  for (let n = 0; n < 45_000; n++) memory.add(lesson({ x, stream: `${n % 10_000}`, target: n }))
+  for (let n = 0; n < 45_000; n++) memory.add(lesson({ x, series: `${n % 10_000}`, target: n }))
   assert.equal(memory.added(), 45_000)
   assert.deepEqual(
     memory.newest(3).map(({ target }) => target),
@@ -163,14 +163,14 @@ test('what was used longest ago is let go of first, and recalled when it is aske
   assert.deepEqual(recalled, ['stored', 'b'])
 })
 
-test('evidence of many streams counts, that of one stream alone does not, however often', () => {
+test('evidence of many series counts, that of one series alone does not, however often', () => {
   const same = (count: number, value: number) => Array.from({ length: count }, () => value)
-  const streams = (count: number, of: number) => Array.from({ length: count }, (_, n) => `${n % of}`)
-  const one = createEvidence().add(streams(500, 1), same(500, 1), same(500, 0.5))
+  const series = (count: number, of: number) => Array.from({ length: count }, (_, n) => `${n % of}`)
+  const one = createEvidence().add(series(500, 1), same(500, 1), same(500, 0.5))
   assert.deepEqual([one.executions, one.before, one.after, one.z], [500, 1, 0.5, 1])
-  const many = createEvidence().add(streams(500, 100), same(500, 1), same(500, 0.5))
+  const many = createEvidence().add(series(500, 100), same(500, 1), same(500, 0.5))
   assert.ok(many.z > 9)
-  assert.ok(createEvidence().add(streams(500, 100), same(500, 0.5), same(500, 1)).z < -9)
+  assert.ok(createEvidence().add(series(500, 100), same(500, 0.5), same(500, 1)).z < -9)
   assert.equal(createEvidence().add([], [], []).z, 0)
 })
 
@@ -189,7 +189,7 @@ const lessonsOf = (random: () => number, count: number, sign: number): Lesson[] 
     const value = random() < 0.5 ? 1 : -1
     const x = new Float32Array(SHAPE.inputs)
     x[0] = value
-    return lesson({ stream: `${n % 50}`, x, target: sign * value, state: new Float32Array(128) })
+    return lesson({ series: `${n % 50}`, x, target: sign * value, state: new Float32Array(128) })
   })
 
 test('a challenger is promoted when it is better on what it has not seen, and rolled back when it proves worse', () => {
@@ -255,9 +255,9 @@ test('noise promotes nobody', () => {
   tournament.dispose()
 })
 
-const execution = (log: number, more: { censored?: boolean; stream?: string } = {}) => ({
+const execution = (log: number, more: { censored?: boolean; series?: string } = {}) => ({
   ...{
-    stream: 'a',
+    series: 'a',
     org: 'o',
     type: 't',
     log,
@@ -268,10 +268,10 @@ const execution = (log: number, more: { censored?: boolean; stream?: string } = 
   ...more,
 })
 
-test('of executions that were predicted from one state the later ones count less, whatever the stream had run before', () => {
+test('of executions that were predicted from one state the later ones count less, whatever the series had run before', () => {
   const learner = createLearner({ seed: 1 })
-  const ofOldStream = { ...execution(9), sample: sampleWith({ runs: 50_000, seen: 0 }) }
-  for (let n = 0; n < 100; n++) learner.learn(ofOldStream)
+  const ofOldSeries = { ...execution(9), sample: sampleWith({ runs: 50_000, seen: 0 }) }
+  for (let n = 0; n < 100; n++) learner.learn(ofOldSeries)
   const { weight } = learner.memory('a')
   assert.ok(weight > 1 && weight < 2.7, `a hundred count as ${weight}`)
   learner.dispose()
@@ -290,7 +290,7 @@ test('a timeout judges nobody and is no past run, but the network has seen it', 
 
 test('executions that are shown again are trained on, and remembered no second time', () => {
   const learner = createLearner({ seed: 1 })
-  learner.replay(Array.from({ length: 150 }, (_, n) => execution(7, { stream: `${n % 3}` })))
+  learner.replay(Array.from({ length: 150 }, (_, n) => execution(7, { series: `${n % 3}` })))
   assert.equal(learner.isRoundDue(), true)
   assert.deepEqual(learner.memory('1'), emptyMemory())
   assert.equal(learner.types.type('t')?.runs, 150, 'for the median')
@@ -298,10 +298,10 @@ test('executions that are shown again are trained on, and remembered no second t
   learner.dispose()
 })
 
-test('a stream that was let go of goes on from what was stored', () => {
-  const stored = new Map<string, StreamMemory>()
-  const learner = createLearner({ seed: 1, recall: (stream) => stored.get(stream) })
-  for (const stream of ['a', 'b']) learner.learn(execution(7, { stream }))
+test('a series that was let go of goes on from what was stored', () => {
+  const stored = new Map<string, SeriesMemory>()
+  const learner = createLearner({ seed: 1, recall: (series) => stored.get(series) })
+  for (const series of ['a', 'b']) learner.learn(execution(7, { series }))
   learner.settle()
   stored.set('a', structuredClone(learner.memory('a')))
   learner.memory('b')
@@ -323,7 +323,7 @@ test('accuracy is that of the newest executions, of the shipped prediction and o
   const { errors, coverage, mape, executions } = window.read() ?? assert.fail()
   assert.deepEqual(Object.keys(errors), ['smartqueue', ...EXPERTS])
   assert.deepEqual(
-    [errors.smartqueue, errors.stream, errors['last-two'], coverage, executions],
+    [errors.smartqueue, errors.series, errors['last-two'], coverage, executions],
     [0.5966, 0.25, 0.75, 1, 2],
   )
   assert.ok(Math.abs(mape - (100 * (0.3935 + 1)) / 2) < 0.1, `${mape}`)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { unpackGlobalMemory } from '../../db/learning/global-memory.ts'
-import { unpackMemory } from '../../db/learning/stream-memory.ts'
+import { unpackMemory } from '../../db/learning/series-memory.ts'
 import { readExecutions } from '../../db/queries/learning.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { parseWeights } from '../../functions/prediction/lstm/weights-format.ts'
@@ -69,7 +69,7 @@ const state = async () => {
 }
 const memoryOf = async (name: string) => {
   const [row] = await database.sql<{ memory: Buffer }>(
-    'select memory from stream_memories m join streams s on s.id = m.stream_id where s.name = $1',
+    'select memory from series_memories m join series s on s.id = m.series_id where s.name = $1',
     [name],
   )
   return row && unpackMemory(row.memory)
@@ -160,8 +160,8 @@ test('failed and cancelled attempts teach nothing, and a timeout is a lower boun
   const [a, b, c] = await claim(run)
   assert.ok(a && b && c)
   await end(run, failed(a), timedOut(b, 60_000), completed(c, null, 1_000))
-  await database.sql(`insert into executions (org_id, stream_id, outcome, job_ids, ran_ms)
-    select org_id, id, 'cancelled', array[gen_random_uuid()], array[5] from streams`)
+  await database.sql(`insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+    select org_id, id, 'cancelled', array[gen_random_uuid()], array[5] from series`)
   const learner = learnerOf(await lead(run))
   await learnAll(learner)
   const { learned, accuracy, memory: packed } = await state()
@@ -230,8 +230,8 @@ test('types and the types of organisations are kept, and go on in the next term'
 
 test('only what all transactions before have ended is read', async () => {
   await runLessons(run, tenant, lessons(1, 500))
-  await database.sql(`insert into executions (xid, org_id, stream_id, outcome, job_ids, ran_ms)
-    select '999999999', org_id, id, 'completed', array[gen_random_uuid()], array[5] from streams`)
+  await database.sql(`insert into executions (xid, org_id, series_id, outcome, job_ids, ran_ms)
+    select '999999999', org_id, id, 'completed', array[gen_random_uuid()], array[5] from series`)
   const read = await waitFor('the first', async () => {
     const rows = await run(readExecutions({ xid: '0', id: '0' }, 10))
     return rows.length > 0 && rows
@@ -239,11 +239,11 @@ test('only what all transactions before have ended is read', async () => {
   assert.equal(read.length, 1)
 })
 
-test('a stream that is forgotten meanwhile is left out', async () => {
+test('a series that is forgotten meanwhile is left out', async () => {
   await runLessons(run, tenant, [...lessons(1, 500, 'gone'), ...lessons(1, 500, 'here')])
   const learner = learnerOf(await lead(run), async (query) => {
     if (query.name === 'store-learned')
-      await database.sql(`with j as (delete from jobs) delete from streams where name = 'gone'`)
+      await database.sql(`with j as (delete from jobs) delete from series where name = 'gone'`)
     return run(query)
   })
   await learnAll(learner)
@@ -279,12 +279,12 @@ test('weights that cannot be read give way to the newest that can, else to fresh
   assert.deepEqual(champion, [{ version: 8, status: 'champion', parent: null, has_weights: true }])
 })
 
-test('what another release has left of a stream is begun anew', async () => {
+test('what another release has left of a series is begun anew', async () => {
   const first = learnerOf(await lead(run))
   await runLessons(run, tenant, lessons(2, 500))
   await learnAll(first)
   first.dispose()
-  await database.sql(`update stream_memories set memory = '\\x01000210000000000000000000'`)
+  await database.sql(`update series_memories set memory = '\\x01000210000000000000000000'`)
   const second = learnerOf(await lead(run))
   await runLessons(run, tenant, lessons(1, 500))
   await learnAll(second)

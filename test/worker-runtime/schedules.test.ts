@@ -443,10 +443,10 @@ test('its jobs are predicted as those of the API are, and learned from', async (
   const [claimed] = await claim(database.run)
   assert.ok(claimed)
   await end(database.run, completed(claimed, null, 60_000))
-  await predicted('stream')
+  await predicted('series')
   await change(id, { replan: { nextAt: secondsAgo(0) } })
   const second = await fire()
-  assert.equal(second?.prediction_source, 'stream')
+  assert.equal(second?.prediction_source, 'series')
   assert.ok(Number(second?.predicted_ms) > 10_000, String(second?.predicted_ms))
 })
 

@@ -33,7 +33,7 @@ const claimed: ClaimedJob = {
   cpu_units: 1,
   memory_mb: 64,
   org_id: '01890000-0000-7000-8000-000000000002',
-  stream_id: '1',
+  series_id: '1',
   checkpoint: { page: 2 },
   trace: null,
   started: true,

@@ -50,7 +50,7 @@ const startWorker = async (env: Record<string, string> = {}, handlers: JobHandle
   await worker.start()
   return worker
 }
-/** `label` tells jobs of one stream apart. */
+/** `label` tells jobs of one series apart. */
 type Overrides = Parameters<typeof newJob>[0] & { label?: string; wait?: boolean; ms?: number }
 const submit = async (...overrides: Overrides[]): Promise<string[]> => {
   const ids = await seedJobs(

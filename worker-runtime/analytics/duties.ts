@@ -20,7 +20,7 @@ const PAGE = { groups: 300, jobs: 50_000 }
 
 const SAMPLE_MS = 15 * SECOND
 
-/** Rows of one stream and statement each, and attempts, that are replayed at a time. */
+/** Rows of one series and statement each, and attempts, that are replayed at a time. */
 const STRETCH = { rows: 10_000, jobs: 10_000 }
 /** A queue that never runs empty is replayed in parts. */
 const LONGEST_STRETCH_SECONDS = 3_600

@@ -7,13 +7,13 @@ import { createRunningMean, createRunningMeans } from './running-mean.ts'
 import { createWorld, type PredictedJob, type World } from './world.ts'
 
 /** What a policy knows of a job: its rank, now, and how much work it is taken for. */
-export type Ticket = { stream: string; rank: () => number; predictedMs: number }
+export type Ticket = { series: string; rank: () => number; predictedMs: number }
 
 export type Policy = {
   /** The share of the work that goes to the oldest jobs. */
   readonly ageShare: number
   submit(job: PastJob, nowS: number, depth: number): Ticket
-  /** The job has ended. Answers the stream whose queued jobs should be scored again, if its estimate has moved. */
+  /** The job has ended. Answers the series whose queued jobs should be scored again, if its estimate has moved. */
   end(ticket: Ticket, job: PastJob, nowS: number): string | undefined
 }
 
@@ -21,7 +21,7 @@ export const POLICIES = [
   'fifo',
   'static-priority',
   'type-mean',
-  'stream-ewma',
+  'series-ewma',
   'smartqueue',
   'smartqueue-no-lane',
   'oracle',
@@ -41,7 +41,7 @@ export const createPolicy = (name: PolicyName, options: { seed: number; floorMs:
       return byRank(0, ({ runtimeMs }) => Math.log(runtimeMs))
     case 'type-mean':
       return byTypeMean(options.floorMs)
-    case 'stream-ewma':
+    case 'series-ewma':
       return learned({ ...options, ageShare: 0, withNetwork: false, byBaseline: true })
     case 'smartqueue':
       return learned({ ...options, ageShare: AGE_SHARE })
@@ -54,7 +54,7 @@ const byRank = (ageShare: number, rankOf: (job: PastJob) => number): Policy => (
   ageShare,
   submit: (job) => {
     const rank = rankOf(job)
-    return { stream: '', rank: () => rank, predictedMs: 1 }
+    return { series: '', rank: () => rank, predictedMs: 1 }
   },
   end: () => undefined,
 })
@@ -66,7 +66,7 @@ const byTypeMean = (floorMs: number): Policy => {
     ageShare: 0,
     submit: ({ type }) => {
       const log = types(type).mean() ?? global.mean() ?? DEFAULT_ESTIMATE.meanLog
-      return { stream: '', rank: () => log, predictedMs: Math.exp(log) }
+      return { series: '', rank: () => log, predictedMs: Math.exp(log) }
     },
     end: (_, { type, runtimeMs }) => {
       const log = Math.log(Math.max(runtimeMs, floorMs))
@@ -77,7 +77,7 @@ const byTypeMean = (floorMs: number): Policy => {
   }
 }
 
-/** The product: ranks follow the streams' newest estimates while jobs wait. */
+/** The product: ranks follow the series' newest estimates while jobs wait. */
 const learned = (options: {
   seed: number
   floorMs: number
@@ -91,28 +91,28 @@ const learned = (options: {
 
   const submit: Policy['submit'] = (job, nowS, depth) => {
     const entry = world.predict(job, nowS, depth)
-    const { stream, prediction } = entry
+    const { series, prediction } = entry
     const p50Log = options.byBaseline ? prediction.sample.baseLog : prediction.p50Log
     const residualLog = options.byBaseline ? 0 : prediction.residualLog
     const timeoutS = options.byBaseline || job.requestedMs === 0 ? null : job.requestedMs / 1000
     const spreadLog = options.byBaseline ? 0 : prediction.spreadLog
     const { rank_base: base, rank_slope: slope } = rankTerms('normal', timeoutS, spreadLog)
     const rank = (): number => {
-      const meanLog = world.meanLog(stream)
+      const meanLog = world.meanLog(series)
       return base + slope * (meanLog === undefined ? p50Log : meanLog + residualLog)
     }
-    const ticket = { stream, rank, predictedMs: Math.exp(p50Log) }
+    const ticket = { series, rank, predictedMs: Math.exp(p50Log) }
     predicted.set(ticket, entry)
     return ticket
   }
 
   const end: Policy['end'] = (ticket, _, nowS) => {
     world.learn(predicted.get(ticket) as PredictedJob, nowS)
-    const meanLog = world.meanLog(ticket.stream) ?? 0
-    const before = scored.get(ticket.stream)
+    const meanLog = world.meanLog(ticket.series) ?? 0
+    const before = scored.get(ticket.series)
     if (before !== undefined && Math.abs(meanLog - before) <= MOVED_LOG) return undefined
-    scored.set(ticket.stream, meanLog)
-    return ticket.stream
+    scored.set(ticket.series, meanLog)
+    return ticket.series
   }
 
   return { ageShare: options.ageShare, submit, end }

@@ -1,19 +1,19 @@
 import { laneOf } from '../../db/rules/lanes.ts'
 
 /** A job that is ready, as the queue sees it. */
-export type Queued = { stream: string; rank: () => number; lane: number; key: number; taken: boolean }
+export type Queued = { series: string; rank: () => number; lane: number; key: number; taken: boolean }
 
 /**
  * The ready jobs of the simulation, in lanes, as `ready_jobs` keeps them. A claim by rank looks at the first candidates of the
- * index and takes the one that the newest estimates put first; the leader moves the jobs of streams that have moved.
+ * index and takes the one that the newest estimates put first; the leader moves the jobs of series that have moved.
  */
 export type ReadyQueue<Job extends Queued> = {
   add(job: Job): void
   takeFirst(): Job | undefined
   takeOldest(): Job | undefined
   oldest(): Job | undefined
-  /** Puts the jobs of a stream into the lanes that they belong to now. */
-  rescore(stream: string): void
+  /** Puts the jobs of a series into the lanes that they belong to now. */
+  rescore(series: string): void
   size(): number
 }
 
@@ -24,7 +24,7 @@ export const createReadyQueue = <Job extends Queued>(): ReadyQueue<Job> => {
   const lanes = new Map<number, Job[]>()
   let order: number[] = []
   const byAge: Job[] = []
-  const byStream = new Map<string, Set<Job>>()
+  const bySeries = new Map<string, Set<Job>>()
   let size = 0
   let nextKey = 0
 
@@ -62,7 +62,7 @@ export const createReadyQueue = <Job extends Queued>(): ReadyQueue<Job> => {
 
   const take = (job: Job): Job => {
     job.taken = true
-    byStream.get(job.stream)?.delete(job)
+    bySeries.get(job.series)?.delete(job)
     size--
     return job
   }
@@ -77,9 +77,9 @@ export const createReadyQueue = <Job extends Queued>(): ReadyQueue<Job> => {
     add: (job) => {
       place(job)
       byAge.push(job)
-      const stream = byStream.get(job.stream)
-      if (stream) stream.add(job)
-      else byStream.set(job.stream, new Set([job]))
+      const jobs = bySeries.get(job.series)
+      if (jobs) jobs.add(job)
+      else bySeries.set(job.series, new Set([job]))
       size++
     },
     takeFirst: () => {
@@ -96,8 +96,8 @@ export const createReadyQueue = <Job extends Queued>(): ReadyQueue<Job> => {
       const job = oldest()
       return job && take(job)
     },
-    rescore: (stream) => {
-      for (const job of byStream.get(stream) ?? []) if (laneOf(job.rank()) !== job.lane) place(job)
+    rescore: (series) => {
+      for (const job of bySeries.get(series) ?? []) if (laneOf(job.rank()) !== job.lane) place(job)
     },
     size: () => size,
   }

@@ -1,12 +1,12 @@
 import { type Network, predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
-import type { JobTraits, StreamView } from '../../db/learning/stream-view.ts'
+import type { JobTraits, SeriesView } from '../../db/learning/series-view.ts'
 import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
 import { createLearner, type Learner } from '../learning/learner.ts'
 import type { Decision } from '../learning/tournament.ts'
 import type { PastJob } from './history.ts'
 
 /** A job of the history on its way: what was predicted, and from what. */
-export type PredictedJob = { job: PastJob; stream: string; prediction: RuntimePrediction }
+export type PredictedJob = { job: PastJob; series: string; prediction: RuntimePrediction }
 
 /**
  * All that the product keeps in its tables, in memory: the running estimates that SQL folds, and the learner. It predicts and
@@ -16,8 +16,8 @@ export type World = {
   predict(job: PastJob, atS: number, depth: number): PredictedJob
   /** The job has ended. */
   learn(predicted: PredictedJob, endedAtS: number): void
-  /** The stream's newest running mean. */
-  meanLog(stream: string): number | undefined
+  /** The series' newest running mean. */
+  meanLog(series: string): number | undefined
   readonly learner: Learner
   readonly decisions: Decision[]
 }
@@ -28,16 +28,16 @@ const SETTLE_EVERY = 50
 export const createWorld = (options: { seed: number; floorMs: number; withNetwork?: boolean }): World => {
   const { withNetwork = true } = options
   const learner = createLearner({ seed: options.seed })
-  const streams = new Map<
+  const rows = new Map<
     string,
     { estimate: Estimate | undefined; driftLog: number; lastSubmittedAtS: number | undefined }
   >()
   const decisions: Decision[] = []
   let unsettled = 0
 
-  const streamOf = (key: string) => {
-    const known = streams.get(key) ?? { estimate: undefined, driftLog: 0, lastSubmittedAtS: undefined }
-    streams.set(key, known)
+  const seriesOf = (key: string) => {
+    const known = rows.get(key) ?? { estimate: undefined, driftLog: 0, lastSubmittedAtS: undefined }
+    rows.set(key, known)
     return known
   }
 
@@ -50,11 +50,11 @@ export const createWorld = (options: { seed: number; floorMs: number; withNetwor
     : undefined
 
   const predict: World['predict'] = (job, atS, depth) => {
-    const stream = `${job.org}\0${job.type}\0${job.name}`
-    const row = streamOf(stream)
-    const view: StreamView = {
+    const series = `${job.org}\0${job.type}\0${job.name}`
+    const row = seriesOf(series)
+    const view: SeriesView = {
       ...row,
-      memory: learner.memory(stream),
+      memory: learner.memory(series),
       orgType: learner.types.orgType(job.org, job.type),
       type: learner.types.type(job.type),
       allTypes: learner.types.allTypes(),
@@ -62,16 +62,16 @@ export const createWorld = (options: { seed: number; floorMs: number; withNetwor
     }
     const prediction = predictRuntime(view, traitsOf(job, atS, depth), network)
     row.lastSubmittedAtS = atS
-    return { job, stream, prediction }
+    return { job, series, prediction }
   }
 
-  const learn: World['learn'] = ({ job, stream, prediction }, endedAtS) => {
+  const learn: World['learn'] = ({ job, series, prediction }, endedAtS) => {
     const log = Math.log(Math.max(job.runtimeMs, options.floorMs))
-    const row = streamOf(stream)
+    const row = seriesOf(series)
     if (row.estimate) row.driftLog += DRIFT_STEP * (clip(log - row.estimate.meanLog) - row.driftLog)
     row.estimate = foldSample(row.estimate ?? NOTHING, { runs: 1, meanLog: log, spreadLog: 0 })
     learner.learn({
-      stream,
+      series,
       org: job.org,
       type: job.type,
       log,
@@ -87,7 +87,7 @@ export const createWorld = (options: { seed: number; floorMs: number; withNetwor
     if (learner.isRoundDue()) decisions.push(...learner.round())
   }
 
-  return { predict, learn, meanLog: (stream) => streams.get(stream)?.estimate?.meanLog, learner, decisions }
+  return { predict, learn, meanLog: (series) => rows.get(series)?.estimate?.meanLog, learner, decisions }
 }
 
 const NOTHING: Estimate = { runs: 0, meanLog: 0, deviationLog: 0 }

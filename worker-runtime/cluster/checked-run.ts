@@ -1,7 +1,7 @@
-import { FUNCTIONS_ROLE } from '../../db/queries/walls.ts'
+import { FUNCTIONS_ROLE } from '../../db/queries/row-level-security.ts'
 import type { Run } from '../../db/query.ts'
 import { requireCurrentSchema } from '../require-current-schema.ts'
-import { requireWalls } from '../require-walls.ts'
+import { requireRowSecurity } from '../require-row-level-security.ts'
 
 export type CheckedRun = {
   readonly run: Run
@@ -19,7 +19,7 @@ export const createCheckedRun = (run: Run): CheckedRun => {
 
   const check = async (): Promise<void> => {
     await requireCurrentSchema(run)
-    await requireWalls(run, FUNCTIONS_ROLE)
+    await requireRowSecurity(run, FUNCTIONS_ROLE)
     checked = true
   }
 

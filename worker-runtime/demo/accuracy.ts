@@ -43,7 +43,7 @@ const rounded = (value: number | null): number | null => (value === null ? null 
 
 /**
  * Beginning and end of the run, to be compared: half a minute each, less in a short run. Most is learned in the very first of
- * it, when a stream has run a few times.
+ * it, when a series has run a few times.
  */
 export const phasesOf = (durationMs: number) => {
   const ms = Math.min(30_000, durationMs / 3)

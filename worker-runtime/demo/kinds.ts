@@ -4,7 +4,7 @@ import type { Runtime } from './runtimes.ts'
 export const TENANTS = ['Northwind-Analytics', 'Acme-Payments', 'Zephyr-Media'] as const
 export type TenantName = (typeof TENANTS)[number]
 
-/** What comes again and again: a stream of a tenant. */
+/** What comes again and again: a series of a tenant. */
 export type Kind = {
   tenant: TenantName
   name: string

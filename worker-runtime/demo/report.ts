@@ -6,7 +6,7 @@ import { factor, milliseconds, padColumns, share, whole } from './text.ts'
 
 /** The end of the demo, for people: what it has shown, and what to look at. */
 export const renderReport = (summary: Summary): string =>
-  [...renderNumbers(summary), '', ...renderStreams(summary), '', ...renderPlaces(summary)].join('\n')
+  [...renderNumbers(summary), '', ...renderSeries(summary), '', ...renderPlaces(summary)].join('\n')
 
 const tenth = (value: number): number => Math.round(value * 10) / 10
 
@@ -52,12 +52,12 @@ const shorten = (message: string): string => {
 
 const MESSAGE_WIDTH = 90
 
-const renderStreams = ({ streams, phase_seconds }: Summary): string[] =>
+const renderSeries = ({ series, phase_seconds }: Summary): string[] =>
   padColumns(
     [
       [
         'tenant',
-        'stream',
+        'series',
         'type',
         'runtimes',
         'jobs',
@@ -68,7 +68,7 @@ const renderStreams = ({ streams, phase_seconds }: Summary): string[] =>
         'took, ms',
         'off by',
       ],
-      ...streams.map(({ tenant, name, type, runtimes, completed, early, late }) => [
+      ...series.map(({ tenant, name, type, runtimes, completed, early, late }) => [
         ...[tenant, name, type, runtimes, whole(completed)],
         ...[early, late].flatMap(({ predicted_ms, actual_ms, off_by }) => [
           milliseconds(predicted_ms),

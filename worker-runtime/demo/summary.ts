@@ -4,22 +4,22 @@ import type { SeenJob } from './observer.ts'
 import { type Snapshot, sumOf, type TenantCount } from './snapshot.ts'
 import type { Promises, SubmissionEnd } from './submitter.ts'
 
-export type StreamPhase = {
+export type SeriesPhase = {
   jobs: number
   predicted_ms: number | null
   actual_ms: number | null
   off_by: number | null
 }
 
-export type StreamSummary = {
+export type SeriesSummary = {
   tenant: TenantName
   name: string
   type: string
   /** How its runtimes vary. */
   runtimes: string
   completed: number
-  early: StreamPhase
-  late: StreamPhase
+  early: SeriesPhase
+  late: SeriesPhase
 }
 
 export type DeadLetters = { tenant: TenantName; count: number; code: string; message: string }
@@ -41,7 +41,7 @@ export type Summary = {
   /** What is compared: this long from the beginning, a third of that, and as long before the end. */
   phase_seconds: number
   prediction: Pick<Snapshot, 'first' | 'early' | 'late'>
-  streams: StreamSummary[]
+  series: SeriesSummary[]
   eta: Snapshot['eta']
   deadlines: { jobs: number; at_risk: number; met: number; missed: number }
   pipelines: { submitted: number; completed: number }
@@ -77,7 +77,7 @@ export const summarise = (options: {
     tenants,
     phase_seconds: Math.round(phasesOf(snapshot.durationMs).earlyUntilMs / 100) / 10,
     prediction: { first: snapshot.first, early: snapshot.early, late: snapshot.late },
-    streams: summariseStreams(options),
+    series: summariseSeries(options),
     eta: snapshot.eta,
     deadlines: countDeadlines(jobs, promises),
     pipelines: {
@@ -91,21 +91,21 @@ export const summarise = (options: {
   }
 }
 
-const summariseStreams = (options: {
+const summariseSeries = (options: {
   jobs: readonly SeenJob[]
   snapshot: Snapshot
   beganAtMs: number
   lastAtMs: number
-}): StreamSummary[] => {
+}): SeriesSummary[] => {
   const { beganAtMs, lastAtMs } = options
   const { earlyUntilMs, lateMs } = phasesOf(options.snapshot.durationMs)
   const lateFromMs = Math.max(beganAtMs + earlyUntilMs, lastAtMs - lateMs)
   const createdMs = ({ created_at }: SeenJob): number => Date.parse(created_at)
-  const streams = Map.groupBy(
+  const series = Map.groupBy(
     options.jobs.filter((job) => runtimeMs(job) !== undefined),
     ({ tenant, type, name }) => `${tenant} ${type} ${name}`,
   )
-  const summaries = [...streams.values()].map((jobs): StreamSummary => {
+  const summaries = [...series.values()].map((jobs): SeriesSummary => {
     const { tenant, name, type } = jobs[0] as SeenJob
     return {
       tenant,
@@ -122,7 +122,7 @@ const summariseStreams = (options: {
   )
 }
 
-const summarisePhase = (jobs: readonly SeenJob[]): StreamPhase => ({
+const summarisePhase = (jobs: readonly SeenJob[]): SeriesPhase => ({
   jobs: jobs.length,
   predicted_ms: median(jobs.map(({ prediction }) => prediction.p50_ms)),
   actual_ms: median(jobs.flatMap((job) => runtimeMs(job) ?? [])),

@@ -9,10 +9,10 @@
 import { createWeights, type Weights } from '../../functions/prediction/lstm/weights.ts'
 import { type BaselineFit, fitBaseline } from './baseline.ts'
 import { createEncoder, INPUTS } from './encoder.ts'
-import { type Gate, openGate } from './gate.ts'
 import type { Horizon } from './horizon.ts'
 import { judge } from './judge.ts'
 import { type Calendar, type LoadSeries, upTo } from './load-series.ts'
+import { evenMixture, type Mixture } from './mixture.ts'
 import type { Stretch } from './record.ts'
 import { type Pause, train } from './training.ts'
 import { QUANTILES } from './windows.ts'
@@ -21,7 +21,7 @@ import { QUANTILES } from './windows.ts'
 export type Forecaster = {
   readonly fit: BaselineFit
   readonly weights: Weights
-  readonly gate: Gate
+  readonly mixture: Mixture
   /** How much higher than the network says the p90 must be, in its units. */
   readonly p90Shift: number
   readonly record: readonly Stretch[]
@@ -100,7 +100,7 @@ const beginWith = async (
     pause: options.pause,
   })
   const knownTo = known.firstMinute + known.values.length
-  return { fit, weights, gate: openGate, p90Shift: 0, record: [], rounds: 1, knownTo, begun }
+  return { fit, weights, mixture: evenMixture, p90Shift: 0, record: [], rounds: 1, knownTo, begun }
 }
 
 /** A round: what has come since the last is what it is judged by, and then what it learns from. */

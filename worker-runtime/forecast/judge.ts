@@ -1,8 +1,8 @@
 import { createPredictor } from '../../functions/prediction/lstm/predictor.ts'
 import type { Encoder } from './encoder.ts'
 import type { Forecaster } from './forecaster.ts'
-import { judgeAnswers, listen } from './gate.ts'
 import type { Calendar } from './load-series.ts'
+import { judgeAnswers, listen } from './mixture.ts'
 import { addJudged, type Stretch } from './record.ts'
 import { NAMES } from './simple-forecasts.ts'
 import { answerAll, QUANTILES } from './windows.ts'
@@ -25,18 +25,18 @@ export const judge = (
   forecaster: Forecaster,
   encoder: Encoder,
   calendar: Calendar,
-): Pick<Forecaster, 'gate' | 'p90Shift' | 'record'> => {
+): Pick<Forecaster, 'mixture' | 'p90Shift' | 'record'> => {
   const { horizon, firstMinute } = encoder
   const n = horizon.spans.indexOf(horizon.window)
   const record = forecaster.record.map((stretch): Stretch => ({ ...stretch, errors: { ...stretch.errors } }))
-  let { gate, p90Shift } = forecaster
+  let { mixture, p90Shift } = forecaster
   for (const { origin, answers } of answersSince(forecaster, encoder, n)) {
     const work = encoder.truth(origin, n)
     const errorOf = (answer: number): number => Math.abs(encoder.work(origin, n, answer) - work)
     const steady = encoder.answer(origin, n, forecaster.fit.steady)
     const [network, p90] = answers
     const opinions = [network, 0, steady]
-    const said = listen(gate, opinions)
+    const said = listen(mixture, opinions)
     const forecast = encoder.work(origin, n, said)
     const isCovered = work <= encoder.work(origin, n, Math.max(said, p90 + p90Shift))
     const simple = [LAST_WEEK, YESTERDAY, LAST_HOUR].map((number) => encoder.answer(origin, n, number))
@@ -50,11 +50,11 @@ export const judge = (
       steady: errorOf(steady),
     }
     addJudged(record, { minute: firstMinute + origin, work, forecast, isCovered, errors }, calendar.hour / 2)
-    gate = judgeAnswers(gate, opinions.map(errorOf))
+    mixture = judgeAnswers(mixture, opinions.map(errorOf))
     const shifted = p90Shift + P90_STEP * (isCovered ? P90_QUANTILE - 1 : P90_QUANTILE)
     p90Shift = Math.min(Math.max(shifted, -P90_REACH), P90_REACH)
   }
-  return { gate, p90Shift, record }
+  return { mixture, p90Shift, record }
 }
 
 type Answers = { origin: number; answers: [p50: number, p90: number] }

@@ -11,7 +11,7 @@ const KEPT = 0.5
 const NEGLIGIBLE = 1e-6
 
 /**
- * Gathers evidence from round to round. Executions of a stream that were predicted from one state resemble each other: a
+ * Gathers evidence from round to round. Executions of a series that were predicted from one state resemble each other: a
  * hundred of them that were submitted together prove little more than one. So gains are added up by group, and z is that of
  * these sums (a cluster-robust paired test).
  */

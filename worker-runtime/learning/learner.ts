@@ -1,10 +1,10 @@
 import { calibrate } from '../../db/learning/calibration.ts'
 import { hourOf } from '../../db/learning/encoder.ts'
-import { judgeExperts, maturityOf, noErrors } from '../../db/learning/gate.ts'
 import { emptyGlobalMemory, type GlobalMemory } from '../../db/learning/global-memory.ts'
+import { judgeExperts, maturityOf, noErrors } from '../../db/learning/mixture.ts'
 import type { Sample } from '../../db/learning/sample.ts'
-import { emptyMemory, rememberRun, type StreamMemory } from '../../db/learning/stream-memory.ts'
-import type { OrgTypeEstimate } from '../../db/learning/stream-view.ts'
+import { emptyMemory, rememberRun, type SeriesMemory } from '../../db/learning/series-memory.ts'
+import type { OrgTypeEstimate } from '../../db/learning/series-view.ts'
 import type { Predictor } from '../../functions/prediction/lstm/predictor.ts'
 import { createRecallMap } from './recall-map.ts'
 import { createStateKeeper } from './state-keeper.ts'
@@ -14,7 +14,7 @@ import { createTypeStatistics, type TypeStatistics } from './type-statistics.ts'
 
 /** An execution that has ended, with what was predicted from. */
 export type TaughtExecution = {
-  stream: string
+  series: string
   org: string
   type: string
   log: number
@@ -28,13 +28,13 @@ export type TaughtExecution = {
 export type Learner = {
   readonly global: GlobalMemory
   readonly types: TypeStatistics
-  memory(stream: string): StreamMemory
+  memory(series: string): SeriesMemory
   /** Whether it need not be recalled. */
-  isAtHand(stream: string): boolean
+  isAtHand(series: string): boolean
   learn(execution: TaughtExecution): void
   /** Executions that were learned from before, oldest first: to train on again. What is remembered of them stays as it is. */
   replay(executions: readonly TaughtExecution[]): void
-  /** Runs what was learned since through the network, so that each stream's state is that of its newest execution. */
+  /** Runs what was learned since through the network, so that each series' state is that of its newest execution. */
   settle(): void
   predictor(): Predictor
   champion(): Version
@@ -42,7 +42,7 @@ export type Learner = {
   isRoundDue(): boolean
   /** Judges the versions on what none of them was trained on, then trains on it. */
   round(): Decision[]
-  /** Lets go of the streams, and of the types of organisations, that were used longest ago. They are recalled as they were stored. */
+  /** Lets go of the series, and of the types of organisations, that were used longest ago. They are recalled as they were stored. */
   trim(most: number): void
   dispose(): void
 }
@@ -55,29 +55,29 @@ export const createLearner = (options: {
   /** Later versions have higher numbers. */
   newestVersion?: number | undefined
   global?: GlobalMemory
-  /** What is known of a stream from before. */
-  recall?: (stream: string) => StreamMemory | undefined
+  /** What is known of a series from before. */
+  recall?: (series: string) => SeriesMemory | undefined
   /** And of an organisation's jobs of a type, by `orgTypeKey`. */
   recallOrgType?: (key: string) => OrgTypeEstimate | undefined
 }): Learner => {
   const global = options.global ?? emptyGlobalMemory()
   const types = createTypeStatistics(options.recallOrgType)
-  const memories = createRecallMap((stream) => options.recall?.(stream))
+  const memories = createRecallMap((series) => options.recall?.(series))
   const tournament: Tournament = createTournament(options)
   const training = createTrainingMemory(tournament.shape)
   const keeper = createStateKeeper(() => tournament.predictor())
 
-  const memory = (stream: string): StreamMemory => {
-    const known = memories.get(stream)
+  const memory = (series: string): SeriesMemory => {
+    const known = memories.get(series)
     if (known) return known
     const fresh = emptyMemory()
-    memories.set(stream, fresh)
+    memories.set(series, fresh)
     return fresh
   }
 
   const learn = (execution: TaughtExecution): void => {
     const { log, censored, endedAtS, sample } = execution
-    const own = memory(execution.stream)
+    const own = memory(execution.series)
     if (!censored) own.seen++
     if (!sample) return
     teach(own, execution, sample)
@@ -89,9 +89,9 @@ export const createLearner = (options: {
     rememberRun(own, run, endedAtS)
   }
 
-  const teach = (own: StreamMemory, { stream, log, censored }: TaughtExecution, sample: Sample): void => {
+  const teach = (own: SeriesMemory, { series, log, censored }: TaughtExecution, sample: Sample): void => {
     const lesson = {
-      stream,
+      series,
       vintage: sample.runs,
       x: sample.x,
       target: log - sample.baseLog,
@@ -104,12 +104,12 @@ export const createLearner = (options: {
 
   const replay: Learner['replay'] = (executions) => {
     // The memories know these already: their states are those after the newest.
-    const anew = new Map<string, StreamMemory>()
+    const anew = new Map<string, SeriesMemory>()
     for (const execution of executions) {
-      const { stream, type, log, censored, sample } = execution
+      const { series, type, log, censored, sample } = execution
       if (!sample) continue
-      const own = anew.get(stream) ?? emptyMemory()
-      anew.set(stream, own)
+      const own = anew.get(series) ?? emptyMemory()
+      anew.set(series, own)
       teach(own, execution, sample)
       if (!censored) types.recollect(type, log, sample.baseLog)
     }
@@ -117,7 +117,7 @@ export const createLearner = (options: {
     tournament.begin(training)
   }
 
-  const judge = (own: StreamMemory, sample: Sample, log: number): void => {
+  const judge = (own: SeriesMemory, sample: Sample, log: number): void => {
     const staleness = own.seen - sample.seen
     if (own.errors.length === 0) Object.assign(own, noErrors())
     judgeExperts(own, global.general[maturityOf(sample.runs)] ?? noErrors(), sample.advice, log, staleness)

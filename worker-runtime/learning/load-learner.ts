@@ -53,7 +53,7 @@ export const loadLearner = async (options: {
     ...champions,
     newestVersion,
     global: state.memory === null ? emptyGlobalMemory() : unpackGlobalMemory(fromBase64(state.memory)),
-    recall: recall.stream,
+    recall: recall.series,
     recallOrgType: recall.orgType,
   })
   const accuracy = createAccuracyWindow()
@@ -101,12 +101,12 @@ const readReplayed = async (run: Run, upTo: Cursor): Promise<TaughtExecution[]> 
   return found.reverse()
 }
 
-/** Undefined: it teaches nothing, because it did not end by itself, or its stream is forgotten. */
+/** Undefined: it teaches nothing, because it did not end by itself, or its series is forgotten. */
 export const toExecution = (row: ExecutionRow): TaughtExecution | undefined => {
   const censored = row.outcome === 'timed_out'
   if (row.type === null || (row.outcome !== 'completed' && !censored)) return undefined
   return {
-    stream: row.stream_id,
+    series: row.series_id,
     org: row.org_id,
     type: row.type,
     log: logOf(row.ran_ms),

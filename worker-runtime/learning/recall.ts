@@ -1,11 +1,11 @@
 import { EXPERTS } from '../../db/learning/experts.ts'
-import { emptyMemory, packMemory, type StreamMemory, unpackMemory } from '../../db/learning/stream-memory.ts'
-import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/stream-view.ts'
+import { emptyMemory, packMemory, type SeriesMemory, unpackMemory } from '../../db/learning/series-memory.ts'
+import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/series-view.ts'
 import {
   type ExecutionRow,
   type OrgTypeRow,
   recallOrgTypes,
-  recallStreams,
+  recallSeries,
   type TypeRow,
 } from '../../db/queries/learning.ts'
 import type { Run } from '../../db/query.ts'
@@ -15,37 +15,37 @@ import type { Learner } from './learner.ts'
 import { orgTypeKey } from './type-statistics.ts'
 
 export type Recall = {
-  stream(id: string): StreamMemory | undefined
+  series(id: string): SeriesMemory | undefined
   orgType(key: string): OrgTypeEstimate | undefined
   /** Fetches what the learner will ask for when it learns from these. */
   prepare(learner: Learner, rows: readonly ExecutionRow[]): Promise<void>
 }
 
-/** What is stored of streams and of the types of organisations, fetched for a batch of executions at once. */
+/** What is stored of series and of the types of organisations, fetched for a batch of executions at once. */
 export const createRecall = (run: Run): Recall => {
-  let streams = new Map<string, StreamMemory>()
+  let series = new Map<string, SeriesMemory>()
   let orgTypes = new Map<string, OrgTypeEstimate>()
   return {
-    stream: (id) => streams.get(id),
+    series: (id) => series.get(id),
     orgType: (key) => orgTypes.get(key),
     prepare: async (learner, rows) => {
-      const ids = new Set(rows.map(({ stream_id }) => stream_id).filter((id) => !learner.isAtHand(id)))
+      const ids = new Set(rows.map(({ series_id }) => series_id).filter((id) => !learner.isAtHand(id)))
       const pairs = new Map(
         rows.flatMap(({ org_id: org, type }) =>
           type === null ? [] : [[orgTypeKey(org, type), { org, type }]],
         ),
       )
       const wanted = [...pairs].filter(([key]) => !learner.types.hasOrgType(key)).map(([, pair]) => pair)
-      const foundStreams = ids.size > 0 ? await run(recallStreams([...ids])) : []
+      const foundSeries = ids.size > 0 ? await run(recallSeries([...ids])) : []
       const foundOrgTypes = wanted.length > 0 ? await run(recallOrgTypes(wanted)) : []
-      streams = new Map(foundStreams.map(({ stream_id, memory }) => [stream_id, toMemory(memory)]))
+      series = new Map(foundSeries.map(({ series_id, memory }) => [series_id, toMemory(memory)]))
       orgTypes = new Map(foundOrgTypes.map((row) => [orgTypeKey(row.org_id, row.type), toOrgType(row)]))
     },
   }
 }
 
 /** What a release with other experts, or another network, has left is of no use. */
-const toMemory = (text: string): StreamMemory => {
+const toMemory = (text: string): SeriesMemory => {
   const memory = unpackMemory(fromBase64(text))
   const { errors, state } = memory
   const fits =

@@ -1,13 +1,13 @@
-import type { StreamMemory } from '../../db/learning/stream-memory.ts'
+import type { SeriesMemory } from '../../db/learning/series-memory.ts'
 import type { Predictor } from '../../functions/prediction/lstm/predictor.ts'
 import type { Lesson } from './training-memory.ts'
 
 /**
- * Carries the network's state of each stream on. Executions are run through it together: first the oldest of each stream
+ * Carries the network's state of each series on. Executions are run through it together: first the oldest of each series
  * that has any, then the next of each, so that a step is one batch.
  */
 export const createStateKeeper = (predictor: () => Predictor) => {
-  let waiting = new Map<StreamMemory, Lesson[]>()
+  let waiting = new Map<SeriesMemory, Lesson[]>()
 
   const settle = (): void => {
     while (waiting.size > 0) {
@@ -17,7 +17,7 @@ export const createStateKeeper = (predictor: () => Predictor) => {
     }
   }
 
-  const step = (round: { memory: StreamMemory; lesson: Lesson }[]): void => {
+  const step = (round: { memory: SeriesMemory; lesson: Lesson }[]): void => {
     const inputs = round[0]?.lesson.x.length ?? 0
     const width = predictor().width
     const x = new Float32Array(round.length * inputs)
@@ -32,7 +32,7 @@ export const createStateKeeper = (predictor: () => Predictor) => {
   }
 
   return {
-    add: (memory: StreamMemory, lesson: Lesson): void => {
+    add: (memory: SeriesMemory, lesson: Lesson): void => {
       const lessons = waiting.get(memory)
       if (lessons) lessons.push(lesson)
       else waiting.set(memory, [lesson])

@@ -5,7 +5,7 @@
  * over, all that is in memory is thrown away and loaded anew.
  */
 import { packGlobalMemory } from '../../db/learning/global-memory.ts'
-import { packMemory } from '../../db/learning/stream-memory.ts'
+import { packMemory } from '../../db/learning/series-memory.ts'
 import {
   type AccuracyValues,
   type ExecutionRow,
@@ -30,8 +30,8 @@ export type TermLearner = {
 }
 
 const BATCH = 2_000
-/** Other streams are recalled when they run again. Of one 5 kB are kept at hand. */
-const STREAMS_AT_HAND = 10_000
+/** Other series are recalled when they run again. Of one 5 kB are kept at hand. */
+const SERIES_AT_HAND = 10_000
 const SECOND = 1_000
 /** While there is more to learn from, others have the database in between. */
 const PAUSE_MS = 20
@@ -61,7 +61,7 @@ export const createTermLearner = (options: { run: Run; term: string; logger: Log
     if (rows.length === 0) return SECOND
     await loaded.recall.prepare(loaded.learner, rows)
     unsaved = think(loaded, (known) => [learnFrom(known, rows)])
-    if (await save()) loaded.learner.trim(STREAMS_AT_HAND)
+    if (await save()) loaded.learner.trim(SERIES_AT_HAND)
     return rows.length >= BATCH || loaded?.learner.isRoundDue() ? PAUSE_MS : SECOND
   }
 
@@ -169,15 +169,15 @@ const notePoint = (known: LoadedLearner, { executions }: AccuracyValues): void =
   known.point = { atMs: performance.now(), executions }
 }
 
-/** The rows of the streams and types that have learned. */
+/** The rows of the series and types that have learned. */
 const whatChanged = ({ learner }: LoadedLearner, executions: readonly TaughtExecution[]) => {
   const { types } = learner
-  const streams = new Set(executions.map(({ stream }) => stream))
+  const series = new Set(executions.map(({ series }) => series))
   const observed = executions.filter(({ sample, censored }) => sample && !censored)
   const orgTypes = new Map(observed.map(({ org, type }) => [orgTypeKey(org, type), { org, type }]))
   const typeNames = new Set(observed.flatMap(({ type }) => [type, ALL_TYPES]))
   return {
-    streams: [...streams].map((id) => ({ id, memory: toBase64(packMemory(learner.memory(id))) })),
+    series: [...series].map((id) => ({ id, memory: toBase64(packMemory(learner.memory(id))) })),
     types: [...typeNames].flatMap((type) => {
       const known = types.type(type)
       return known ? [toTypeRow(type, known)] : []

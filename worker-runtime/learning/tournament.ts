@@ -79,7 +79,7 @@ export const createTournament = (options: {
   }
 
   const judge = (unseen: readonly Lesson[]): Decision[] => {
-    const groups = unseen.map(({ stream, vintage }) => `${stream} ${vintage}`)
+    const groups = unseen.map(({ series, vintage }) => `${series} ${vintage}`)
     const errors = errorsOf(predictor, unseen)
     const compare = (weights: Weights, known: ReturnType<typeof createEvidence>): Comparison =>
       known.add(groups, errors, errorsOfWeights(weights, unseen))

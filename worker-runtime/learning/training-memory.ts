@@ -1,16 +1,16 @@
 import type { Batch } from '../../functions/prediction/lstm/trainer.ts'
 
-/** One execution as the network is taught: what it saw, what it should have said, and what its stream had been through. */
+/** One execution as the network is taught: what it saw, what it should have said, and what its series had been through. */
 export type Lesson = {
-  stream: string
-  /** How often the stream had run when it was predicted: those of one vintage were predicted from the same state. */
+  series: string
+  /** How often the series had run when it was predicted: those of one vintage were predicted from the same state. */
   vintage: number
   x: Float32Array
   /** ln(runtime) − baseline. */
   target: number
   /** The runtime is only a lower bound: the attempt was ended by its timeout. */
   censored: boolean
-  /** The state of the stream's network before it. */
+  /** The state of the series' network before it. */
   state: Float32Array
 }
 
@@ -35,7 +35,7 @@ const WINDOWS = 64
 
 type Entry = Lesson & { number: number; previous: Entry | undefined }
 
-/** Executions in order of their end; each knows the one before it of its stream, so that a window is a walk back. */
+/** Executions in order of their end; each knows the one before it of its series, so that a window is a walk back. */
 export const createTrainingMemory = (shape: { inputs: number; hidden: number }): TrainingMemory => {
   const ring: Entry[] = []
   const newestOf = new Map<string, Entry>()
@@ -43,11 +43,11 @@ export const createTrainingMemory = (shape: { inputs: number; hidden: number }):
 
   const add: TrainingMemory['add'] = (lesson) => {
     // The lesson itself: its state is known later.
-    const entry: Entry = Object.assign(lesson, { number: total, previous: newestOf.get(lesson.stream) })
+    const entry: Entry = Object.assign(lesson, { number: total, previous: newestOf.get(lesson.series) })
     const replaced = ring[total % CAPACITY]
     if (replaced) forget(replaced)
     ring[total % CAPACITY] = entry
-    newestOf.set(lesson.stream, entry)
+    newestOf.set(lesson.series, entry)
     total++
   }
 
@@ -55,7 +55,7 @@ export const createTrainingMemory = (shape: { inputs: number; hidden: number }):
   const forget = (old: Entry): void => {
     old.previous = undefined
     old.x = NOTHING
-    if (newestOf.get(old.stream) === old) newestOf.delete(old.stream)
+    if (newestOf.get(old.series) === old) newestOf.delete(old.series)
   }
 
   const windowBack = (end: Entry): Entry[] => {

@@ -1,9 +1,9 @@
-import { type PastRun, REMEMBERED_RUNS } from '../../db/learning/stream-memory.ts'
-import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/stream-view.ts'
+import { type PastRun, REMEMBERED_RUNS } from '../../db/learning/series-memory.ts'
+import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/series-view.ts'
 import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
 import { createRecallMap } from './recall-map.ts'
 
-/** What is known of a type, of an organisation's jobs of it, and of all: what a stream without executions starts from. */
+/** What is known of a type, of an organisation's jobs of it, and of all: what a series without executions starts from. */
 export type TypeStatistics = {
   observe(execution: { org: string; type: string; run: PastRun; baseLog: number }): void
   /** An execution that was observed before: for the medians. */

@@ -18,7 +18,7 @@ export type Predictor = {
   dispose(): void
 }
 
-/** The network with carried state: what a stream has been through is in its state, so a prediction is one step. */
+/** The network with carried state: what a series has been through is in its state, so a prediction is one step. */
 export const createPredictor = (weights: Weights): Predictor => {
   const { inputs: I, hidden: H } = weights.shape
   // A copy: on the CPU backend a matrix is the array it was made of, and whoever gave it may change it.

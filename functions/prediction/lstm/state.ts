@@ -1,6 +1,6 @@
 import type { CellState } from './cell.ts'
 
-/** What a stream has been through, in both layers. */
+/** What a series has been through, in both layers. */
 export type NetworkState = [CellState, CellState]
 
 /** (B, 4H), a row of which is h1 c1 h2 c2 → the states of both layers. */

@@ -38,7 +38,7 @@ export type Trainer = {
 export const DEFAULT_QUANTILES = [0.5, 0.9]
 
 /**
- * On made-up streams with a hidden level and slope, 600 batches of 32 bring the loss from 0.365 to 0.205 with 0.0003,
+ * On made-up series with a hidden level and slope, 600 batches of 32 bring the loss from 0.365 to 0.205 with 0.0003,
  * to 0.197 with 0.001 and to 0.195 with 0.003. (0.01 gets to 0.157 there; it takes a backtest on real runs to trust it.)
  */
 const DEFAULT_LEARNING_RATE = 3e-3

@@ -1,6 +1,6 @@
 /**
  * Jobs that come over some hours, made from a seed: by chance around a rate that changes, of three kinds whose runtimes differ
- * by two orders of magnitude. A prediction is the median of a job's kind, as good as a stream's own history makes it.
+ * by two orders of magnitude. A prediction is the median of a job's kind, as good as a series' own history makes it.
  */
 import { createRandom } from '../../../functions/prediction/lstm/random.ts'
 

@@ -1,7 +1,7 @@
 import { INPUTS } from '../../../db/learning/encoder.ts'
 import { EXPERTS } from '../../../db/learning/experts.ts'
 import { emptyGlobalMemory } from '../../../db/learning/global-memory.ts'
-import { packMemory, REMEMBERED_RUNS, unpackMemory } from '../../../db/learning/stream-memory.ts'
+import { packMemory, REMEMBERED_RUNS, unpackMemory } from '../../../db/learning/series-memory.ts'
 import { useEdgeBackend } from '../../../functions/prediction/lstm/edge-backend.ts'
 import { createRandom } from '../../../functions/prediction/lstm/random.ts'
 import { createWeights, DEFAULT_HIDDEN } from '../../../functions/prediction/lstm/weights.ts'
@@ -23,7 +23,7 @@ const pastRun = () => ({
   hour: 24 * random(),
 })
 
-/** As it comes from the database. A stream that is remembered in full, in an organisation that is, too. */
+/** As it comes from the database. A series that is remembered in full, in an organisation that is, too. */
 const memory = unpackMemory(
   packMemory({
     runs: Array.from({ length: REMEMBERED_RUNS }, pastRun),
@@ -58,7 +58,7 @@ const request = (n: number): PredictionRequest => ({
   },
 })
 
-/** `count` predictions as a submission makes them, `rows` at a time: each one step from the state that its stream carries. */
+/** `count` predictions as a submission makes them, `rows` at a time: each one step from the state that its series carries. */
 export const predict = (count: number, rows: number): number => {
   const requests = Array.from({ length: rows }, (_, n) => request(n))
   let sum = 0

@@ -91,25 +91,25 @@ const UNFINISHED = `
 
 /** What the statements of the product leave behind of a job that went well. */
 const SEED_FINISHED = `
-  with stream as (
-    insert into streams (org_id, type, name)
+  with repeated as (
+    insert into series (org_id, type, name)
     values ($1::uuid, '${JOB_TYPE}', 'noop')
-    on conflict on constraint streams_identity do update
+    on conflict on constraint series_identity do update
     set name = excluded.name
     returning id
   ),
   job as (
     insert into jobs (
-      org_id, id, created_by, stream_id, type, name, payload, priority, tags, max_attempts, initial_delay_seconds,
+      org_id, id, created_by, series_id, type, name, payload, priority, tags, max_attempts, initial_delay_seconds,
       backoff_multiplier, cpu_units, memory_mb, on_parent_failure, predicted_ms, predicted_p90_ms, prediction_source,
       rank_base, rank_slope, created_at
     )
     select
-      $1::uuid, uuidv7(interval '-1 day'), $2::uuid, stream.id, '${JOB_TYPE}', 'noop',
+      $1::uuid, uuidv7(interval '-1 day'), $2::uuid, repeated.id, '${JOB_TYPE}', 'noop',
       '${JSON.stringify(PAYLOAD)}'::jsonb, 'normal', '{}', 3, 0, 2, 1, 64, 'fail', 1000, 10000, 'default', 0, 1,
       now() - interval '1 day'
-    from stream, generate_series(1, $3::int)
-    returning id, org_id, stream_id, created_at
+    from repeated, generate_series(1, $3::int)
+    returning id, org_id, series_id, created_at
   ),
   event as (
     insert into job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
@@ -119,7 +119,7 @@ const SEED_FINISHED = `
     from job
   )
   insert into finished_jobs (
-    org_id, job_id, stream_id, state, attempts, worker_id, started_at, runtime_ms, finished_at
+    org_id, job_id, series_id, state, attempts, worker_id, started_at, runtime_ms, finished_at
   )
-  select org_id, id, stream_id, 'completed', 1, 'seed', created_at, 1, created_at
+  select org_id, id, series_id, 'completed', 1, 'seed', created_at, 1, created_at
   from job`

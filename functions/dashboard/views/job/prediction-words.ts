@@ -5,7 +5,7 @@ type Prediction = Job['prediction']
 
 export const SOURCES: Record<Prediction['source'], string> = {
   lstm: 'the model',
-  stream: 'earlier runs of the same name',
+  series: 'earlier runs of the same name',
   type: 'earlier runs of the type',
   default: 'nothing yet: no such job has run',
 }

@@ -10,7 +10,7 @@ export const ENDS = [
 
 const DAY_MS = 86_400_000
 
-/** Undefined: no end. A date is one of the clock on the wall. */
+/** Undefined: no end. A date is in local time. */
 export const endOf = (choice: string, date: string, nowMs: number): string | undefined => {
   if (choice === '') return undefined
   return new Date(choice === 'date' ? date : nowMs + Number(choice) * DAY_MS).toISOString()

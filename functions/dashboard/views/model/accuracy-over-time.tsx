@@ -36,7 +36,7 @@ export const AccuracyOverTime = ({ accuracy }: { accuracy: PredictionAccuracy })
           values: points.map(({ mean_abs_log_error }) => mean_abs_log_error),
         },
         {
-          label: 'Running mean of a stream',
+          label: 'Running mean of a series',
           color: 'muted',
           dashed: true,
           values: points.map(({ baseline_mean_abs_log_error }) => baseline_mean_abs_log_error),

@@ -9,7 +9,7 @@ const TITLE = 'Experts over time'
 /** Four are enough to look at: what is shipped, the plain rules that it should beat, and the network alone. */
 const LINES = [
   { expert: 'smartqueue', color: 'accent', kind: 'area' as const },
-  { expert: 'stream', color: 'muted', dashed: true },
+  { expert: 'series', color: 'muted', dashed: true },
   { expert: 'type-median', color: 'amber', dashed: true },
   { expert: 'lstm', color: 'violet' },
 ]

@@ -7,9 +7,9 @@ import { Empty, Loaded, Skeleton } from '../../ui/notes.tsx'
 import { PageHead } from '../../ui/panel.tsx'
 import { usePredictionAccuracy } from './accuracy.ts'
 import { Experts } from './experts.tsx'
-import { Gate } from './gate.tsx'
 import { LearningCurve } from './learning-curve.tsx'
 import { Limits } from './limits.tsx'
+import { Mixture } from './mixture.tsx'
 import { ModelNumbers } from './numbers.tsx'
 import { OwnJobs } from './own-jobs.tsx'
 import { Versions } from './versions.tsx'
@@ -33,7 +33,7 @@ export const View = () => {
               <h2 class="part">All organisations</h2>
               <div class="grid">
                 <Experts model={model} />
-                <Gate model={model} />
+                <Mixture model={model} />
                 <LearningCurve model={model} />
                 <Limits model={model} />
                 <Versions model={model} />

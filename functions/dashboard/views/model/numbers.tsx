@@ -11,7 +11,7 @@ export const ModelNumbers = ({
   model: ModelCard
   accuracy: PredictionAccuracy | undefined
 }) => {
-  const { smartqueue: shipped, stream } = model.gate.mean_abs_log_error
+  const { smartqueue: shipped, series } = model.mixture.mean_abs_log_error
   const champion = model.versions.find(({ version }) => version === model.version)
   const faults = model.faults.reduce((sum, one) => sum + one.faults, 0)
   return (
@@ -45,9 +45,9 @@ export const ModelNumbers = ({
         value={errorText(shipped)}
         note={
           shipped !== undefined &&
-          (stream === undefined
+          (series === undefined
             ? `off by ${factorText(shipped)}`
-            : `${differenceOf(shipped, stream)} than the running mean`)
+            : `${differenceOf(shipped, series)} than the running mean`)
         }
       />
       <Stat

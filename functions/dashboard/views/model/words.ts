@@ -11,8 +11,8 @@ export const factorText = (error: number): string => `a factor of ${Math.exp(err
 
 /** What is predicted, and those who predict. */
 export const EXPERT_NAMES: Record<string, string> = {
-  smartqueue: 'The gate, as shipped',
-  stream: 'Running mean of a stream',
+  smartqueue: 'The mixture, as shipped',
+  series: 'Running mean of a series',
   'last-two': 'Last two runs',
   median: 'Median of 48 runs',
   kernel: 'Runs of like size',
@@ -24,7 +24,7 @@ export const EXPERT_NAMES: Record<string, string> = {
 
 export const SOURCE_NAMES: Record<string, string> = {
   lstm: 'Network (LSTM)',
-  stream: 'Runs of the stream',
+  series: 'Runs of the series',
   type: 'Jobs of the type',
   default: 'Nothing: a first guess',
 }

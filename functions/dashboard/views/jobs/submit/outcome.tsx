@@ -5,7 +5,7 @@ import { Time } from '../../../ui/time.tsx'
 
 const SOURCES: Record<Forecast['prediction']['source'], string> = {
   lstm: 'the model',
-  stream: 'runs of the same name',
+  series: 'runs of the same name',
   type: 'runs of the type',
   default: 'nothing yet: a guess',
 }

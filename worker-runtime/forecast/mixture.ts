@@ -5,10 +5,10 @@
  */
 
 /** Fading sums of the absolute errors of each, in the order in which their answers are given. */
-export type Gate = readonly number[]
+export type Mixture = readonly number[]
 
 /** Everybody is as good. */
-export const openGate: Gate = [0, 0, 0]
+export const evenMixture: Mixture = [0, 0, 0]
 
 /** An error counts half after so many windows. */
 const HALF_LIFE = 1_440
@@ -18,16 +18,16 @@ const SHARPNESS = 32
 /** Errors that are no errors are still comparable. */
 const LEAST_SUM = 1e-9
 
-export const listen = (gate: Gate, answers: readonly number[]): number => {
-  const best = Math.max(Math.min(...gate), LEAST_SUM)
+export const listen = (mixture: Mixture, answers: readonly number[]): number => {
+  const best = Math.max(Math.min(...mixture), LEAST_SUM)
   let [sum, weight] = [0, 0]
   for (const [n, answer] of answers.entries()) {
-    const share = (best / Math.max(gate[n] ?? 0, LEAST_SUM)) ** SHARPNESS
+    const share = (best / Math.max(mixture[n] ?? 0, LEAST_SUM)) ** SHARPNESS
     sum += share * answer
     weight += share
   }
   return sum / weight
 }
 
-export const judgeAnswers = (gate: Gate, errors: readonly number[]): Gate =>
-  errors.map((error, n) => KEPT * (gate[n] ?? 0) + error)
+export const judgeAnswers = (mixture: Mixture, errors: readonly number[]): Mixture =>
+  errors.map((error, n) => KEPT * (mixture[n] ?? 0) + error)

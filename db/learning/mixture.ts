@@ -1,6 +1,6 @@
 /**
- * The online gate: whom to believe, stream by stream. Each expert's recent error on the stream decides, beginning from what
- * the expert was worth on all streams with as few executions. The prediction is a mean of the experts, weighted by
+ * The online mixture: whom to believe, series by series. Each expert's recent error on the series decides, beginning from what
+ * the expert was worth on all series with as few executions. The prediction is a mean of the experts, weighted by
  * exp(−η · (error − least error) / least error): a clearly better one speaks almost alone, equals share.
  */
 import { EXPERTS } from './experts.ts'
@@ -10,7 +10,7 @@ export type ExpertErrors = { errors: number[]; weight: number }
 /** η, and an error below which differences say nothing. */
 const SHARPNESS = 32
 const LEAST_ERROR = 0.05
-/** What experts are worth everywhere counts as much as so many executions of the stream. */
+/** What experts are worth everywhere counts as much as so many executions of the series. */
 const PRIOR_WEIGHT = 8
 /** Each execution counts a tenth more than the one before it. */
 const FORGETTING = 0.9
@@ -20,14 +20,14 @@ const LARGEST_ERROR = 3
 /** Before anything is known. */
 const UNKNOWN_ERROR = 1
 
-/** Streams with so many executions, or more, are compared with each other. */
+/** Series with so many executions, or more, are compared with each other. */
 export const MATURITIES = 6
 export const maturityOf = (runs: number): number => Math.min(runs, MATURITIES - 1)
 
 /** The experts and, last, what they say together. */
 export const noErrors = (): ExpertErrors => ({ errors: [...EXPERTS, 'all'].map(() => 0), weight: 0 })
 
-/** How far off each expert is to be expected on the stream. */
+/** How far off each expert is to be expected on the series. */
 export const expectedErrors = (own: ExpertErrors, general: ExpertErrors): number[] =>
   EXPERTS.map((_, n) => {
     const prior = general.weight > 0 ? (general.errors[n] ?? 0) / general.weight : UNKNOWN_ERROR
@@ -49,8 +49,8 @@ export const weighExperts = (errors: readonly number[], isPresent: (expert: numb
 const SECOND_SHARPNESS = 100
 
 /**
- * A second look, at the long run: whatever a stream's few executions seem to say, if one expert alone has been better on all
- * streams than all of them together, its word counts more. `advice` has what they say together last.
+ * A second look, at the long run: whatever a series' few executions seem to say, if one expert alone has been better on all
+ * series than all of them together, its word counts more. `advice` has what they say together last.
  */
 export const lookAgain = (
   general: ExpertErrors,
@@ -72,7 +72,7 @@ export const lookAgain = (
 const ENOUGH = 300
 
 /**
- * `staleness`: how many executions of the stream have ended since the prediction was made, this one included. Of a thousand
+ * `staleness`: how many executions of the series have ended since the prediction was made, this one included. Of a thousand
  * jobs that were submitted together, all predictions were the same: they are not a thousand proofs.
  */
 export const judgeExperts = (

@@ -1,6 +1,6 @@
 import { DEFAULT_ESTIMATE, type Estimate } from '../rules/estimate.ts'
 import type { GlobalMemory } from './global-memory.ts'
-import type { PastRun, StreamMemory } from './stream-memory.ts'
+import type { PastRun, SeriesMemory } from './series-memory.ts'
 
 /** What is known of a job before it has run. Sizes and times are ln(1 + value); nought means that it has none. */
 export type JobTraits = {
@@ -23,11 +23,11 @@ export type TypeEstimate = Estimate & { medianLog: number; driftLog: number }
 export type OrgTypeEstimate = Estimate & { driftLog: number; newest: readonly PastRun[] }
 
 /** All that a prediction looks at besides the job. */
-export type StreamView = {
+export type SeriesView = {
   /** Undefined before the first execution. */
   estimate: Estimate | undefined
   driftLog: number
-  memory: StreamMemory
+  memory: SeriesMemory
   orgType: OrgTypeEstimate | undefined
   type: TypeEstimate | undefined
   allTypes: TypeEstimate | undefined
@@ -35,14 +35,14 @@ export type StreamView = {
   global: GlobalMemory
 }
 
-export type Baseline = { log: number; deviationLog: number; source: 'stream' | 'type' | 'default' }
+export type Baseline = { log: number; deviationLog: number; source: 'series' | 'type' | 'default' }
 
 /**
- * What the network corrects: the running estimate of the stream, else of the organisation's jobs of the type, else of the
+ * What the network corrects: the running estimate of the series, else of the organisation's jobs of the type, else of the
  * type, else of all. The statement that submits falls back in the same order.
  */
-export const baselineOf = ({ estimate, orgType, type, allTypes }: StreamView): Baseline => {
-  if (estimate) return { log: estimate.meanLog, deviationLog: estimate.deviationLog, source: 'stream' }
+export const baselineOf = ({ estimate, orgType, type, allTypes }: SeriesView): Baseline => {
+  if (estimate) return { log: estimate.meanLog, deviationLog: estimate.deviationLog, source: 'series' }
   if (orgType) return { log: orgType.meanLog, deviationLog: orgType.deviationLog, source: 'type' }
   if (type) return { log: type.medianLog, deviationLog: type.deviationLog, source: 'type' }
   if (allTypes) return { log: allTypes.medianLog, deviationLog: allTypes.deviationLog, source: 'default' }

@@ -5,8 +5,8 @@ import { counted, percent } from '../../ui/format.ts'
 import { EXPERT_NAMES, errorText, factorText, numberAt, SOURCE_NAMES } from './words.ts'
 
 /** What each expert alone would have been worth, and whose word weighed most. */
-export const Gate = ({ model }: { model: ModelCard }) => {
-  const experts = Object.entries(model.gate.mean_abs_log_error)
+export const Mixture = ({ model }: { model: ModelCard }) => {
+  const experts = Object.entries(model.mixture.mean_abs_log_error)
     .map(([name, error]) => ({ name, label: EXPERT_NAMES[name] ?? name, error }))
     .sort((a, b) => a.error - b.error)
   const sources = Object.keys(model.sources)
@@ -15,8 +15,8 @@ export const Gate = ({ model }: { model: ModelCard }) => {
   const all = sources.reduce((sum, { jobs }) => sum + jobs, 0)
   return (
     <ChartFrame
-      title="The gate and its experts"
-      about="Mean error of each over the recent executions, best first. The gate weighs them for each stream."
+      title="The mixture and its experts"
+      about="Mean error of each over the recent executions, best first. The mixture weighs them for each series."
       columns={[
         { title: 'Expert', cell: ({ label }) => label },
         { title: 'Mean error', numeric: true, cell: ({ error }) => errorText(error) },

@@ -4,11 +4,11 @@ import type { Query } from '../query.ts'
 export const FUNCTIONS_ROLE = 'smartqueue_functions'
 export const WORKERS_ROLE = 'smartqueue_workers'
 
-export type WallReport = {
+export type RowSecurityReport = {
   role: string
   /** A role without row-level security that this one is, or can become. */
   bypasses_as: string | null
-  /** It owns a table that the wall stands around. */
+  /** It owns a table with row-level security. */
   owns: string | null
   /** A table with an organisation and without row-level security, or not forced upon its owner. */
   open_table: string | null
@@ -25,9 +25,9 @@ export type WallReport = {
   without_timeouts: string[]
 }
 
-/** What the role of this session could do to the wall between organisations. */
-export const inspectWalls = (expected: string): Query<WallReport> => ({
-  name: 'inspect-walls',
+/** What the role of this session could do about the row-level security between organisations. */
+export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> => ({
+  name: 'inspect-row-security',
   text: `
     select
       current_user::text as role,
@@ -100,7 +100,7 @@ export const inspectWalls = (expected: string): Query<WallReport> => ({
 })
 
 /** Why a runtime must not start with this role; nothing if it may. */
-export const faultOfWalls = (report: WallReport, expected: string): string | undefined => {
+export const faultOfRowSecurity = (report: RowSecurityReport, expected: string): string | undefined => {
   const { role, bypasses_as, owns, open_table, is_member, is_other, is_open } = report
   const { may_shadow, may_create, without_timeouts } = report
   const remedy = `Make a login with: npm run admin -- database-login ${expected === FUNCTIONS_ROLE ? 'functions' : 'workers'}`

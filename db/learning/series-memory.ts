@@ -1,6 +1,6 @@
 import { createReader, createWriter } from './packing.ts'
 
-/** A past execution of a stream, as the kernel features look at it. */
+/** A past execution of a series, as the kernel features look at it. */
 export type PastRun = {
   log: number
   sizeLog: number
@@ -12,8 +12,8 @@ export type PastRun = {
   hour: number
 }
 
-/** What the predictor remembers of a stream beyond its running estimate. */
-export type StreamMemory = {
+/** What the predictor remembers of a series beyond its running estimate. */
+export type SeriesMemory = {
   /** Newest last. */
   runs: PastRun[]
   /** Executions that have completed, those that are not remembered one by one included. */
@@ -30,7 +30,7 @@ export type StreamMemory = {
 /** So many past executions are compared with a new job. */
 export const REMEMBERED_RUNS = 48
 
-export const emptyMemory = (): StreamMemory => ({
+export const emptyMemory = (): SeriesMemory => ({
   runs: [],
   seen: 0,
   endedAtS: 0,
@@ -39,7 +39,7 @@ export const emptyMemory = (): StreamMemory => ({
   state: new Float32Array(0),
 })
 
-export const rememberRun = (memory: StreamMemory, run: PastRun, endedAtS: number): void => {
+export const rememberRun = (memory: SeriesMemory, run: PastRun, endedAtS: number): void => {
   memory.runs.push(run)
   if (memory.runs.length > REMEMBERED_RUNS) memory.runs.shift()
   memory.endedAtS = endedAtS
@@ -47,7 +47,7 @@ export const rememberRun = (memory: StreamMemory, run: PastRun, endedAtS: number
 
 const FORMAT = 1
 
-export const packMemory = (memory: StreamMemory): Uint8Array => {
+export const packMemory = (memory: SeriesMemory): Uint8Array => {
   const { runs, errors, state } = memory
   const writer = createWriter(32 + runs.length * 12 + errors.length * 4 + state.length * 2)
   writer.byte(FORMAT)
@@ -65,8 +65,8 @@ export const packMemory = (memory: StreamMemory): Uint8Array => {
   return writer.bytes()
 }
 
-/** Another format, or bytes that are none, are an empty memory: the stream is learned anew. */
-export const unpackMemory = (bytes: Uint8Array): StreamMemory => {
+/** Another format, or bytes that are none, are an empty memory: the series is learned anew. */
+export const unpackMemory = (bytes: Uint8Array): SeriesMemory => {
   try {
     const reader = createReader(bytes)
     if (reader.byte() !== FORMAT) return emptyMemory()

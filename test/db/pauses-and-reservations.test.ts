@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { parkJobs, unparkJobs } from '../../db/queries/gates.ts'
 import { lookOut } from '../../db/queries/outlook.ts'
+import { parkJobs, unparkJobs } from '../../db/queries/parking.ts'
 import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { reportWorker, type WorkerStatus } from '../../db/queries/workers.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
@@ -59,7 +59,7 @@ const seedWorker = (workerId: string, seed: Seed = {}) =>
 const names = async (limit = 10) => (await claim(database.run, 'worker-1', limit)).map(({ name }) => name)
 const park = async (limit = 100) => (await database.run(parkJobs(term, '0', limit)))[0]
 const unpark = async (limit = 100) => (await database.run(unparkJobs(term, '0', limit)))[0]
-const gates = async () => (await database.run(lookOut()))[0]?.closed
+const heldBack = async () => (await database.run(lookOut()))[0]?.held_back
 const waitedFor = (seconds: number) =>
   database.sql(`update ready_jobs set ready_at = now() - $1::int * interval '1 second'`, [seconds])
 const reserve = () => database.run(reserveCapacity(term, 5))
@@ -110,13 +110,13 @@ test('a sweep is bounded and says where to go on', async () => {
   assert.deepEqual([second?.looked_at, second?.moved], [1, 1])
 })
 
-test('the description of what is closed changes when it does', async () => {
-  assert.match((await gates()) ?? '', /^$/)
+test('the summary of what is held back changes when it does', async () => {
+  assert.match((await heldBack()) ?? '', /^$/)
   await database.sql(`insert into pauses (org_id, type) values ($1, 'test')`, [tenant.orgId])
-  const paused = await gates()
+  const paused = await heldBack()
   assert.equal(paused, `${tenant.orgId}/test`)
   await database.sql(`update workers set status = 'offline'`)
-  assert.equal(await gates(), `${paused} test`)
+  assert.equal(await heldBack(), `${paused} test`)
 })
 
 test('a big job that waited, and would be next, gets a reservation on the emptiest worker that can hold it', async () => {

@@ -17,7 +17,7 @@ const startWorker = (url: string) =>
     encoding: 'utf8',
   })
 
-test('a worker refuses to start under a role that could see past the wall, or is not its own', () => {
+test('a worker refuses to start under a role that could bypass row-level security, or is not its own', () => {
   for (const [url, reason] of [
     [database.url, /bypasses row-level security.*database-login workers/],
     [asLogin(database.url, 'both'), /groups of both/],

@@ -1,32 +1,32 @@
-import { emptyMemory, unpackMemory } from '../../db/learning/stream-memory.ts'
-import type { OrgTypeEstimate, StreamView, TypeEstimate } from '../../db/learning/stream-view.ts'
+import { emptyMemory, unpackMemory } from '../../db/learning/series-memory.ts'
+import type { OrgTypeEstimate, SeriesView, TypeEstimate } from '../../db/learning/series-view.ts'
 import type {
   EstimateRow,
   OrgTypeRow,
   PredictionInputsRow,
-  StreamInputsRow,
+  SeriesInputsRow,
   TypeEstimateRow,
 } from '../../db/queries/prediction-inputs.ts'
 import type { Estimate } from '../../db/rules/estimate.ts'
 import { uuidV7Ms } from '../../db/rules/uuid-v7.ts'
 import { fromBase64 } from './base64.ts'
 
-/** What predictions look at of a stream, unpacked: that is done once, when it is loaded. */
-export type StreamInputs = {
+/** What predictions look at of a series, unpacked: that is done once, when it is loaded. */
+export type SeriesInputs = {
   type: string
   name: string
   paused: boolean
-  view: Omit<StreamView, 'global'>
+  view: Omit<SeriesView, 'global'>
 }
 
-export const toStreams = ({ streams, types }: PredictionInputsRow): StreamInputs[] => {
+export const toSeries = ({ series, types }: PredictionInputsRow): SeriesInputs[] => {
   const byType = new Map(types.map((row) => [row.type, toTypeEstimate(row)]))
-  return streams.map((row) => ({
+  return series.map((row) => ({
     type: row.type,
     name: row.name,
     paused: row.paused,
     view: {
-      estimate: toStreamEstimate(row),
+      estimate: toSeriesEstimate(row),
       driftLog: row.drift_log ?? 0,
       memory: row.memory === null ? emptyMemory() : unpackMemory(fromBase64(row.memory)),
       orgType: row.org_type ? toOrgType(row.org_type) : undefined,
@@ -37,8 +37,8 @@ export const toStreams = ({ streams, types }: PredictionInputsRow): StreamInputs
   }))
 }
 
-/** A stream that exists, but has not run, has a row without a mean. */
-const toStreamEstimate = ({ runs, mean_log, deviation_log }: StreamInputsRow): Estimate | undefined =>
+/** A series that exists, but has not run, has a row without a mean. */
+const toSeriesEstimate = ({ runs, mean_log, deviation_log }: SeriesInputsRow): Estimate | undefined =>
   mean_log === null || deviation_log === null
     ? undefined
     : { runs: runs ?? 0, meanLog: mean_log, deviationLog: deviation_log }

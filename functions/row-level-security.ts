@@ -1,12 +1,12 @@
-import { FUNCTIONS_ROLE, faultOfWalls, inspectWalls } from '../db/queries/walls.ts'
+import { FUNCTIONS_ROLE, faultOfRowSecurity, inspectRowSecurity } from '../db/queries/row-level-security.ts'
 import type { Query, Run } from '../db/query.ts'
 import type { Database } from './database.ts'
 
 /** The database role could see across organisations. Nothing is asked of the database until it cannot. */
-export class WallsDown extends Error {
+export class RowSecurityBroken extends Error {
   constructor(fault: string) {
     super(fault)
-    this.name = 'WallsDown'
+    this.name = 'RowSecurityBroken'
   }
 }
 
@@ -14,20 +14,20 @@ export class WallsDown extends Error {
  * Looks once in the life of an isolate. What is kept is a flag and not the promise: on workerd that belongs to the request
  * that asked, and would never be settled for the others if its client hung up.
  */
-export const guardWalls = (database: Database): Database => {
-  let stand = false
+export const guardRowSecurity = (database: Database): Database => {
+  let isInspected = false
 
   const inspect = async (): Promise<void> => {
-    const [report] = await database.run(inspectWalls(FUNCTIONS_ROLE))
-    const fault = report ? faultOfWalls(report, FUNCTIONS_ROLE) : 'The database did not tell its role.'
-    if (fault) throw new WallsDown(fault)
-    stand = true
+    const [report] = await database.run(inspectRowSecurity(FUNCTIONS_ROLE))
+    const fault = report ? faultOfRowSecurity(report, FUNCTIONS_ROLE) : 'The database did not tell its role.'
+    if (fault) throw new RowSecurityBroken(fault)
+    isInspected = true
   }
 
   const guarded =
     (run: Run): Run =>
     async <Row>(query: Query<Row>) => {
-      if (!stand) await inspect()
+      if (!isInspected) await inspect()
       return run(query)
     }
 
@@ -35,7 +35,7 @@ export const guardWalls = (database: Database): Database => {
     run: guarded(database.run),
     after: (...entries) => guarded(database.after(...entries)),
     transaction: async (queries) => {
-      if (!stand) await inspect()
+      if (!isInspected) await inspect()
       return database.transaction(queries)
     },
     wasDiskFull: database.wasDiskFull,

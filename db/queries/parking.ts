@@ -1,6 +1,6 @@
 /**
- * Claims pass over jobs that are paused, or of a type that no worker handles. So that they need not step over a
- * million of them each time, the leader parks such jobs in lanes where no claim looks.
+ * Claims pass over jobs that are held back: paused, or of a type that no worker handles. So that they need not step over
+ * a million of them each time, the leader parks such jobs in lanes where no claim looks.
  */
 
 import { IN_TERM } from '../in-term.ts'
@@ -15,15 +15,15 @@ export const HANDLED = `
       where status <> 'offline'
     )`
 
-/** Of a job `r`. Sets that are made once, and no look at the pauses for each job: a million of them may have to be asked. */
-export const CLOSED = `(
+/** Whether a job `r` is held back. Sets that are made once, and no look at the pauses for each job: a million of them may have to be asked. */
+export const HELD_BACK = `(
         r.type not in (select type from handled)
         or r.org_id in (select org_id from pauses where type is null)
         or (r.org_id, r.type) in (select org_id, type from pauses where type is not null)
       )`
 
 /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
-export const CLOSED_GATES = `
+export const HELD_BACK_SUMMARY = `
       (
         with ${HANDLED.trim()}
         select concat_ws(
@@ -34,7 +34,7 @@ export const CLOSED_GATES = `
       )`
 
 /** How many rows were looked at, the last of them, how many moved, and how many should come back but were locked. */
-export type GateStep = {
+export type ParkingStep = {
   looked_at: number
   last_key: string | null
   types: string[] | null
@@ -43,12 +43,12 @@ export type GateStep = {
 }
 
 /** Parks what must not be claimed, among the next jobs in order of age. */
-export const parkJobs = (term: string, afterKey: string, limit: number): Query<GateStep> => ({
+export const parkJobs = (term: string, afterKey: string, limit: number): Query<ParkingStep> => ({
   name: 'park-jobs',
   text: `
     with ${HANDLED.trim()},
     looked_at as materialized (
-      select r.key, ${CLOSED} as closed
+      select r.key, ${HELD_BACK} as held_back
       from ready_jobs r
       where r.key > $2::bigint
         and r.lane < ${FIRST_PARKED_LANE}
@@ -59,7 +59,7 @@ export const parkJobs = (term: string, afterKey: string, limit: number): Query<G
     locked as materialized (
       select key
       from ready_jobs
-      where key = any (array(select key from looked_at where closed))
+      where key = any (array(select key from looked_at where held_back))
         and lane < ${FIRST_PARKED_LANE}
       for update skip locked
     ),
@@ -77,12 +77,12 @@ export const parkJobs = (term: string, afterKey: string, limit: number): Query<G
 })
 
 /** Brings parked jobs back that may be claimed again, among the next in order of age. */
-export const unparkJobs = (term: string, afterKey: string, limit: number): Query<GateStep> => ({
+export const unparkJobs = (term: string, afterKey: string, limit: number): Query<ParkingStep> => ({
   name: 'unpark-jobs',
   text: `
     with ${HANDLED.trim()},
     looked_at as materialized (
-      select r.key, ${CLOSED} as closed
+      select r.key, ${HELD_BACK} as held_back
       from ready_jobs r
       where r.key > $2::bigint
         and r.lane >= ${FIRST_PARKED_LANE}
@@ -94,7 +94,7 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
     locked as materialized (
       select key
       from ready_jobs
-      where key = any (array(select key from looked_at where not closed))
+      where key = any (array(select key from looked_at where not held_back))
         and lane >= ${FIRST_PARKED_LANE}
       for update skip locked
     ),
@@ -108,6 +108,6 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
     select
       (select count(*)::int from looked_at) as looked_at, (select max(key) from looked_at) as last_key,
       (select array_agg(distinct type) from moved) as types, (select count(*)::int from moved) as moved,
-      (select (count(*) filter (where not closed))::int from looked_at) - (select count(*)::int from moved) as missed`,
+      (select (count(*) filter (where not held_back))::int from looked_at) - (select count(*)::int from moved) as missed`,
   values: [term, afterKey, limit],
 })
