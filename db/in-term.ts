@@ -5,7 +5,7 @@
  */
 export const IN_TERM = `exists (
         select
-        from scheduler_leader
+        from smartqueue.scheduler_leader
         where term = $1::bigint
-          and incarnation = database_incarnation()
+          and incarnation = smartqueue.database_incarnation()
       )`

@@ -23,31 +23,31 @@ export const registerAccount = (account: {
   name: 'register-account',
   text: `
     with new_user as (
-      insert into users (id, username, password_hash)
+      insert into smartqueue.users (id, username, password_hash)
       values ($1::uuid, $4::text, $5::text)
       on conflict (lower(username)) do nothing
       returning id, username
     ),
     new_org as (
-      insert into orgs (id, name, created_by)
+      insert into smartqueue.orgs (id, name, created_by)
       select $2::uuid, username, id
       from new_user
       returning id
     ),
     membership as (
-      insert into memberships (org_id, user_id, role)
+      insert into smartqueue.memberships (org_id, user_id, role)
       select new_org.id, new_user.id, 'org_admin'
       from new_user, new_org
       returning org_id, user_id, role
     ),
     family as (
-      insert into refresh_families (id, user_id, org_id, expires_at, user_agent)
+      insert into smartqueue.refresh_families (id, user_id, org_id, expires_at, user_agent)
       select $3::uuid, user_id, org_id, now() + $7::int * interval '1 day', $8::text
       from membership
       returning id
     ),
     token as (
-      insert into refresh_tokens (token_hash, family_id, expires_at)
+      insert into smartqueue.refresh_tokens (token_hash, family_id, expires_at)
       select decode($6::text, 'hex'), id, now() + $7::int * interval '1 day'
       from family
     ),
@@ -87,7 +87,7 @@ export const registerInvited = (account: {
   text: `
     with invitation as materialized (
       select id, org_id, role
-      from invitations
+      from smartqueue.invitations
       where token_hash = decode($5::text, 'hex')
         and accepted_at is null
         and revoked_at is null
@@ -95,33 +95,33 @@ export const registerInvited = (account: {
       for update
     ),
     new_user as (
-      insert into users (id, username, password_hash)
+      insert into smartqueue.users (id, username, password_hash)
       select $1::uuid, $3::text, $4::text
       from invitation
       on conflict (lower(username)) do nothing
       returning id, username
     ),
     membership as (
-      insert into memberships (org_id, user_id, role)
+      insert into smartqueue.memberships (org_id, user_id, role)
       select invitation.org_id, new_user.id, invitation.role
       from invitation, new_user
       returning org_id, user_id, role
     ),
     accepted as (
-      update invitations i
+      update smartqueue.invitations i
       set accepted_at = now(), accepted_by = membership.user_id
       from invitation, membership
       where i.id = invitation.id
       returning i.id, i.org_id, i.accepted_by as user_id, i.role
     ),
     family as (
-      insert into refresh_families (id, user_id, org_id, expires_at, user_agent)
+      insert into smartqueue.refresh_families (id, user_id, org_id, expires_at, user_agent)
       select $2::uuid, user_id, org_id, now() + $7::int * interval '1 day', $8::text
       from membership
       returning id
     ),
     token as (
-      insert into refresh_tokens (token_hash, family_id, expires_at)
+      insert into smartqueue.refresh_tokens (token_hash, family_id, expires_at)
       select decode($6::text, 'hex'), id, now() + $7::int * interval '1 day'
       from family
     ),
@@ -149,7 +149,7 @@ export const findUser = (username: string): Query<{ id: string; is_admin: boolea
   name: 'find-user',
   text: `
     select id, is_admin
-    from users
+    from smartqueue.users
     where username_key = lower($1::text)`,
   values: [username],
 })
@@ -158,7 +158,7 @@ export const nameOf = (userId: string): Query<{ username: string }> => ({
   name: 'name-of',
   text: `
     select username
-    from users
+    from smartqueue.users
     where id = $1::uuid`,
   values: [userId],
 })
@@ -178,14 +178,14 @@ export const changePassword = (change: {
   name: 'change-password',
   text: `
     with changed as (
-      update users
+      update smartqueue.users
       set password_hash = $5::text
       where id = $1::uuid
         and password_hash = $4::text
       returning id, $2::uuid as org_id
     ),
     ended as (
-      update refresh_families f
+      update smartqueue.refresh_families f
       set revoked_at = now()
       from changed
       where f.user_id = changed.id
@@ -194,7 +194,7 @@ export const changePassword = (change: {
       returning f.id
     ),
     revoked as (
-      update api_keys k
+      update smartqueue.api_keys k
       set revoked_at = now()
       from changed
       where k.user_id = changed.id
@@ -221,8 +221,8 @@ export const listUsers = (page: { after: string | null; limit: number }): Query<
   text: `
     select
       u.id, u.username, u.is_admin, u.created_at,
-      array(select org_id from memberships m where m.user_id = u.id order by m.created_at, m.org_id) as org_ids
-    from users u
+      array(select org_id from smartqueue.memberships m where m.user_id = u.id order by m.created_at, m.org_id) as org_ids
+    from smartqueue.users u
     where $1::uuid is null or u.id > $1::uuid
     order by u.id
     limit $2::int`,

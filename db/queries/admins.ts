@@ -14,19 +14,19 @@ export const createAccount = (account: {
   name: 'create-account',
   text: `
     with new_user as (
-      insert into users (id, username, password_hash, is_admin)
+      insert into smartqueue.users (id, username, password_hash, is_admin)
       values ($1::uuid, $3::text, $4::text, $5::boolean)
       on conflict (lower(username)) do nothing
       returning id, username
     ),
     new_org as (
-      insert into orgs (id, name, created_by)
+      insert into smartqueue.orgs (id, name, created_by)
       select $2::uuid, username, id
       from new_user
       returning id
     ),
     membership as (
-      insert into memberships (org_id, user_id, role)
+      insert into smartqueue.memberships (org_id, user_id, role)
       select new_org.id, new_user.id, 'org_admin'
       from new_user, new_org
       returning org_id, user_id
@@ -45,7 +45,7 @@ export const setAdmin = (username: string, isAdmin: boolean): Query<{ user_id: s
   name: 'set-admin',
   text: `
     with changed as (
-      update users
+      update smartqueue.users
       set is_admin = $2::boolean
       where username_key = lower($1::text)
       returning id as user_id
@@ -53,7 +53,7 @@ export const setAdmin = (username: string, isAdmin: boolean): Query<{ user_id: s
     membership as (
       select m.org_id, m.user_id
       from changed
-      join memberships m on m.user_id = changed.user_id
+      join smartqueue.memberships m on m.user_id = changed.user_id
     ),
     granted as (${audit('admin.granted', `jsonb_build_object('user_id', user_id)`, 'membership where $2::boolean')}
     ),
@@ -68,7 +68,7 @@ export const listAdmins = (): Query<{ username: string; created_at: Date }> => (
   name: 'list-admins',
   text: `
     select username, created_at
-    from users
+    from smartqueue.users
     where is_admin
     order by id`,
   values: [],
@@ -79,26 +79,26 @@ export const resetPassword = (username: string, passwordHash: string): Query<{ u
   name: 'reset-password',
   text: `
     with changed as (
-      update users
+      update smartqueue.users
       set password_hash = $2::text
       where username_key = lower($1::text)
       returning id as user_id
     ),
     ended as (
-      update refresh_families f
+      update smartqueue.refresh_families f
       set revoked_at = now()
       from changed
       where f.user_id = changed.user_id
         and f.revoked_at is null
     ),
     forgotten as (
-      delete from sign_in_attempts
+      delete from smartqueue.sign_in_attempts
       where name_hash = sha256(convert_to(lower($1::text), 'UTF8'))
     ),
     membership as (
       select m.org_id, m.user_id
       from changed
-      join memberships m on m.user_id = changed.user_id
+      join smartqueue.memberships m on m.user_id = changed.user_id
     ),
     audit as (${audit('account.password_changed', `jsonb_build_object('user_id', user_id)`, 'membership')}
     )
@@ -114,13 +114,13 @@ export const setDefaultQuotas = (
   name: 'set-default-quotas',
   text: `
     with recounted as (
-      update quota_states
+      update smartqueue.quota_states
       set queued_bound = null
       where org_id = any (
-        array(select org_id from quota_states where $1::jsonb ? 'queued_jobs' order by org_id for update)
+        array(select org_id from smartqueue.quota_states where $1::jsonb ? 'queued_jobs' order by org_id for update)
       )
     )
-    update quotas
+    update smartqueue.quotas
     set
       submissions_per_minute =
         case when c ? 'submissions_per_minute' then (c ->> 'submissions_per_minute')::bigint else submissions_per_minute end,

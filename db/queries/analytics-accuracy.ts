@@ -45,7 +45,7 @@ export const getPredictionAccuracy = (
   text: `
     with recent as materialized (
       select at, jobs, log_error, abs_log_error, baseline_abs_log_error, within_p50, within_p90, apes
-      from prediction_rollups
+      from smartqueue.prediction_rollups
       where org_id = $1::uuid
         and type = coalesce($4::text, '')
         and at >= ${SINCE}
@@ -71,14 +71,14 @@ export const getPredictionAccuracy = (
             j.prediction_source as source
           from (
             select job_id, state, runtime_ms, finished_at
-            from finished_jobs
+            from smartqueue.finished_jobs
             where org_id = $1::uuid
             order by job_id desc
             limit ${SAMPLED_FROM}
           ) f
           cross join lateral (
             select name, type, predicted_ms, predicted_p90_ms, prediction_source
-            from jobs
+            from smartqueue.jobs
             where org_id = $1::uuid
               and id = f.job_id
             offset 0

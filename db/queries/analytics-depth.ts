@@ -22,25 +22,25 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         org_id, state::text as status, count(*) as jobs, 0::double precision as predicted_ms,
         null::timestamptz as oldest_ready_at,
         ${drawOf('job_id', `case state when 'pending' then ${stepOf('pending')} else ${stepOf('retrying')} end`)} as drawn
-      from waiting_jobs
+      from smartqueue.waiting_jobs
       group by org_id, state
       union all
       select org_id, 'blocked', count(*), 0, null, ${drawOf('job_id', stepOf('blocked'))}
-      from blocked_jobs
+      from smartqueue.blocked_jobs
       group by org_id
       union all
       select
         org_id, 'ready', count(*), sum(predicted_ms), min(ready_at) filter (where lane < ${FIRST_PARKED_LANE}),
         ${drawOf('job_id', stepOf('ready'))}
-      from ready_jobs
+      from smartqueue.ready_jobs
       group by org_id
       union all
       select
         h.org_id, case when h.started_at is null then 'ready' else 'running' end, count(*),
-        sum(remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms)), null,
+        sum(smartqueue.remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms)), null,
         ${drawOf('h.job_id', `case when h.started_at is null then ${stepOf('ready')} else 1 end`)}
-      from held_jobs h
-      join jobs j on j.org_id = h.org_id and j.id = h.job_id
+      from smartqueue.held_jobs h
+      join smartqueue.jobs j on j.org_id = h.org_id and j.id = h.job_id
       group by 1, 2
     ),
     seen as materialized (
@@ -56,7 +56,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
       from (values (60::smallint), (3600::smallint)) as s (span)
     ),
     sampled as (
-      insert into depth_rollups as r (org_id, span, at, samples, ${SUMS})
+      insert into smartqueue.depth_rollups as r (org_id, span, at, samples, ${SUMS})
       select
         org_id, span, at, 1 + floor(extract(epoch from now() - at) / $2::double precision), ${SUMS}
       from seen
@@ -73,7 +73,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         predicted_seconds = r.predicted_seconds + excluded.predicted_seconds
     ),
     emptied as (
-      update depth_rollups r
+      update smartqueue.depth_rollups r
       set samples = r.samples + 1
       from spans s
       where r.span = s.span
@@ -82,7 +82,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         and ${IN_TERM}
     ),
     newest as (
-      insert into depth_samples as s (org_id, at, ${SUMS})
+      insert into smartqueue.depth_samples as s (org_id, at, ${SUMS})
       select org_id, now(), ${SUMS}
       from seen
       order by org_id
@@ -97,20 +97,20 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         predicted_seconds = excluded.predicted_seconds
     ),
     gone as (
-      delete from depth_samples s
+      delete from smartqueue.depth_samples s
       where not exists (select from seen where org_id = s.org_id)
         and ${IN_TERM}
     ),
     slots as (
-      insert into slot_changes (slots)
+      insert into smartqueue.slot_changes (slots)
       select live.slots
       from (
         select coalesce(sum(slots), 0)::integer as slots
-        from workers
+        from smartqueue.workers
         where status = 'online'
           and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
       ) live
-      where live.slots is distinct from (select slots from slot_changes order by at desc limit 1)
+      where live.slots is distinct from (select slots from smartqueue.slot_changes order by at desc limit 1)
         and ${IN_TERM}
       on conflict (at) do update
       set slots = excluded.slots

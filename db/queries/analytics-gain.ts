@@ -24,7 +24,7 @@ export type StretchRow = {
 const STRETCH = `
     start as materialized (
       select xid, id, foreign_id
-      from analytics_cursors
+      from smartqueue.analytics_cursors
       where reader = 'gains'
     ),
     horizon as materialized (
@@ -35,7 +35,7 @@ const STRETCH = `
       from start s
       cross join lateral (
         select xid, id, org_id, at, outcome, job_ids, ran_ms
-        from executions
+        from smartqueue.executions
         where (xid, id) > (s.xid, s.id)
           and xid < (select xid from horizon)
           and (id > s.foreign_id) is true
@@ -59,7 +59,7 @@ export const measureStretch = (limits: StretchLimits): Query<StretchRow> => ({
     select
       coalesce(max(upto), 0)::int as jobs,
       (select count(*) from span) = $1::int or coalesce(max(upto), 0) >= $2::int as more,
-      not exists (select from ready_jobs where lane < ${FIRST_PARKED_LANE}) as idle,
+      not exists (select from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE}) as idle,
       extract(epoch from now() - min(at))::double precision as age_seconds,
       (select jsonb_build_object('xid', xid::text, 'id', id::text) from start) as start,
       (
@@ -113,7 +113,7 @@ export const readStretch = (
       from ended e
       cross join lateral (
         select id, created_at, run_at
-        from jobs
+        from smartqueue.jobs
         where org_id = e.org_id
           and id = e.job_id
         offset 0
@@ -143,11 +143,11 @@ export const readCapacity = (sinceMs: number): Query<CapacityRow> => ({
       coalesce(
         (
           select jsonb_agg(jsonb_build_object('at_ms', extract(epoch from at) * 1000, 'slots', slots) order by at)
-          from slot_changes
+          from smartqueue.slot_changes
           where at >= coalesce(
             (
               select at
-              from slot_changes
+              from smartqueue.slot_changes
               where at <= to_timestamp($1::double precision / 1000)
               order by at desc
               limit 1
@@ -160,7 +160,7 @@ export const readCapacity = (sinceMs: number): Query<CapacityRow> => ({
       coalesce(
         (
           select jsonb_agg(extract(epoch from started_at) * 1000)
-          from held_jobs
+          from smartqueue.held_jobs
           where started_at is not null
         ),
         '[]'
@@ -188,7 +188,7 @@ export const storeGains = (
   name: 'store-gains',
   text: `
     with moved as (
-      update analytics_cursors
+      update smartqueue.analytics_cursors
       set xid = $4::xid8, id = $5::bigint
       where reader = 'gains'
         and xid = $2::xid8
@@ -197,7 +197,7 @@ export const storeGains = (
       returning reader
     ),
     added as (
-      insert into scheduling_gains as g (org_id, at, jobs, wait_ms, fifo_wait_ms, max_wait_ms, fifo_max_wait_ms)
+      insert into smartqueue.scheduling_gains as g (org_id, at, jobs, wait_ms, fifo_wait_ms, max_wait_ms, fifo_max_wait_ms)
       select r.org_id, to_timestamp(r.at_ms / 1000), r.jobs, r.wait_ms, r.fifo_wait_ms, r.max_wait_ms, r.fifo_max_wait_ms
       from jsonb_to_recordset($6::jsonb) as r (
         org_id uuid, at_ms double precision, jobs bigint, wait_ms double precision, fifo_wait_ms double precision,

@@ -31,10 +31,10 @@ const IS_SUBMISSION = `times = 0 and attempts = '{0}' and states[1] in ('pending
 export const READY_AT = `greatest(
           j.created_at, j.run_at,
           case
-            when (select true from job_dependencies limit 1) then (
+            when (select true from smartqueue.job_dependencies limit 1) then (
               select max(p.finished_at)
-              from job_dependencies d
-              join finished_jobs p on p.org_id = d.org_id and p.job_id = d.parent_id
+              from smartqueue.job_dependencies d
+              join smartqueue.finished_jobs p on p.org_id = d.org_id and p.job_id = d.parent_id
               where d.child_id = j.id
             )
           end
@@ -43,7 +43,7 @@ export const READY_AT = `greatest(
 /** An attempt of the job ended before the one that `e` tells of; also one before somebody retried it. */
 export const IS_LATER_TRY = `exists (
           select
-          from attempts a
+          from smartqueue.attempts a
           where a.org_id = e.org_id
             and a.job_id = e.job_id
             and a.finished_at < e.at
@@ -66,7 +66,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
   text: `
     with start as materialized (
       select xid, id, foreign_id
-      from analytics_cursors
+      from smartqueue.analytics_cursors
       where reader = 'rollups'
         and ${IN_TERM}
       for update
@@ -78,7 +78,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       from start s
       cross join lateral (
         select xid, id, org_id, at, job_ids, states, attempts, reasons, ats
-        from job_event_groups
+        from smartqueue.job_event_groups
         where (xid, id) > (s.xid, s.id)
           and xid < pg_snapshot_xmin(pg_current_snapshot())
           -- Not for an index: nearly all rows are beyond it.
@@ -93,7 +93,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       where before < $3::int
     ),
     moved as (
-      update analytics_cursors
+      update smartqueue.analytics_cursors
       set (xid, id) = (select xid, id from page order by xid desc, id desc limit 1)
       where reader = 'rollups'
         and exists (select from page)
@@ -130,7 +130,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       from ended e
       cross join lateral (
         select started_at, runtime_ms
-        from finished_jobs
+        from smartqueue.finished_jobs
         where org_id = e.org_id
           and job_id = e.job_id
           and finished_at = e.at
@@ -139,7 +139,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       ) f
       cross join lateral (
         select id, type, created_at, run_at, predicted_ms, predicted_p90_ms, residual_log
-        from jobs
+        from smartqueue.jobs
         where org_id = e.org_id
           and id = e.job_id
         offset 0
@@ -148,7 +148,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     ),
     measures as materialized (
       select
-        org_id, date_trunc('minute', at) as at, log_bucket(wait_ms) as bucket,
+        org_id, date_trunc('minute', at) as at, smartqueue.log_bucket(wait_ms) as bucket,
         coalesce(sum(weight) filter (where runtime_ms is not null), 0) as ran,
         coalesce(sum(weight * runtime_ms), 0) as runtime_ms,
         coalesce(sum(weight) filter (where wait_ms is not null), 0) as waited, coalesce(sum(weight * wait_ms), 0) as wait_ms
@@ -156,14 +156,14 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       group by 1, 2, 3
     ),
     rolled_up as (
-      insert into job_rollups as r (
+      insert into smartqueue.job_rollups as r (
         org_id, span, at, submitted, delayed, completed, failed, cancelled, ran, runtime_ms, waited, wait_ms, waits
       )
       select
         org_id, span, at, sum(submitted), sum(delayed), sum(completed), sum(failed), sum(cancelled), sum(ran),
         sum(runtime_ms), sum(waited), sum(wait_ms),
         coalesce(
-          histogram_of(array_agg(bucket) filter (where waited > 0), array_agg(waited) filter (where waited > 0)), '{}'
+          smartqueue.histogram_of(array_agg(bucket) filter (where waited > 0), array_agg(waited) filter (where waited > 0)), '{}'
         )
       from (
         select
@@ -198,11 +198,11 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         runtime_ms = r.runtime_ms + excluded.runtime_ms,
         waited = r.waited + excluded.waited,
         wait_ms = r.wait_ms + excluded.wait_ms,
-        waits = add_counts(r.waits, excluded.waits)
+        waits = smartqueue.add_counts(r.waits, excluded.waits)
     ),
     errors as materialized (
       select
-        org_id, type, at, least(log_bucket(ape * 1000), ${APE_BUCKETS}) as bucket, sum(weight) as jobs, sum(weight * log_error) as log_error,
+        org_id, type, at, least(smartqueue.log_bucket(ape * 1000), ${APE_BUCKETS}) as bucket, sum(weight) as jobs, sum(weight * log_error) as log_error,
         sum(weight * abs(log_error)) as abs_log_error,
         sum(weight * abs(log_error + residual_log)) as baseline_abs_log_error,
         coalesce(sum(weight) filter (where runtime_ms <= predicted_ms), 0) as within_p50,
@@ -217,12 +217,12 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       group by 1, 2, 3, 4
     ),
     judged as (
-      insert into prediction_rollups as r (
+      insert into smartqueue.prediction_rollups as r (
         org_id, type, at, jobs, log_error, abs_log_error, baseline_abs_log_error, within_p50, within_p90, apes
       )
       select
         org_id, type, at, sum(jobs), sum(log_error), sum(abs_log_error), sum(baseline_abs_log_error), sum(within_p50),
-        sum(within_p90), histogram_of(array_agg(bucket), array_agg(jobs::bigint))
+        sum(within_p90), smartqueue.histogram_of(array_agg(bucket), array_agg(jobs::bigint))
       from (
         select
           org_id, coalesce(type, '') as type, at, bucket, sum(jobs) as jobs, sum(log_error) as log_error,
@@ -241,7 +241,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         baseline_abs_log_error = r.baseline_abs_log_error + excluded.baseline_abs_log_error,
         within_p50 = r.within_p50 + excluded.within_p50,
         within_p90 = r.within_p90 + excluded.within_p90,
-        apes = add_counts(r.apes, excluded.apes)
+        apes = smartqueue.add_counts(r.apes, excluded.apes)
     ),${addLoad(IS_SUBMISSION)},${ADD_TOTALS}
     select
       (select count(*)::int from page) as groups, (select coalesce(sum(jobs), 0)::int from page) as jobs,
@@ -255,10 +255,10 @@ export const lookForEvents = (): Query<{ some: boolean }> => ({
   text: `
     select exists (
       select
-      from analytics_cursors c
+      from smartqueue.analytics_cursors c
       cross join lateral (
         select
-        from job_event_groups
+        from smartqueue.job_event_groups
         where (xid, id) > (c.xid, c.id)
           and xid < pg_snapshot_xmin(pg_current_snapshot())
           and (id > c.foreign_id) is true
@@ -272,10 +272,10 @@ export const lookForEvents = (): Query<{ some: boolean }> => ({
 /** When the first of the events that are not added yet happened; also of those that wait for a transaction before them. Null: all are. */
 export const FIRST_UNCOUNTED_AT = `(
         select g.at
-        from analytics_cursors c
+        from smartqueue.analytics_cursors c
         cross join lateral (
           select at
-          from job_event_groups
+          from smartqueue.job_event_groups
           where (xid, id) > (c.xid, c.id)
             -- The index has only those, and the line before does not say it.
             and xid is not null
@@ -294,14 +294,14 @@ export const FIRST_UNCOUNTED_AT = `(
 export const restartRollups = (term: string): Query<{ reader: string }> => ({
   name: 'restart-rollups',
   text: `
-    update analytics_cursors
+    update smartqueue.analytics_cursors
     set
       xid = pg_snapshot_xmin(pg_current_snapshot()),
       id = 0,
       foreign_id = coalesce(
         case reader
-          when 'rollups' then (select max(id) from job_event_groups where xid >= pg_snapshot_xmax(pg_current_snapshot()))
-          else (select max(id) from executions where xid >= pg_snapshot_xmax(pg_current_snapshot()))
+          when 'rollups' then (select max(id) from smartqueue.job_event_groups where xid >= pg_snapshot_xmax(pg_current_snapshot()))
+          else (select max(id) from smartqueue.executions where xid >= pg_snapshot_xmax(pg_current_snapshot()))
         end,
         foreign_id
       )

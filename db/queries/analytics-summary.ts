@@ -78,26 +78,26 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
   text: `
     with recent as materialized (
       select span, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
-      from job_rollups
+      from smartqueue.job_rollups
       where org_id = $1::uuid
         and span = 60
         and at > now() - interval '1 hour'
       union all
       select 0, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
-      from job_rollups
+      from smartqueue.job_rollups
       where org_id = $1::uuid
         and span = 60
         and at > now() - interval '24 hours'
         and at < date_bin('1 hour', now(), 'epoch') - interval '23 hours'
       union all
       select span, at, submitted, completed, failed, cancelled, ran, runtime_ms, waits
-      from job_rollups
+      from smartqueue.job_rollups
       where org_id = $1::uuid
         and span = 3600
         and at >= date_bin('1 hour', now(), 'epoch') - interval '23 hours'
     )
     select
-      now() as at, depth_of_queue($1::uuid) as depth,
+      now() as at, smartqueue.depth_of_queue($1::uuid) as depth,
       ${jobSums('span = 60')} as last_hour,
       ${jobSums('span <> 60')} as last_24h,
       (
@@ -105,16 +105,16 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
           'online', count(*) filter (where status = 'online'), 'draining', count(*) filter (where status = 'draining'),
           'slots', coalesce(sum(slots) filter (where status = 'online'), 0), 'running', coalesce(sum(running), 0)
         )
-        from workers
+        from smartqueue.workers
         where status <> 'offline'
           and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
       ) as workers,
       (
         select to_jsonb(s)
-        from autoscale_snapshots s
+        from smartqueue.autoscale_snapshots s
         where taken_at > now() - ${STALE_SECONDS} * interval '1 second'
       ) as autoscale,
-      load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue,
+      smartqueue.load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue,
       ${minuteSums(`date_trunc('minute', now())`)} as this_minute,
       ${minuteSums(`date_trunc('minute', now()) - interval '1 minute'`)} as last_minute`,
   values: [orgId],

@@ -30,7 +30,7 @@ export const getThroughput = (orgId: string, buckets: Buckets): Query<Throughput
         ${BUCKET} as at, sum(submitted) as submitted, sum(completed) as completed, sum(failed) as failed,
         sum(cancelled) as cancelled, sum(runtime_ms) / nullif(sum(ran), 0)::double precision as runtime_mean_ms,
         sum(wait_ms) / nullif(sum(waited), 0)::double precision as wait_mean_ms
-      from job_rollups
+      from smartqueue.job_rollups
       where org_id = $1::uuid
         and span = $4::smallint
         and at >= ${SINCE}
@@ -76,7 +76,7 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
             select at, least($2::int / $4::int, 1 + floor(extract(epoch from now() - at) / $4::int))::double precision as rows
             from ${SERIES} as s (at)
           ) b
-          left join depth_rollups r
+          left join smartqueue.depth_rollups r
             on r.org_id = $1::uuid
             and r.span = $4::smallint
             and r.at >= b.at
@@ -84,8 +84,8 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
           group by b.at
         ) item
       ) as items,
-      depth_of_queue($1::uuid) as depth,
-      load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue`,
+      smartqueue.depth_of_queue($1::uuid) as depth,
+      smartqueue.load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue`,
   values: [orgId, buckets.seconds, buckets.count, buckets.span],
 })
 
@@ -110,12 +110,12 @@ export const getLeaderHistory = (): Query<LeaderHistoryRow> => ({
         select coalesce(jsonb_agg(to_jsonb(one) order by one.term desc), '[]')
         from (
           select term, worker_id, elected_at
-          from leader_terms
+          from smartqueue.leader_terms
           order by term desc
           limit ${ELECTIONS}
         ) one
       ) as elections
-    from scheduler_leader`,
+    from smartqueue.scheduler_leader`,
   values: [],
 })
 
@@ -135,7 +135,7 @@ export const getSchedulingGain = (orgId: string, buckets: Omit<Buckets, 'span'>)
     select
       ${BUCKET} as at, sum(jobs)::double precision as jobs, sum(wait_ms) as wait_ms, sum(fifo_wait_ms) as fifo_wait_ms,
       max(max_wait_ms) as max_wait_ms, max(fifo_max_wait_ms) as fifo_max_wait_ms
-    from scheduling_gains
+    from smartqueue.scheduling_gains
     where org_id = $1::uuid
       and at >= ${SINCE}
     group by 1

@@ -17,7 +17,7 @@ export type ApiKeyRow = {
 
 const COLUMNS = 'id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
 
-const SHOWN = `${COLUMNS}, (select u.username from users u where u.id = k.user_id) as username`
+const SHOWN = `${COLUMNS}, (select u.username from smartqueue.users u where u.id = k.user_id) as username`
 
 /** Of an organisation, that were not revoked. */
 export const MAX_KEYS = 1000
@@ -36,12 +36,12 @@ export const createApiKey = (key: {
   name: 'create-api-key',
   text: `
     with created as (
-      insert into api_keys (id, org_id, user_id, name, prefix, key_hash, scopes, expires_at)
+      insert into smartqueue.api_keys (id, org_id, user_id, name, prefix, key_hash, scopes, expires_at)
       select $1::uuid, org_id, user_id, $4::text, $5::text, decode($6::text, 'hex'), $7::text[], $8::timestamptz
-      from memberships
+      from smartqueue.memberships
       where org_id = $2::uuid
         and user_id = $3::uuid
-        and (select count(*) from api_keys where org_id = $2::uuid and revoked_at is null) < ${MAX_KEYS}
+        and (select count(*) from smartqueue.api_keys where org_id = $2::uuid and revoked_at is null) < ${MAX_KEYS}
       returning org_id, ${COLUMNS}
     ),
     audit as (${audit('api_key.created', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix, 'scopes', scopes)`, 'created')}
@@ -61,7 +61,7 @@ export const listApiKeys = (page: {
   name: 'list-api-keys',
   text: `
     select ${SHOWN}
-    from api_keys k
+    from smartqueue.api_keys k
     where org_id = $1::uuid
       and ($2::uuid is null or user_id = $2::uuid)
       and ($3::uuid is null or id > $3::uuid)
@@ -80,14 +80,14 @@ export const revokeApiKey = (key: {
   text: `
     with found as materialized (
       select id, org_id, name, prefix, revoked_at
-      from api_keys
+      from smartqueue.api_keys
       where id = $1::uuid
         and org_id = $2::uuid
         and ($3::uuid is null or user_id = $3::uuid)
       for update
     ),
     revoked as (
-      update api_keys k
+      update smartqueue.api_keys k
       set revoked_at = now()
       from found
       where k.id = found.id
@@ -115,8 +115,8 @@ export const findApiKey = (hash: string): Query<KeyHolder> => ({
   name: 'find-api-key',
   text: `
     select k.id, k.org_id, k.user_id, m.role, k.scopes, k.expires_at
-    from api_keys k
-    join memberships m on m.org_id = k.org_id and m.user_id = k.user_id
+    from smartqueue.api_keys k
+    join smartqueue.memberships m on m.org_id = k.org_id and m.user_id = k.user_id
     where k.key_hash = decode($1::text, 'hex')
       and k.revoked_at is null
       and (k.expires_at is null or k.expires_at > now())`,

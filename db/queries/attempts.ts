@@ -43,10 +43,10 @@ export const listAttempts = (page: {
         tried.runtime_ms,
         extract(epoch from tried.finished_at - tried.started_at)::double precision * 1000
       ) as runtime_ms
-    from jobs j
+    from smartqueue.jobs j
     left join lateral (
       select a.id, a.attempt, a.outcome, a.error, a.worker_id, a.started_at, a.finished_at, null as runtime_ms
-      from attempts a
+      from smartqueue.attempts a
       where a.org_id = j.org_id
         and a.job_id = j.id
       union all
@@ -54,13 +54,13 @@ export const listAttempts = (page: {
         9223372036854775806, f.attempts,
         case when f.state = 'failed' and f.error ->> 'code' = 'worker_lost' then 'lost' else f.state::text end, f.error,
         f.worker_id, f.started_at, f.finished_at, f.runtime_ms
-      from finished_jobs f
+      from smartqueue.finished_jobs f
       where f.org_id = j.org_id
         and f.job_id = j.id
         and f.started_at is not null
       union all
       select 9223372036854775807, l.attempt, 'running', null, l.worker_id, l.started_at, null, null
-      from held_jobs l
+      from smartqueue.held_jobs l
       where l.org_id = j.org_id
         and l.job_id = j.id
         and l.started_at is not null

@@ -46,13 +46,13 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number]
  * of, so that neither happens without the other. Who and from where is what the transaction has entered with.
  */
 export const audit = (action: AuditAction, target: string, from: string): string => `
-      insert into audit_log (org_id, action, target)
+      insert into smartqueue.audit_log (org_id, action, target)
       select org_id, '${action}', ${target}
       from ${from}`
 
 /** One row for all jobs of `from`, of the organisation `$1`, with some of their ids. */
 export const auditJobs = (action: AuditAction, from: string): string => `
-      insert into audit_log (org_id, action, target)
+      insert into smartqueue.audit_log (org_id, action, target)
       select $1::uuid, '${action}', jsonb_build_object('count', count(*), 'job_ids', (array_agg(job_id order by job_id))[:20])
       from ${from}
       having count(*) > 0`
@@ -83,11 +83,11 @@ export const listAuditLog = (page: {
       case
         when u.id is not null then u.username
         -- Not a valid username, so nobody can have it.
-        when a.actor_id is not null and is_deleted_user(a.actor_id) then 'deleted user'
+        when a.actor_id is not null and smartqueue.is_deleted_user(a.actor_id) then 'deleted user'
       end as actor,
       a.api_key_id, a.action, a.target, host(a.ip) as ip, a.request_id
-    from audit_log a
-    left join users u on u.id = a.actor_id
+    from smartqueue.audit_log a
+    left join smartqueue.users u on u.id = a.actor_id
     where a.org_id = $1::uuid
       and ($2::text is null or a.action = $2::text)
       and ($3::bigint is null or a.id < $3::bigint)
@@ -100,9 +100,9 @@ export const listAuditLog = (page: {
 export const auditFailedSignIn = (userId: string): Query<never> => ({
   name: 'audit-failed-sign-in',
   text: `
-    insert into audit_log (org_id, action, target, actor_id)
+    insert into smartqueue.audit_log (org_id, action, target, actor_id)
     select org_id, 'account.sign_in_failed', jsonb_build_object('user_id', user_id), null
-    from memberships
+    from smartqueue.memberships
     where user_id = $1::uuid`,
   values: [userId],
 })

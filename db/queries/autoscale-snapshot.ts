@@ -53,11 +53,11 @@ export const findNearTicks = (
       )::double precision as work_ms
     from (
       select org_id, cron, timezone, next_at, job ->> 'type' as type, job ->> 'name' as name
-      from schedules
+      from smartqueue.schedules
       where next_at <= now() + $2::double precision * interval '1 second'
         and ${IN_TERM}
     ) r
-    left join series s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
+    left join smartqueue.series s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
     left join lateral (${startingEstimate('r.org_id', 'r.type', 's.mean_log is null')}
     ) t on true
     where not ${HELD_BACK}
@@ -106,13 +106,13 @@ export const takeAutoscaleSnapshot = (snapshot: {
           from unnest(q.lane_jobs, q.lane_ms) as lane (jobs, ms)
         ) as queued_ms,
         (select coalesce(sum(least(ms, goal.ms)), 0) from unnest(q.running_ms) ms) as running_ms
-      from queue_snapshot(true) q
+      from smartqueue.queue_snapshot(true) q
       cross join goal
       where q.only_row
     ),
     waking as materialized (
       select count(*) as jobs
-      from waiting_jobs
+      from smartqueue.waiting_jobs
       where wake_at < now() + $5::double precision * interval '1 second'
     ),
     first_waking as materialized (
@@ -122,7 +122,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
         select j.org_id, j.type, j.predicted_ms
         from (
           select org_id, job_id
-          from waiting_jobs
+          from smartqueue.waiting_jobs
           where wake_at < now() + $5::double precision * interval '1 second'
           order by wake_at
           limit ${LOOKED_AT}
@@ -130,7 +130,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
         -- Limited, or all jobs there are would be read for these.
         cross join lateral (
           select org_id, type, predicted_ms
-          from jobs
+          from smartqueue.jobs
           where org_id = w.org_id
             and id = w.job_id
           limit 1
@@ -141,7 +141,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
       select
         coalesce(sum(least(work_ms, jobs * goal.ms)), 0)
           / (extract(epoch from now() - date_trunc('minute', now()))::double precision + ${ARRIVAL_MINUTES * 60}) as ms_per_second
-      from load_minutes
+      from smartqueue.load_minutes
       cross join goal
       where at >= date_trunc('minute', now()) - ${ARRIVAL_MINUTES} * interval '1 minute'
     ),
@@ -158,11 +158,11 @@ export const takeAutoscaleSnapshot = (snapshot: {
           then 'the forecast does not reach to the end of the lead time'
         end as unused_because
       from (values (true)) as always (is_there)
-      left join load_forecasts f on true
+      left join smartqueue.load_forecasts f on true
       left join lateral (${FORECAST}
       ) ahead on true
     )
-    insert into autoscale_snapshots as s (
+    insert into smartqueue.autoscale_snapshots as s (
       term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
       forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers,
       max_workers
@@ -180,7 +180,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
     cross join forecast f
     cross join (
       select count(*)::int as workers
-      from workers
+      from smartqueue.workers
       where status = 'online'
         and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
     ) live

@@ -32,7 +32,7 @@ export const readAutoscale = (): Query<AutoscaleRow> => ({
       term::double precision as term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds,
       forecast_p50_seconds, forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds,
       lead_seconds, min_workers, max_workers
-    from autoscale_snapshots`,
+    from smartqueue.autoscale_snapshots`,
   values: [],
 })
 

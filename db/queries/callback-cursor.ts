@@ -15,7 +15,7 @@ export const getCallbackCursor = (): Query<CallbackCursor> => ({
   text: `
     select
       xid::text, id::text, position, foreign_id::text, xid > pg_snapshot_xmax(pg_current_snapshot()) as is_foreign
-    from callback_cursor`,
+    from smartqueue.callback_cursor`,
   values: [],
 })
 
@@ -27,7 +27,7 @@ export const moveCallbackCursor = (
 ): Query<{ moved: true }> => ({
   name: 'move-callback-cursor',
   text: `
-    update callback_cursor
+    update smartqueue.callback_cursor
     set xid = $5::xid8, id = $6::bigint, position = $7::int
     where xid = $2::xid8
       and id = $3::bigint
@@ -45,7 +45,7 @@ export const restartCallbackCursor = (term: string): Query<{ restarted: true }> 
   name: 'restart-callback-cursor',
   text: `
     with restarted as (
-      update callback_cursor
+      update smartqueue.callback_cursor
       set
         xid = pg_snapshot_xmin(pg_current_snapshot()),
         id = 0,
@@ -53,7 +53,7 @@ export const restartCallbackCursor = (term: string): Query<{ restarted: true }> 
         foreign_id = coalesce(
           (
             select id
-            from job_event_groups
+            from smartqueue.job_event_groups
             where xid >= pg_snapshot_xmax(pg_current_snapshot())
             order by id desc
             limit 1
@@ -66,7 +66,7 @@ export const restartCallbackCursor = (term: string): Query<{ restarted: true }> 
     ),
     -- The number before: whoever begins at the present is not lost.
     floor as (
-      update stream_floor f
+      update smartqueue.stream_floor f
       set xid = (r.xid::text::numeric - 1)::text::xid8
       from restarted r
     )

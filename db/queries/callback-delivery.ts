@@ -17,13 +17,13 @@ export const findCallbackAddress = (orgId: string, url: string): Query<CallbackA
       s.secret, case when s.previous_expires_at > now() then s.previous_secret end as previous_secret,
       exists (
         select
-        from callback_endpoints
+        from smartqueue.callback_endpoints
         where org_id = $1::uuid
           and url = $2::text
           and disabled_at is not null
       ) as disabled
     from (values ($1::uuid)) o (org_id)
-    left join callback_secrets s on s.org_id = o.org_id`,
+    left join smartqueue.callback_secrets s on s.org_id = o.org_id`,
   values: [orgId, url],
 })
 
@@ -31,8 +31,8 @@ export const findCallbackAddress = (orgId: string, url: string): Query<CallbackA
 export const createCallbackSecret = (orgId: string): Query<never> => ({
   name: 'create-callback-secret',
   text: `
-    insert into callback_secrets (org_id, secret)
-    values ($1::uuid, new_signing_secret())
+    insert into smartqueue.callback_secrets (org_id, secret)
+    values ($1::uuid, smartqueue.new_signing_secret())
     on conflict (org_id) do nothing`,
   values: [orgId],
 })
@@ -46,7 +46,7 @@ export const disableCallbackUrl = (disabled: {
 }): Query<never> => ({
   name: 'disable-callback-url',
   text: `
-    insert into callback_endpoints as e (org_id, id, url, events, disabled_at, disabled_reason)
+    insert into smartqueue.callback_endpoints as e (org_id, id, url, events, disabled_at, disabled_reason)
     values ($1::uuid, $2::uuid, $3::text, '{}', now(), $4::text)
     on conflict on constraint callback_endpoints_url do update
     set disabled_at = now(), disabled_reason = excluded.disabled_reason, updated_at = now()
@@ -58,7 +58,7 @@ export const disableCallbackUrl = (disabled: {
 export const forgetDisabledUrls = (term: string, days: number): Query<never> => ({
   name: 'forget-disabled-urls',
   text: `
-    delete from callback_endpoints
+    delete from smartqueue.callback_endpoints
     where events = '{}'
       and disabled_at < now() - $2::double precision * interval '1 day'
       and ${IN_TERM}`,

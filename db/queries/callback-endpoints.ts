@@ -20,7 +20,7 @@ export const MAX_ENDPOINTS = 20
 
 const HAS_ROOM = `(
         select count(*) < ${MAX_ENDPOINTS}
-        from callback_endpoints
+        from smartqueue.callback_endpoints
         where org_id = $1::uuid
           and events <> '{}'
       )`
@@ -45,7 +45,7 @@ export const createEndpoint = (endpoint: {
       select ${HAS_ROOM} as has_room
     ),
     created as (
-      insert into callback_endpoints as e (org_id, id, url, events, created_by)
+      insert into smartqueue.callback_endpoints as e (org_id, id, url, events, created_by)
       select $1::uuid, $2::uuid, $4::text, $5::text[], $3::uuid
       from room
       where has_room
@@ -73,7 +73,7 @@ export const listEndpoints = (page: {
   name: 'list-callback-endpoints',
   text: `
     select ${COLUMNS}
-    from callback_endpoints
+    from smartqueue.callback_endpoints
     where org_id = $1::uuid
       and ($2::uuid is null or id > $2::uuid)
     order by id
@@ -85,7 +85,7 @@ export const getEndpoint = (orgId: string, id: string): Query<EndpointRow> => ({
   name: 'get-callback-endpoint',
   text: `
     select ${COLUMNS}
-    from callback_endpoints
+    from smartqueue.callback_endpoints
     where org_id = $1::uuid
       and id = $2::uuid`,
   values: [orgId, id],
@@ -108,7 +108,7 @@ export const changeEndpoint = (change: {
   name: 'change-callback-endpoint',
   text: `
     with changed as (
-      update callback_endpoints
+      update smartqueue.callback_endpoints
       set
         url = coalesce($3::text, url),
         events = coalesce($4::text[], events),
@@ -135,7 +135,7 @@ export const deleteEndpoint = (orgId: string, id: string): Query<{ id: string }>
   name: 'delete-callback-endpoint',
   text: `
     with deleted as (
-      delete from callback_endpoints
+      delete from smartqueue.callback_endpoints
       where org_id = $1::uuid
         and id = $2::uuid
       returning org_id, id, url, events

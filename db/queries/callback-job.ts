@@ -72,14 +72,14 @@ export const listJobCallbacks = (page: {
   name: 'list-job-callbacks',
   text: `
     select c.id, c.event, c.url, c.status, c.attempts, c.error, c.created_at, c.finished_at
-    from jobs j
+    from smartqueue.jobs j
     left join lateral (
       select o.*
-      from callbacks_of_job(j.org_id, j.id) as told (id)
+      from smartqueue.callbacks_of_job(j.org_id, j.id) as told (id)
       cross join lateral (
         select
           id, triggered_by ->> 'event' as event, payload ->> 'url' as url, status, attempts, error, created_at, finished_at
-        from job_overview
+        from smartqueue.job_overview
         where org_id = j.org_id
           and id = told.id
         offset 0

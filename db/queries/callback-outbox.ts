@@ -30,7 +30,7 @@ export type OutboxPage = {
 /** How many rows, how many of their jobs, and how many jobs that somebody wants to know of a page has at most. */
 export type OutboxLimits = { groups: number; jobs: number; events: number }
 
-const FINISHED = `'{${FINISHED_STATES.join(',')}}'::job_state[]`
+const FINISHED = `'{${FINISHED_STATES.join(',')}}'::smartqueue.job_state[]`
 
 /**
  * The next events that somebody wants to know of. Only up to the oldest transaction that still runs: beyond it, one that
@@ -58,13 +58,13 @@ export const findCallbacks = (
       select
         xid, id, org_id, at, job_ids, states, attempts, reasons, ats,
         case when xid = $1::xid8 and id = $2::bigint then $3::int else 0 end as skipped
-      from job_event_groups
+      from smartqueue.job_event_groups
       where (xid, id) >= ($1::xid8, $2::bigint)
         and xid < (select xid from horizon)
         and id > $4::bigint
         and (
-          (select true from callback_endpoints where disabled_at is null and events <> '{}' limit 1)
-          or (select true from jobs where callback_url is not null order by org_id, id limit 1)
+          (select true from smartqueue.callback_endpoints where disabled_at is null and events <> '{}' limit 1)
+          or (select true from smartqueue.jobs where callback_url is not null order by org_id, id limit 1)
         )
       order by xid, id
       limit $5::int
@@ -74,7 +74,7 @@ export const findCallbacks = (
         org_id,
         (
           select true
-          from callback_endpoints e
+          from smartqueue.callback_endpoints e
           where e.org_id = s.org_id
             and disabled_at is null
             and events <> '{}'
@@ -82,7 +82,7 @@ export const findCallbacks = (
         ) as of_all,
         (
           select true
-          from jobs j
+          from smartqueue.jobs j
           where j.org_id = s.org_id
             and callback_url is not null
           order by id
@@ -123,7 +123,7 @@ export const findCallbacks = (
       from looked_at l
       cross join lateral (
         select callback_url
-        from jobs
+        from smartqueue.jobs
         where org_id = l.org_id
           and id = l.job_id
           and type <> '${CALLBACK_TYPE}'
@@ -134,7 +134,7 @@ export const findCallbacks = (
         select array_agg(url order by url) as urls
         from (
           select url
-          from callback_endpoints
+          from smartqueue.callback_endpoints
           where l.of_all
             and org_id = l.org_id
             and disabled_at is null
@@ -146,7 +146,7 @@ export const findCallbacks = (
           where j.callback_url is not null
             and not exists (
               select
-              from callback_endpoints
+              from smartqueue.callback_endpoints
               where org_id = l.org_id
                 and url = j.callback_url
                 and disabled_at is not null

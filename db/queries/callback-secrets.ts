@@ -10,7 +10,7 @@ export const getCallbackSecret = (orgId: string): Query<CallbackSecretRow & { hi
     select
       right(rtrim(secret, '='), 4) as hint, created_at,
       case when previous_expires_at > now() then previous_expires_at end as previous_expires_at
-    from callback_secrets
+    from smartqueue.callback_secrets
     where org_id = $1::uuid`,
   values: [orgId],
 })
@@ -23,8 +23,8 @@ export const rotateCallbackSecret = (
   name: 'rotate-callback-secret',
   text: `
     with rotated as (
-      insert into callback_secrets as s (org_id, secret)
-      values ($1::uuid, new_signing_secret())
+      insert into smartqueue.callback_secrets as s (org_id, secret)
+      values ($1::uuid, smartqueue.new_signing_secret())
       on conflict (org_id) do update
       set
         previous_secret = case when $2::int > 0 then s.secret end,

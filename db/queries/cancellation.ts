@@ -32,18 +32,18 @@ const takeFrom = (table: string, attempts: string, condition = ''): string => `
 export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<CancelledJob> => ({
   name: 'cancel-jobs',
   text: `
-    with ready as (${takeFrom('ready_jobs', 'q.attempts')}
+    with ready as (${takeFrom('smartqueue.ready_jobs', 'q.attempts')}
     ),
-    waiting as (${takeFrom('waiting_jobs', 'q.attempts')}
+    waiting as (${takeFrom('smartqueue.waiting_jobs', 'q.attempts')}
     ),
     lease as materialized (
       select token, worker_id, job_ids, org_ids, attempts, started_ats
-      from leases
+      from smartqueue.leases
       where job_ids && $2::uuid[]
       order by token
       for update
     ),
-    blocked as (${takeFrom('blocked_jobs', '0', ' and (select count(*) from lease) >= 0')}
+    blocked as (${takeFrom('smartqueue.blocked_jobs', '0', ' and (select count(*) from lease) >= 0')}
     ),
     held as materialized (
       select distinct on (h.job_id) l.token, l.worker_id, h.job_id, h.org_id, h.attempt, h.started_at
@@ -66,17 +66,17 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
       from held
     ),
     finished as (
-      insert into finished_jobs (org_id, job_id, series_id, state, attempts, worker_id, started_at)
+      insert into smartqueue.finished_jobs (org_id, job_id, series_id, state, attempts, worker_id, started_at)
       select
         c.org_id, c.job_id, j.series_id, 'cancelled', c.attempts,
         case when c.started_at is not null then c.worker_id end, c.started_at
       from candidate c
-      join jobs j on j.org_id = c.org_id and j.id = c.job_id
+      join smartqueue.jobs j on j.org_id = c.org_id and j.id = c.job_id
       on conflict do nothing
       returning job_id, org_id, series_id, started_at
     ),
     execution as (
-      insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+      insert into smartqueue.executions (org_id, series_id, outcome, job_ids, ran_ms)
       select
         org_id, series_id, 'cancelled', array_agg(job_id), array_agg(extract(epoch from now() - started_at) * 1000)
       from finished
@@ -89,7 +89,7 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
       where job_id in (select job_id from finished)
     ),
     revised as (
-      update leases l
+      update smartqueue.leases l
       set
         ${withoutJobs('cancelled')}
       where l.token in (select token from held)
@@ -97,7 +97,7 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
     event as (
       ${INSERT_EVENTS}
       from (
-        select org_id, job_id, 'cancelled'::job_state as state, attempts as attempt, null as reason, now() as at
+        select org_id, job_id, 'cancelled'::smartqueue.job_state as state, attempts as attempt, null as reason, now() as at
         from cancelled
       ) transition
       group by org_id
@@ -105,11 +105,11 @@ export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<Canc
     audit as (${auditJobs('jobs.cancelled', 'cancelled')}
     ),
     unreserved as (
-      delete from reservations
+      delete from smartqueue.reservations
       where job_id in (select job_id from cancelled)
     ),
     settled as materialized (
-      select settle_dependents('{}', array(select job_id from cancelled))
+      select smartqueue.settle_dependents('{}', array(select job_id from cancelled))
       where exists (select from cancelled)
     )
     select job_id, worker_id, (select count(*) from settled) as settled

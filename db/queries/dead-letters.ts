@@ -40,7 +40,7 @@ export const listDeadLetters = ({
     ...(name === undefined ? [] : [`s.name = ${take(name)}`]),
   ]
   const join =
-    ofSeries.length === 0 ? '' : `join series s on ${['s.id = f.series_id', ...ofSeries].join(' and ')}`
+    ofSeries.length === 0 ? '' : `join smartqueue.series s on ${['s.id = f.series_id', ...ofSeries].join(' and ')}`
   const shape = [type === undefined ? '' : '-type', name === undefined ? '' : '-name'].join('')
   return {
     name: `list-dead-letters${shape}`,
@@ -50,7 +50,7 @@ export const listDeadLetters = ({
         f.fingerprint, count(*)::integer as count, min(f.finished_at) as first_failed_at,
         max(f.finished_at) as last_failed_at,
         (extract(epoch from max(f.finished_at)) * 1000000)::bigint as position
-      from finished_jobs f
+      from smartqueue.finished_jobs f
       ${join}
       where f.org_id = $1::uuid
         and f.state = 'failed'
@@ -73,13 +73,13 @@ export const listDeadLetters = ({
         (array_agg(f.job_id order by f.job_id desc))[:3] as example_job_ids,
         (
           select e.error
-          from finished_jobs e
+          from smartqueue.finished_jobs e
           where e.org_id = $1::uuid
             and e.job_id = (array_agg(f.job_id order by f.job_id desc))[1]
         ) as error
       from (
         select f.job_id, f.series_id
-        from finished_jobs f
+        from smartqueue.finished_jobs f
         ${join}
         where f.org_id = $1::uuid
           and f.state = 'failed'
@@ -87,7 +87,7 @@ export const listDeadLetters = ({
         order by f.job_id desc
         limit ${TYPES_OF}
       ) f
-      join series j on j.id = f.series_id
+      join smartqueue.series j on j.id = f.series_id
     ) newest
     order by page.position desc, page.fingerprint desc`,
     values,

@@ -22,7 +22,7 @@ export const deleteOrg = (deletion: {
   name: 'delete-org',
   text: `
     select outcome, next_org_id
-    from delete_org($1::uuid, $2::text, $3::text, $4::uuid, $5::uuid)`,
+    from smartqueue.delete_org($1::uuid, $2::text, $3::text, $4::uuid, $5::uuid)`,
   values: [deletion.orgId, deletion.name, deletion.passwordHash, deletion.sessionId, deletion.spareOrgId],
 })
 
@@ -37,7 +37,7 @@ export const deleteAccount = (passwordHash: string): Query<AccountDeletion> => (
   name: 'delete-account',
   text: `
     select outcome, orgs
-    from delete_account($1::text)`,
+    from smartqueue.delete_account($1::text)`,
   values: [passwordHash],
 })
 
@@ -51,7 +51,7 @@ export const listOwnOrgs = (): Query<OwnOrg> => ({
   name: 'list-own-orgs',
   text: `
     select id, name, role, on_deletion
-    from own_orgs()`,
+    from smartqueue.own_orgs()`,
   values: [],
 })
 
@@ -68,7 +68,7 @@ export const listOrgDeletions = (page: { after: string | null; limit: number }):
   name: 'list-org-deletions',
   text: `
     select id, requested_at, requested_by, request_id, removed_at
-    from org_deletions
+    from smartqueue.org_deletions
     where $1::uuid is null or id > $1::uuid
     order by id
     limit $2::int`,
@@ -91,6 +91,6 @@ export const removeDeletedOrg = (term: string, limit: number): Query<RemovedBatc
   name: 'remove-deleted-org',
   text: `
     select deleted_org as org_id, removed, told_workers as worker_ids, finished
-    from remove_deleted_org($1::bigint, $2::int)`,
+    from smartqueue.remove_deleted_org($1::bigint, $2::int)`,
   values: [term, limit],
 })

@@ -39,14 +39,14 @@ export const describeEndedJobs = (
     from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) with ordinality as e (org_id, job_id, at, n)
     cross join lateral (
       select name, type, tags, triggered_by, traceparent, created_at
-      from jobs
+      from smartqueue.jobs
       where org_id = e.org_id
         and id = e.job_id
       offset 0
     ) j
     left join lateral (
       select started_at, result, octet_length(result::text) as bytes, error
-      from finished_jobs
+      from smartqueue.finished_jobs
       where org_id = e.org_id
         and job_id = e.job_id
         and finished_at = e.at
@@ -54,7 +54,7 @@ export const describeEndedJobs = (
     ) f on true
     left join lateral (
       select started_at, error
-      from attempts
+      from smartqueue.attempts
       where org_id = e.org_id
         and job_id = e.job_id
         and finished_at = e.at

@@ -26,18 +26,18 @@ export const answer = ({ order, reranked, sized, restricted, traced, ends }: Exc
         'predicted_ms', predicted_ms,${reranked ? WINDOW_NEWS : ''}
         'series', (
           select json_object_agg(id, json_build_array(org_id, type, name))
-          from series
+          from smartqueue.series
           where id = any (${shortened('series_ids', 'of_several_series')})
         ),
         'checkpoints', (
           select json_object_agg(job_id, checkpoint)
-          from job_progress
+          from smartqueue.job_progress
           where job_id = any (job_ids)
             and checkpoint is not null
         ),${ENDS[ends]}
         'big_waiting', exists (
           select
-          from ready_jobs
+          from smartqueue.ready_jobs
           where (cpu_units > ${DEFAULT_RESOURCES.cpu_units} or memory_mb > ${DEFAULT_RESOURCES.memory_mb})
             and lane < ${FIRST_PARKED_LANE}
         ),
@@ -60,7 +60,7 @@ const TRACES = `json_agg(json_build_array(id, traceparent, predicted_ms)) filter
 
 /** Only for who exports spans: it is a few percent of a small claim. */
 const EXECUTIONS = `,
-              'executions', case when count(traceparent) > 0 then executions_of(org_ids, job_ids) end`
+              'executions', case when count(traceparent) > 0 then smartqueue.executions_of(org_ids, job_ids) end`
 
 const jobs = (traced: boolean): string => `
           select
@@ -71,7 +71,7 @@ const jobs = (traced: boolean): string => `
               'p99s', case when count(predicted_p99_ms) > 0 then json_agg(predicted_p99_ms) end,
               'traces', ${TRACES}${traced ? EXECUTIONS : ''}
             )
-          from jobs
+          from smartqueue.jobs
           where org_id = any (${shortened('org_ids', 'of_several_series')})
             and id = any (job_ids)
         `
@@ -86,12 +86,12 @@ const ENDS = {
   none: '',
   completed: `
         'recorded', ${RECORDED},
-        'became_ready', case when ${RECORDED} then settle_dependents(:job_ids!, '{}') end,`,
+        'became_ready', case when ${RECORDED} then smartqueue.settle_dependents(:job_ids!, '{}') end,`,
   checked: `
         'lost', case when (select count(*) from held) < cardinality(:job_ids!) then array(
           select job_id from unnest(:job_ids!) as e (job_id) where job_id not in (select job_id from held)
         ) end,
-        'became_ready', case when cardinality(:job_ids!) > 0 then settle_dependents(
+        'became_ready', case when cardinality(:job_ids!) > 0 then smartqueue.settle_dependents(
           array(select job_id from held where state = 'completed'),
           array(select job_id from held where state = 'failed')
         ) end,`,

@@ -12,8 +12,8 @@ import type { ExchangeShape } from './exchange-shape.ts'
 
 /** Something may keep jobs from being claimed: a pause, or a limit of running jobs. */
 export const HAS_PAUSES_OR_LIMITS = `(
-          exists (select from pauses)
-          or exists (select from quotas where running_jobs is not null)
+          exists (select from smartqueue.pauses)
+          or exists (select from smartqueue.quotas where running_jobs is not null)
         )`
 
 /** A claim that does not look at pauses and limits takes nothing while there is one; the next claim looks. */
@@ -23,14 +23,14 @@ const claimable = ({ restricted }: ExchangeShape): string => `
 
 const PASSES = `not exists (
               select
-              from pauses p
+              from smartqueue.pauses p
               where p.org_id = c.org_id
                 and (p.type is null or p.type = c.type)
             )
             and c.org_id <> all (array(select org_id from full_org))
             and (
-              (select running_jobs from quotas where org_id is null) is distinct from 0
-              or c.org_id in (select org_id from quotas where org_id is not null)
+              (select running_jobs from smartqueue.quotas where org_id is null) is distinct from 0
+              or c.org_id in (select org_id from smartqueue.quotas where org_id is not null)
             )`
 
 /**
@@ -42,15 +42,15 @@ const FULL_ORGS = `
       select h.org_id
       from (
         select org_id, count(*) as running
-        from held_jobs
+        from smartqueue.held_jobs
         where job_id <> all (:job_ids!)
         group by org_id
       ) h
-      cross join lateral quotas_of(h.org_id) q
+      cross join lateral smartqueue.quotas_of(h.org_id) q
       where h.running >= q.running_jobs
       union all
       select org_id
-      from quotas
+      from smartqueue.quotas
       where running_jobs = 0
         and org_id is not null
     )`
@@ -69,7 +69,7 @@ const candidates = (shape: ExchangeShape, columns: string, fits: string): { part
       limit :claim_limit!
     ),
     org_room as materialized (
-      select org_id, running_room(org_id, :job_ids!) as room
+      select org_id, smartqueue.running_room(org_id, :job_ids!) as room
       from (select distinct org_id from candidate) o
     ),
     allowed as materialized (
@@ -90,7 +90,7 @@ const sources = (shape: ExchangeShape, columns: string, fits: string): string =>
         select *
         from (
           select ${columns}
-          from ready_jobs c
+          from smartqueue.ready_jobs c
           where c.start_by <= now()
             and c.start_by is not null
             and c.lane < ${FIRST_PARKED_LANE}${which}
@@ -122,7 +122,7 @@ const NOT_URGENT = `
 const byAge = (columns: string, which: string): string => `select *
         from (
           select ${columns}
-          from ready_jobs c
+          from smartqueue.ready_jobs c
           where c.key >= :age_from_key!
             and c.lane < ${FIRST_PARKED_LANE}${which}${NOT_URGENT}
           order by c.key
@@ -139,7 +139,7 @@ const byRank = (columns: string, which: string, limit: string, locked = ''): str
         ) part
         cross join lateral (
           select ${columns}
-          from ready_jobs c
+          from smartqueue.ready_jobs c
           where (c.lane, c.key) >= (part.from_lane, part.from_key)
             and (c.lane, c.key) < (part.to_lane, part.to_key)${which}${NOT_URGENT}
           order by c.lane, c.key
@@ -174,7 +174,7 @@ export const claimSized = (shape: ExchangeShape): string => {
   return `${shape.restricted ? `${FULL_ORGS},` : ''}
     reserved as materialized (
       select job_id, org_id, cpu_units, memory_mb
-      from reservations
+      from smartqueue.reservations
       where worker_id = :worker_id!
     ),
     room as materialized (
@@ -186,7 +186,7 @@ export const claimSized = (shape: ExchangeShape): string => {
     kept as materialized (
       select c.ctid as place, c.org_id
       from reserved v
-      join ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
+      join smartqueue.ready_jobs c on c.org_id = v.org_id and c.job_id = v.job_id
       where c.lane < ${FIRST_PARKED_LANE}
         and c.cpu_units <= :free_cpu_units!
         and c.memory_mb <= :free_memory_mb!${claimable(shape)}${shape.restricted ? KEPT_MAY_RUN : ''}
@@ -218,13 +218,13 @@ export const findOldestLeft = (shape: ExchangeShape): string =>
   oldestLeft(`${whichOf(shape, shape.sized ? FITS : ONE_SIZE)}${NOT_URGENT}`)
 
 const KEPT_MAY_RUN = `
-        and coalesce(running_room(c.org_id, :job_ids!), 1) > 0`
+        and coalesce(smartqueue.running_room(c.org_id, :job_ids!), 1) > 0`
 
 /**
  * Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of the
  * server may undo that its number was taken. (All brackets are needed: to Postgres the three operators are equals.)
  */
-export const TOKEN = `((extract(epoch from clock_timestamp()) * 1000)::bigint << 20) | (nextval('lease_tokens') & 1048575)`
+export const TOKEN = `((extract(epoch from clock_timestamp()) * 1000)::bigint << 20) | (nextval('smartqueue.lease_tokens') & 1048575)`
 
 /**
  * By place: the rows are locked, so that no index need be asked again. A row that was moved by someone between the
@@ -235,7 +235,7 @@ export const TOKEN = `((extract(epoch from clock_timestamp()) * 1000)::bigint <<
  */
 export const leaseClaimed = ({ sized, reranked }: ExchangeShape): string => `
     taken as (
-      delete from ready_jobs
+      delete from smartqueue.ready_jobs
       where ctid = any (array(select place from chosen))
       returning
         job_id, org_id, series_id, ${reranked ? `${NEWEST_LANE} as lane` : 'lane'}, key, start_by, attempts, suspect,
@@ -258,7 +258,7 @@ export const leaseClaimed = ({ sized, reranked }: ExchangeShape): string => `
       from taken
     ),
     leased as (
-      insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
+      insert into smartqueue.leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
       select
         ${TOKEN}, :worker_id!, now() + :lease_seconds! * interval '1 second', job_ids, org_ids, attempts, started_ats
       from summary
@@ -266,7 +266,7 @@ export const leaseClaimed = ({ sized, reranked }: ExchangeShape): string => `
       returning token
     ),
     start_event as (
-      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
       select org_id, array_agg(job_id), '{running}', array_agg(attempts + 1), '{}', '{}'
       from taken
       where (select :starts! or some_special from summary)
@@ -280,6 +280,6 @@ const SIZES = `
 
 export const FULFILLED = `
     fulfilled as (
-      delete from reservations
+      delete from smartqueue.reservations
       where job_id = any ((select job_ids from summary)::uuid[])
     )`

@@ -19,7 +19,7 @@ export const RENEWED = `now() + :lease_seconds! * interval '1 second'`
 export const recordCompletions = ({ results }: ExchangeShape): string => `
     lease as materialized (
       select token, cardinality(job_ids) as jobs
-      from leases
+      from smartqueue.leases
       where token = any (:tokens!)
       order by token
       for update
@@ -36,7 +36,7 @@ export const recordCompletions = ({ results }: ExchangeShape): string => `
       where (select intact from verdict)
     ),
     completed as (
-      insert into finished_jobs (
+      insert into smartqueue.finished_jobs (
         org_id, job_id, series_id, state, attempts, worker_id, started_at, runtime_ms${results ? ', result' : ''}
       )
       select
@@ -46,23 +46,23 @@ export const recordCompletions = ({ results }: ExchangeShape): string => `
       cross join lateral generate_series(first, last) as n
     ),
     closed as (
-      delete from leases
+      delete from smartqueue.leases
       where token = any (:closed!)
         and (select intact from verdict)
     ),
     renewed as (
-      update leases
+      update smartqueue.leases
       set expires_at = ${RENEWED}
       where token = any (:tokens!)
         and token <> all (:closed!)
     ),
     execution as (
-      insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+      insert into smartqueue.executions (org_id, series_id, outcome, job_ids, ran_ms)
       select org_id, series_id, 'completed', (:job_ids!)[first:last], (:ran_ms!)[first:last]
       from stretch
     ),
     completion_event as (
-      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats, ran_ms)
+      insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats, ran_ms)
       select
         org_id, (:job_ids!)[min(first):max(last)], '{completed}',
         case

@@ -11,7 +11,7 @@ import type { ExchangeShape } from './exchange-shape.ts'
 export const recordEnds = ({ results }: ExchangeShape): string => `
     lease as materialized (
       select token, job_ids, org_ids, attempts, started_ats
-      from leases
+      from smartqueue.leases
       where token = any (:tokens! || :started_tokens!)
       order by token
       for update
@@ -39,7 +39,7 @@ export const recordEnds = ({ results }: ExchangeShape): string => `
       ) is true
     ),
     completed as (
-      insert into finished_jobs (
+      insert into smartqueue.finished_jobs (
         org_id, job_id, series_id, state, attempts, worker_id, started_at, runtime_ms${results ? ', result' : ''}
       )
       select
@@ -48,13 +48,13 @@ export const recordEnds = ({ results }: ExchangeShape): string => `
       where state = 'completed'
     ),
     closed as (
-      delete from leases
+      delete from smartqueue.leases
       where token = any (:closed!)
     ),${RECORD_FAILURES},${RECORD_EXECUTIONS},${REVISE_LEASES},
     end_event as (
       ${INSERT_EVENTS}
       from (
-        select org_id, job_id, 'running'::job_state as state, attempt, null as reason, started_at as at
+        select org_id, job_id, 'running'::smartqueue.job_state as state, attempt, null as reason, started_at as at
         from held
         where not announced
         union all
@@ -74,16 +74,16 @@ export const ALL_HELD = `(select count(*) from held) = cardinality(:job_ids!)`
 
 const RECORD_FAILURES = `
     failed as (
-      insert into finished_jobs (
+      insert into smartqueue.finished_jobs (
         org_id, job_id, series_id, state, attempts, error, fingerprint, worker_id, started_at, runtime_ms
       )
       select
-        org_id, job_id, series_id, state, attempt, error, error_fingerprint(error), :worker_id!, started_at, ran_ms
+        org_id, job_id, series_id, state, attempt, error, smartqueue.error_fingerprint(error), :worker_id!, started_at, ran_ms
       from held
       where state = 'failed'
     ),
     unfinished as (
-      insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
+      insert into smartqueue.attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
       select
         org_id, job_id, attempt, case state when 'pending' then 'snoozed' else 'failed' end, error, :worker_id!,
         started_at
@@ -91,7 +91,7 @@ const RECORD_FAILURES = `
       where state in ('retrying', 'pending')
     ),
     waiting as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at, error)
+      insert into smartqueue.waiting_jobs (job_id, org_id, state, attempts, wake_at, error)
       select
         job_id, org_id, state, case state when 'pending' then attempt - 1 else attempt end,
         now() + delay_ms * interval '1 millisecond', error
@@ -102,7 +102,7 @@ const RECORD_FAILURES = `
 /** What ran to its end, whichever that was. A snoozed attempt did not. */
 const RECORD_EXECUTIONS = `
     execution as (
-      insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+      insert into smartqueue.executions (org_id, series_id, outcome, job_ids, ran_ms)
       select org_id, series_id, outcome, array_agg(job_id), array_agg(ran_ms)
       from (
         select
@@ -135,7 +135,7 @@ const REVISE_LEASES = `
         and h.started_at is null
     ),
     revised as (
-      update leases l
+      update smartqueue.leases l
       set
         expires_at = ${RENEWED},
         (job_ids, org_ids, attempts, started_ats) = (

@@ -60,7 +60,7 @@ export const learnWhere = (condition: string, timeouts: boolean): string => {
   const once = fold(SERIES, completed, true)
   return `
     learned as (
-      update series s
+      update smartqueue.series s
       set
         (runs, mean_log, deviation_log, drift_log, moved) = (
           select

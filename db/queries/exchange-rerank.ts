@@ -37,19 +37,19 @@ export const lookAtWindow = (found: string): string => `
  */
 export const newestLaneOf = (queued: string): string => `cross join lateral (
         select rank_base, rank_slope, residual_log, predicted_ms
-        from jobs
+        from smartqueue.jobs
         where org_id = ${queued}.org_id
           and id = ${queued}.job_id
         offset 0
       ) j
       cross join lateral (
         select mean_log
-        from series
+        from smartqueue.series
         where id = ${queued}.series_id
         offset 0
       ) s
       cross join lateral (
-        select lane_of(
+        select smartqueue.lane_of(
           j.rank_base + j.rank_slope * coalesce(s.mean_log + j.residual_log, ln(j.predicted_ms))
         ) as lane
       ) newest`
@@ -65,7 +65,7 @@ export const byNewestRank = (columns: string): string => `select next.*
         ) line
         cross join lateral (
           select ${columns}
-          from ready_jobs c
+          from smartqueue.ready_jobs c
           where c.ctid = line.place
             and c.key = line.key
           for update of c skip locked
@@ -79,7 +79,7 @@ export const NEWEST_LANE = `coalesce((select s.newest_lane from seen s where s.k
 export const oldestLeft = (claimable: string): string => `
     oldest_left as materialized (
       select c.key
-      from ready_jobs c
+      from smartqueue.ready_jobs c
       where c.key >= :age_from_key!
         and c.lane < ${FIRST_PARKED_LANE}${claimable}
         and c.key <> all (array(select key from taken))

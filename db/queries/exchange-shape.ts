@@ -37,7 +37,7 @@ export const PARAMETERS = {
   ran_ms: 'double precision[]',
   announced: 'boolean[]',
   results: 'jsonb[]',
-  states: 'job_state[]',
+  states: 'smartqueue.job_state[]',
   errors: 'jsonb[]',
   delays_ms: 'double precision[]',
   sample_series: 'bigint[]',

@@ -112,7 +112,7 @@ export const getRetryPolicies = (
   name: 'get-retry-policies',
   text: `
     select id as job_id, max_attempts, initial_delay_seconds, backoff_multiplier
-    from jobs
+    from smartqueue.jobs
     where (org_id, id) in (select org_id, id from unnest($1::uuid[], $2::uuid[]) as j (org_id, id))`,
   values: [jobs.map(({ org_id }) => org_id), jobs.map(({ job_id }) => job_id)],
 })

@@ -71,13 +71,13 @@ const JOBS = `
             sum(pg_column_size(j.payload) + coalesce(pg_column_size(f.result), 0)) over (order by j.id) as bytes
           from (
             select id, payload
-            from jobs
+            from smartqueue.jobs
             where org_id = $1::uuid
               and ($2::uuid is null or id > $2::uuid)
             order by id
             limit $3::int
           ) j
-          left join finished_jobs f on f.org_id = $1::uuid and f.job_id = j.id
+          left join smartqueue.finished_jobs f on f.org_id = $1::uuid and f.job_id = j.id
         )
         select
           sized.id as key,
@@ -92,7 +92,7 @@ const JOBS = `
             'started_at', o.started_at, 'finished_at', o.finished_at, 'runtime_ms', o.runtime_ms,
             'worker_id', o.worker_id, 'progress', o.progress, 'progress_note', o.progress_note,
             'attempts', o.attempts, 'result', o.result, 'error', o.error,
-            'depends_on', array(select d.parent_id from job_dependencies d where d.child_id = o.id order by d.parent_id),
+            'depends_on', array(select d.parent_id from smartqueue.job_dependencies d where d.child_id = o.id order by d.parent_id),
             'unfinished_attempts', (
               select coalesce(
                 json_agg(
@@ -104,7 +104,7 @@ const JOBS = `
                 ),
                 '[]'
               )
-              from attempts a
+              from smartqueue.attempts a
               where a.org_id = $1::uuid
                 and a.job_id = o.id
             )
@@ -112,7 +112,7 @@ const JOBS = `
         from sized
         cross join lateral (
           select *
-          from job_overview
+          from smartqueue.job_overview
           where org_id = $1::uuid
             and id = sized.id
           offset 0
@@ -135,13 +135,13 @@ const LOGS = `
             )::text as line
           from (
             select id
-            from jobs
+            from smartqueue.jobs
             where org_id = $1::uuid
               and ($2::text is null or id >= split_part($2::text, '/', 1)::uuid)
             order by id
             limit ${LOGS_OF}
           ) j
-          join job_logs l on l.job_id = j.id
+          join smartqueue.job_logs l on l.job_id = j.id
           where $2::text is null
             or j.id > split_part($2::text, '/', 1)::uuid
             or l.id > split_part($2::text, '/', 2)::bigint
@@ -156,7 +156,7 @@ const LOGS = `
           select id, row_number() over (order by id desc) as from_end
           from (
             select id
-            from jobs
+            from smartqueue.jobs
             where org_id = $1::uuid
               and ($2::text is null or id >= split_part($2::text, '/', 1)::uuid)
             order by id
@@ -183,15 +183,15 @@ export const ORG_EXPORT: readonly ExportStep[] = [
                 'submissions_per_minute', q.submissions_per_minute, 'queued_jobs', q.queued_jobs,
                 'running_jobs', q.running_jobs, 'payload_bytes_per_day', q.payload_bytes_per_day
               )
-              from quotas_of(o.id) q
+              from smartqueue.quotas_of(o.id) q
             ),
             'pauses', (
               select coalesce(json_agg(json_build_object('job_type', p.type, 'paused_at', p.paused_at)), '[]')
-              from pauses p
+              from smartqueue.pauses p
               where p.org_id = o.id
             )
           )::text as line
-        from orgs o
+        from smartqueue.orgs o
         where o.id = $1::uuid
           and ($2::uuid is null or o.id > $2::uuid)
         limit $3::int`,
@@ -206,8 +206,8 @@ export const ORG_EXPORT: readonly ExportStep[] = [
           json_build_object(
             'type', 'member', 'user_id', m.user_id, 'username', u.username, 'role', m.role, 'joined_at', m.created_at
           )::text as line
-        from memberships m
-        join users u on u.id = m.user_id
+        from smartqueue.memberships m
+        join smartqueue.users u on u.id = m.user_id
         where m.org_id = $1::uuid
           and ($2::uuid is null or m.user_id > $2::uuid)
         order by m.user_id
@@ -225,7 +225,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
             'created_at', i.created_at, 'expires_at', i.expires_at, 'accepted_at', i.accepted_at,
             'accepted_by', i.accepted_by, 'revoked_at', i.revoked_at
           )::text as line
-        from invitations i
+        from smartqueue.invitations i
         where i.org_id = $1::uuid
           and ($2::uuid is null or i.id > $2::uuid)
         order by i.id
@@ -243,7 +243,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
             'created_at', k.created_at, 'expires_at', k.expires_at, 'last_used_at', k.last_used_at,
             'revoked_at', k.revoked_at
           )::text as line
-        from api_keys k
+        from smartqueue.api_keys k
         where k.org_id = $1::uuid
           and ($2::uuid is null or k.id > $2::uuid)
         order by k.id
@@ -262,7 +262,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
             'last_tick_at', s.last_tick_at, 'skipped_ticks', s.skipped_ticks, 'created_by', s.created_by,
             'created_at', s.created_at, 'updated_at', s.updated_at
           )::text as line
-        from schedules s
+        from smartqueue.schedules s
         where s.org_id = $1::uuid
           and ($2::uuid is null or s.id > $2::uuid)
         order by s.id
@@ -280,7 +280,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
             'filter', w.filter, 'template', w.template, 'enabled', w.enabled, 'created_by', w.created_by,
             'created_at', w.created_at, 'updated_at', w.updated_at
           )::text as line
-        from webhook_sources w
+        from smartqueue.webhook_sources w
         where w.org_id = $1::uuid
           and ($2::uuid is null or w.id > $2::uuid)
         order by w.id
@@ -298,7 +298,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
             'status', d.status, 'reason', d.reason, 'event_id', d.event_id, 'event_type', d.event_type,
             'job_id', d.job_id, 'replay_of', d.replay_of, 'headers', d.headers, 'body', d.body
           )::text as line
-        from webhook_deliveries d
+        from smartqueue.webhook_deliveries d
         where d.org_id = $1::uuid
           and ($2::uuid is null or d.id > $2::uuid)
         order by d.id
@@ -316,7 +316,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
             'disabled_reason', e.disabled_reason, 'created_by', e.created_by, 'created_at', e.created_at,
             'updated_at', e.updated_at
           )::text as line
-        from callback_endpoints e
+        from smartqueue.callback_endpoints e
         where e.org_id = $1::uuid
           and ($2::uuid is null or e.id > $2::uuid)
         order by e.id
@@ -335,7 +335,7 @@ export const ORG_EXPORT: readonly ExportStep[] = [
             'type', 'audit_entry', 'id', a.id::text, 'at', a.at, 'actor_id', a.actor_id, 'api_key_id', a.api_key_id,
             'action', a.action, 'target', a.target, 'ip', host(a.ip), 'request_id', a.request_id
           )::text as line
-        from audit_log a
+        from smartqueue.audit_log a
         where a.org_id = $1::uuid
           and ($2::bigint is null or a.id > $2::bigint)
         order by a.id
@@ -359,7 +359,7 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
           json_build_object(
             'type', 'account', 'id', u.id, 'username', u.username, 'is_admin', u.is_admin, 'created_at', u.created_at
           )::text as line
-        from users u
+        from smartqueue.users u
         where u.id = $1::uuid
           and ($2::uuid is null or u.id > $2::uuid)
         limit $3::int`,
@@ -374,8 +374,8 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
           json_build_object(
             'type', 'membership', 'org_id', m.org_id, 'org_name', o.name, 'role', m.role, 'joined_at', m.created_at
           )::text as line
-        from memberships m
-        join orgs o on o.id = m.org_id
+        from smartqueue.memberships m
+        join smartqueue.orgs o on o.id = m.org_id
         where m.user_id = $1::uuid
           and ($2::uuid is null or m.org_id > $2::uuid)
         order by m.org_id
@@ -393,7 +393,7 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
             'last_used_at', f.last_used_at, 'ip', f.ip, 'user_agent', f.user_agent, 'expires_at', f.expires_at,
             'revoked_at', f.revoked_at
           )::text as line
-        from refresh_families f
+        from smartqueue.refresh_families f
         where f.user_id = $1::uuid
           and ($2::uuid is null or f.id > $2::uuid)
         order by f.id
@@ -411,8 +411,8 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
             'created_at', k.created_at, 'expires_at', k.expires_at, 'last_used_at', k.last_used_at,
             'revoked_at', k.revoked_at
           )::text as line
-        from memberships m
-        join api_keys k on k.org_id = m.org_id and k.user_id = m.user_id
+        from smartqueue.memberships m
+        join smartqueue.api_keys k on k.org_id = m.org_id and k.user_id = m.user_id
         where m.user_id = $1::uuid
           and ($2::uuid is null or k.id > $2::uuid)
         order by k.id
@@ -429,7 +429,7 @@ export const ACCOUNT_EXPORT: readonly ExportStep[] = [
             'type', 'invitation', 'id', i.id, 'org_id', i.org_id, 'role', i.role, 'created_at', i.created_at,
             'expires_at', i.expires_at, 'accepted_at', i.accepted_at, 'revoked_at', i.revoked_at
           )::text as line
-        from invitations i
+        from smartqueue.invitations i
         where i.user_id = $1::uuid
           and ($2::uuid is null or i.id > $2::uuid)
         order by i.id

@@ -25,10 +25,10 @@ const PENDING = `accepted_at is null
 const FROM = `
     select
       i.id, i.org_id, o.name as org_name, i.role, u.username, by.username as invited_by, i.created_at, i.expires_at
-    from invitations i
-    join orgs o on o.id = i.org_id
-    left join users u on u.id = i.user_id
-    left join users by on by.id = i.invited_by`
+    from smartqueue.invitations i
+    join smartqueue.orgs o on o.id = i.org_id
+    left join smartqueue.users u on u.id = i.user_id
+    left join smartqueue.users by on by.id = i.invited_by`
 
 export type NewInvitation = {
   id: string
@@ -54,20 +54,20 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
   text: `
     with invited as materialized (
       select u.id, u.username, exists (
-        select from memberships m where m.org_id = $2::uuid and m.user_id = u.id
+        select from smartqueue.memberships m where m.org_id = $2::uuid and m.user_id = u.id
       ) as is_member
-      from users u
+      from smartqueue.users u
       where u.username_key = lower($5::text)
     ),
     created as (
-      insert into invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
+      insert into smartqueue.invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
       select
         $1::uuid, $2::uuid, $3::text, $4::uuid, (select id from invited), decode($6::text, 'hex'),
         now() + ${INVITATION_HOURS} * interval '1 hour'
       where ($5::text is null or exists (select from invited where not is_member))
         and (
           select count(*)
-          from invitations i
+          from smartqueue.invitations i
           where i.org_id = $2::uuid
             -- An invitation for the same user is replaced. Links have no user, so all of them count.
             and (i.user_id = (select id from invited)) is not true
@@ -77,7 +77,7 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
     ),
     -- Whoever is invited again has the newer one.
     superseded as (
-      update invitations i
+      update smartqueue.invitations i
       set revoked_at = now()
       where i.org_id = $2::uuid
         and i.user_id = (select id from invited)
@@ -127,8 +127,8 @@ export const listOwnInvitations = (page: {
   name: 'list-own-invitations',
   text: `
     select i.id, i.org_id, o.name as org_name, i.role, i.created_at, i.expires_at
-    from invitations i
-    join orgs o on o.id = i.org_id
+    from smartqueue.invitations i
+    join smartqueue.orgs o on o.id = i.org_id
     where i.user_id = $1::uuid
       and i.${PENDING}
       and ($2::uuid is null or i.id > $2::uuid)
@@ -142,7 +142,7 @@ export const revokeInvitation = (orgId: string, id: string): Query<{ id: string 
   name: 'revoke-invitation',
   text: `
     with revoked as (
-      update invitations i
+      update smartqueue.invitations i
       set revoked_at = now()
       where i.org_id = $1::uuid
         and i.id = $2::uuid
@@ -169,21 +169,21 @@ export const acceptInvitation = (acceptance: {
   text: `
     with invitation as materialized (
       select i.id, i.org_id, i.role
-      from invitations i
+      from smartqueue.invitations i
       where i.id = $1::uuid
         and i.${PENDING}
         and (i.user_id = $2::uuid or i.token_hash = decode($3::text, 'hex'))
       for update
     ),
     joined as (
-      insert into memberships (org_id, user_id, role)
+      insert into smartqueue.memberships (org_id, user_id, role)
       select org_id, $2::uuid, role
       from invitation
       on conflict (org_id, user_id) do nothing
       returning org_id, user_id, role
     ),
     accepted as (
-      update invitations i
+      update smartqueue.invitations i
       set accepted_at = now(), accepted_by = $2::uuid
       from joined j, invitation v
       where i.id = v.id
@@ -192,6 +192,6 @@ export const acceptInvitation = (acceptance: {
     )
     select v.org_id, o.name as org_name, v.role, exists (select from joined) as joined
     from invitation v
-    join orgs o on o.id = v.org_id`,
+    join smartqueue.orgs o on o.id = v.org_id`,
   values: [acceptance.id, acceptance.userId, acceptance.tokenHash],
 })

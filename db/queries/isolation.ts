@@ -22,23 +22,23 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
         r.type, r.cpu_units, r.memory_mb,
         (
           select extract(epoch from now() - max(a.finished_at)) * 1000
-          from attempts a
+          from smartqueue.attempts a
           where a.org_id = r.org_id
             and a.job_id = r.job_id
             and a.outcome = 'lost'
         ) as waited_ms
-      from ready_jobs r
+      from smartqueue.ready_jobs r
       where r.alone
         and not exists (
           select
-          from pauses p
+          from smartqueue.pauses p
           where p.org_id = r.org_id
             and (p.type is null or p.type = r.type)
         )
         and not exists (
           select
-          from quotas_of(r.org_id) q
-          where q.running_jobs <= (select count(*) from held_jobs h where h.org_id = r.org_id)
+          from smartqueue.quotas_of(r.org_id) q
+          where q.running_jobs <= (select count(*) from smartqueue.held_jobs h where h.org_id = r.org_id)
         )
     ),
     online as materialized (
@@ -51,7 +51,7 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
             and s.cpu_units <= w.cpu_units
             and s.memory_mb <= w.memory_mb
         ) as is_able
-      from workers w
+      from smartqueue.workers w
       where w.status = 'online'
         and w.last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
         and ${IN_TERM}
@@ -63,7 +63,7 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
         and is_able
       union
       select l.worker_id
-      from leases l
+      from smartqueue.leases l
       join online w on w.worker_id = l.worker_id
       where l.alone
     ),
@@ -72,8 +72,8 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
       from online w
       left join lateral (
         select max(j.predicted_ms - extract(epoch from now() - h.started_at) * 1000) as ms
-        from held_jobs h
-        join jobs j on j.org_id = h.org_id and j.id = h.job_id
+        from smartqueue.held_jobs h
+        join smartqueue.jobs j on j.org_id = h.org_id and j.id = h.job_id
         where h.worker_id = w.worker_id
       ) remaining on true
       where w.is_able
@@ -92,7 +92,7 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
       where isolates
     ),
     changed as (
-      update workers w
+      update smartqueue.workers w
       set isolates = t.isolates
       from told t
       where w.worker_id = t.worker_id
@@ -109,7 +109,7 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
 export const endIsolation = (workerId: string): Query<never> => ({
   name: 'end-isolation',
   text: `
-    update workers
+    update smartqueue.workers
     set isolates = false
     where worker_id = $1::text`,
   values: [workerId],

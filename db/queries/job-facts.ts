@@ -55,7 +55,7 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
       a.lane_position, w.wake_at,
       (
         select l.worker_id
-        from held_jobs l
+        from smartqueue.held_jobs l
         where l.org_id = j.org_id
           and l.job_id = j.id
           and l.started_at is null
@@ -64,15 +64,15 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
       ) as claimed_by,
       (
         select coalesce(jsonb_agg(jsonb_build_object('type', type, 'paused_at', paused_at) order by type nulls first), '[]')
-        from pauses
+        from smartqueue.pauses
         where org_id = $1::uuid
           and (type is null or type = j.type)
       ) as pauses,
-      (select worker_id from reservations where job_id = j.id and org_id = $1::uuid) as reserved_by,
-      exists (select from ready_jobs r where r.org_id = $1::uuid and r.job_id = j.id and r.alone) as runs_alone,
+      (select worker_id from smartqueue.reservations where job_id = j.id and org_id = $1::uuid) as reserved_by,
+      exists (select from smartqueue.ready_jobs r where r.org_id = $1::uuid and r.job_id = j.id and r.alone) as runs_alone,
       q.running_jobs::integer as running_limit,
       case
-        when q.running_jobs is not null then (select count(*)::integer from held_jobs where org_id = $1::uuid)
+        when q.running_jobs is not null then (select count(*)::integer from smartqueue.held_jobs where org_id = $1::uuid)
       end as running_jobs,
       coalesce(b.remaining, 0) as open_parents,
       (
@@ -82,9 +82,9 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
             o.id, o.name, o.status, o.predicted_ms, o.predicted_p90_ms,
             extract(epoch from now() - o.started_at) * 1000 as ran_ms, at.lane, at.jobs as ahead_jobs,
             at.predicted_ms as ahead_ms, at.counted, at.lane_position
-          from job_dependencies d
-          join job_overview o on o.org_id = d.org_id and o.id = d.parent_id
-          left join lateral queue_ahead(o.org_id, o.id, $3::integer) at on true
+          from smartqueue.job_dependencies d
+          join smartqueue.job_overview o on o.org_id = d.org_id and o.id = d.parent_id
+          left join lateral smartqueue.queue_ahead(o.org_id, o.id, $3::integer) at on true
           where d.child_id = j.id
             and d.org_id = $1::uuid
             and o.status <> 'completed'
@@ -93,11 +93,11 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
       ) as parents,
       ${LIVE_WORKERS} as workers,
       ${QUEUE_SUMS} as queue
-    from jobs j
-    left join lateral queue_ahead(j.org_id, j.id, $3::integer) a on true
-    left join waiting_jobs w on w.job_id = j.id and w.org_id = j.org_id
-    left join blocked_jobs b on b.job_id = j.id and b.org_id = j.org_id
-    left join lateral (select running_jobs from quotas_of($1::uuid)) q on true
+    from smartqueue.jobs j
+    left join lateral smartqueue.queue_ahead(j.org_id, j.id, $3::integer) a on true
+    left join smartqueue.waiting_jobs w on w.job_id = j.id and w.org_id = j.org_id
+    left join smartqueue.blocked_jobs b on b.job_id = j.id and b.org_id = j.org_id
+    left join lateral (select running_jobs from smartqueue.quotas_of($1::uuid)) q on true
     where j.org_id = $1::uuid
       and j.id = $2::uuid`,
   values: [orgId, jobId, most],

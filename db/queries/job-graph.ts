@@ -26,7 +26,7 @@ export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<
   text: `
     with recursive near (id) as (
       select id
-      from jobs
+      from smartqueue.jobs
       where org_id = $1::uuid
         and id = $2::uuid
       union
@@ -35,7 +35,7 @@ export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<
       cross join lateral (
         (
           select parent_id as id
-          from job_dependencies
+          from smartqueue.job_dependencies
           where child_id = near.id
             and org_id = $1::uuid
           order by parent_id
@@ -44,7 +44,7 @@ export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<
         union all
         (
           select child_id
-          from job_dependencies
+          from smartqueue.job_dependencies
           where parent_id = near.id
             and org_id = $1::uuid
           order by child_id
@@ -60,7 +60,7 @@ export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<
       o.id, o.name, o.type, o.status, o.attempts, o.predicted_ms, o.predicted_p90_ms,
       array(
         select d.parent_id
-        from job_dependencies d
+        from smartqueue.job_dependencies d
         where d.child_id = shown.id
           and d.org_id = $1::uuid
           and d.parent_id in (select id from shown)
@@ -69,7 +69,7 @@ export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<
     from shown
     cross join lateral (
       select id, name, type, status, attempts, predicted_ms, predicted_p90_ms
-      from job_overview
+      from smartqueue.job_overview
       where org_id = $1::uuid
         and id = shown.id
       offset 0

@@ -22,7 +22,7 @@ const hits = (conditions: Conditions): string => {
   if (traits.length === 0) return hitsOfSeries(conditions)
   return `
         select j.id
-        from jobs j
+        from smartqueue.jobs j
         where ${all([...series('j'), ...ofOrganisation(conditions), ...traits])}`
 }
 
@@ -36,7 +36,7 @@ const MANY_SERIES = 100
 const hitsOfTextAndTag = (conditions: Conditions, text: TextCondition, tag: string): string => `
         with named as materialized (
           select count(*) > ${MANY_SERIES} as many
-          from series s
+          from smartqueue.series s
           where ${all(seriesOf(conditions))}
         )
         select id
@@ -55,10 +55,10 @@ const UNION = `
 
 const hitsOfSeries = (conditions: Conditions): string => `
         select j.id
-        from series s
+        from smartqueue.series s
         cross join lateral (
           select j.id
-          from jobs j
+          from smartqueue.jobs j
           where ${all([...ofSeriesS(conditions), ...conditions.traits])}
           offset 0
         ) j
@@ -66,10 +66,10 @@ const hitsOfSeries = (conditions: Conditions): string => `
 
 const hitsOfTag = (conditions: Conditions, tag: string, also: string[] = []): string => `
         select j.id
-        from tagged_jobs($1::uuid, ${tag}) as t (id)
+        from smartqueue.tagged_jobs($1::uuid, ${tag}) as t (id)
         cross join lateral (
           select *
-          from jobs
+          from smartqueue.jobs
           where org_id = $1::uuid
             and id = t.id
           offset 0
@@ -81,7 +81,7 @@ const otherHits = (conditions: Conditions, text: TextCondition): string[] => [
   hitsOfTag(conditions, text.tag),
   `
         select j.id
-        from jobs j
+        from smartqueue.jobs j
         where ${all([...conditions.series('j'), ...ofOrganisation(conditions), ...conditions.traits, `j.id = ${text.id}`])}`,
 ]
 
@@ -108,7 +108,7 @@ export const searchSeries = (conditions: Conditions): string => {
   return `
       with named as materialized (
         select s.id
-        from series s
+        from smartqueue.series s
         where ${all(seriesOf(conditions))}
       ),
       newest as materialized (
@@ -116,7 +116,7 @@ export const searchSeries = (conditions: Conditions): string => {
         from named s
         cross join lateral (
           select j.id
-          from jobs j
+          from smartqueue.jobs j
           where ${ofSeries}
           order by j.id desc
           limit 1
@@ -128,7 +128,7 @@ export const searchSeries = (conditions: Conditions): string => {
       from newest s
       cross join lateral (
         select j.id
-        from jobs j
+        from smartqueue.jobs j
         where ${ofSeries}
         order by j.id desc
         limit $3::int

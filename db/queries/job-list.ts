@@ -15,7 +15,7 @@ export const listJobs = (page: JobSearch): Query<JobSummaryRow> => {
     from page
     cross join lateral (
       select ${SUMMARY_COLUMNS}
-      from job_overview
+      from smartqueue.job_overview
       where org_id = $1::uuid
         and id = page.id
       offset 0
@@ -33,7 +33,7 @@ export const listAllJobs = (page: Omit<JobSearch, 'orgId'>): Query<JobSummaryRow
     text: `
     with page as materialized (
       select org.id as org_id, found.id
-      from orgs org
+      from smartqueue.orgs org
       cross join lateral (${search.text.replaceAll('$1::uuid', 'org.id')}
       ) found
       where $1::uuid is null
@@ -44,7 +44,7 @@ export const listAllJobs = (page: Omit<JobSearch, 'orgId'>): Query<JobSummaryRow
     from page
     cross join lateral (
       select ${SUMMARY_COLUMNS}
-      from job_overview
+      from smartqueue.job_overview
       where org_id = page.org_id
         and id = page.id
       offset 0

@@ -13,12 +13,12 @@ export type NewLogLine = {
 export const appendJobLogs = (linesJson: string): Query<never> => ({
   name: 'append-job-logs',
   text: `
-    insert into job_logs (org_id, job_id, attempt, at, level, message)
+    insert into smartqueue.job_logs (org_id, job_id, attempt, at, level, message)
     select l.org_ids[n], line.job_id, l.attempts[n], line.at, line.level, line.message
     from rows from (
       jsonb_to_recordset($1::jsonb) as (job_id uuid, token bigint, at timestamptz, level text, message text)
     ) with ordinality as line (job_id, token, at, level, message, position)
-    join leases l on l.token = line.token
+    join smartqueue.leases l on l.token = line.token
     cross join lateral array_position(l.job_ids, line.job_id) as n
     where n is not null
     order by line.position`,
@@ -43,10 +43,10 @@ export const listJobLogs = (page: {
   name: 'list-job-logs',
   text: `
     select line.id, line.attempt, line.at, line.level, line.message
-    from jobs j
+    from smartqueue.jobs j
     left join lateral (
       select g.id, g.attempt, g.at, g.level, g.message
-      from job_logs g
+      from smartqueue.job_logs g
       where g.job_id = j.id
         and g.id > coalesce($3::bigint, 0)
       order by g.id
@@ -81,7 +81,7 @@ export const followJob = (job: {
   text: `
     with line as materialized (
       select id, attempt, at, level, message
-      from job_logs
+      from smartqueue.job_logs
       where job_id = $2::uuid
         and id > $3::bigint
       order by id
@@ -92,7 +92,7 @@ export const followJob = (job: {
       coalesce(
         (select id from line order by id desc limit 1),
         $3::bigint,
-        (select id from job_logs where job_id = $2::uuid order by id desc limit 1),
+        (select id from smartqueue.job_logs where job_id = $2::uuid order by id desc limit 1),
         0
       )::text as newest,
       coalesce(
@@ -103,8 +103,8 @@ export const followJob = (job: {
         ),
         '[]'
       ) as lines
-    from jobs j
-    left join job_progress p on p.job_id = j.id
+    from smartqueue.jobs j
+    left join smartqueue.job_progress p on p.job_id = j.id
     where j.org_id = $1::uuid
       and j.id = $2::uuid`,
   values: [job.orgId, job.jobId, job.after, job.limit],

@@ -34,21 +34,21 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 /** `few`: so few rows that reading all of them is cheaper than asking for each. */
 type Place = { table: string; state: string; few?: true }
 
-const HELD = `(select job_id, org_id, started_at from held_jobs where org_id = $1::uuid)`
+const HELD = `(select job_id, org_id, started_at from smartqueue.held_jobs where org_id = $1::uuid)`
 
 /** Where the jobs of a state stand, as `job_overview` has it. */
 const PLACES: Record<JobState, Place[]> = {
-  pending: [{ table: 'waiting_jobs', state: `q.state = 'pending'` }],
-  retrying: [{ table: 'waiting_jobs', state: `q.state = 'retrying'` }],
-  blocked: [{ table: 'blocked_jobs', state: 'true' }],
+  pending: [{ table: 'smartqueue.waiting_jobs', state: `q.state = 'pending'` }],
+  retrying: [{ table: 'smartqueue.waiting_jobs', state: `q.state = 'retrying'` }],
+  blocked: [{ table: 'smartqueue.blocked_jobs', state: 'true' }],
   ready: [
-    { table: 'ready_jobs', state: 'true' },
+    { table: 'smartqueue.ready_jobs', state: 'true' },
     { table: HELD, state: 'q.started_at is null', few: true },
   ],
   running: [{ table: HELD, state: 'q.started_at is not null', few: true }],
-  completed: [{ table: 'finished_jobs', state: `q.state = 'completed'` }],
-  failed: [{ table: 'finished_jobs', state: `q.state = 'failed'` }],
-  cancelled: [{ table: 'finished_jobs', state: `q.state = 'cancelled'` }],
+  completed: [{ table: 'smartqueue.finished_jobs', state: `q.state = 'completed'` }],
+  failed: [{ table: 'smartqueue.finished_jobs', state: `q.state = 'failed'` }],
+  cancelled: [{ table: 'smartqueue.finished_jobs', state: `q.state = 'cancelled'` }],
 }
 
 const merge = (parts: string[]): string => `
@@ -106,7 +106,7 @@ const EACH = ' offset 0'
 const JOIN_JOBS = `
       cross join lateral (
         select *
-        from jobs
+        from smartqueue.jobs
         where org_id = q.org_id
           and id = q.job_id
         offset 0

@@ -8,7 +8,7 @@ export type JobTypeRow = { type: string; payload_schema: Record<string, unknown>
 export const registerJobTypes = (types: JobTypeRow[]): Query<never> => ({
   name: 'register-job-types',
   text: `
-    insert into job_types (type, payload_schema)
+    insert into smartqueue.job_types (type, payload_schema)
     select t.type, t.payload_schema
     from jsonb_to_recordset($1::jsonb) as t (type text, payload_schema jsonb)
     order by t.type
@@ -23,7 +23,7 @@ export const listJobTypes = (): Query<JobTypeRow> => ({
   name: 'list-job-types',
   text: `
     select type, payload_schema
-    from job_types
+    from smartqueue.job_types
     where type <> '${CALLBACK_TYPE}'
     order by type`,
   values: [],
@@ -38,12 +38,12 @@ export const listKnownTypes = (page: {
   text: `
     select t.type, t.payload_schema, (
       select count(*)::integer
-      from workers w
+      from smartqueue.workers w
       where w.status = 'online'
         and w.last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
         and t.type = any (w.types)
     ) as workers
-    from job_types t
+    from smartqueue.job_types t
     where t.type <> '${CALLBACK_TYPE}'
       and t.type > coalesce($1::text, '')
     order by t.type

@@ -73,8 +73,8 @@ export const getJob = (orgId: string, jobId: string): Query<JobRow> => ({
   name: 'get-job',
   text: `
     select ${SUMMARY_COLUMNS}, payload, traceparent, result,
-      array(select parent_id from job_dependencies where child_id = id order by parent_id) as depends_on
-    from job_overview
+      array(select parent_id from smartqueue.job_dependencies where child_id = id order by parent_id) as depends_on
+    from smartqueue.job_overview
     where org_id = $1::uuid
       and id = $2::uuid`,
   values: [orgId, jobId],
@@ -85,10 +85,10 @@ export const findJobOrg = (jobId: string): Query<{ org_id: string }> => ({
   name: 'find-job-org',
   text: `
     select o.id as org_id
-    from orgs o
+    from smartqueue.orgs o
     cross join lateral (
       select
-      from jobs j
+      from smartqueue.jobs j
       where j.org_id = o.id
         and j.id = $1::uuid
       offset 0

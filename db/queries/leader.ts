@@ -17,7 +17,7 @@ export const beginTerm = (workerId: string): Query<{ term: string }> => ({
   name: 'begin-term',
   text: `
     with begun as (
-      insert into scheduler_leader as l (worker_id, term, backend_pid)
+      insert into smartqueue.scheduler_leader as l (worker_id, term, backend_pid)
       values ($1::text, 1, pg_backend_pid())
       on conflict (only_row) do update
       set
@@ -30,10 +30,10 @@ export const beginTerm = (workerId: string): Query<{ term: string }> => ({
       returning l.term, l.worker_id, l.elected_at
     ),
     forgotten as (
-      delete from leader_terms
+      delete from smartqueue.leader_terms
       where term <= (select term from begun) - ${TERMS_KEPT}
     )
-    insert into leader_terms (term, worker_id, elected_at)
+    insert into smartqueue.leader_terms (term, worker_id, elected_at)
     select term, worker_id, elected_at
     from begun
     on conflict (term) do update
@@ -51,17 +51,17 @@ export const confirmTerm = (term: string): Query<{ term: string }> => ({
   name: 'confirm-term',
   text: `
     with seen as (
-      update scheduler_leader
+      update smartqueue.scheduler_leader
       set last_seen = now()
       where term = $1::bigint
         and backend_pid = pg_backend_pid()
         and last_seen < now() - interval '2 seconds'
     )
     select term
-    from scheduler_leader
+    from smartqueue.scheduler_leader
     where term = $1::bigint
       and backend_pid = pg_backend_pid()
-      and incarnation = database_incarnation()`,
+      and incarnation = smartqueue.database_incarnation()`,
   values: [term],
 })
 
@@ -75,7 +75,7 @@ export const endSilentLeader = (silentMs: number): Query<{ worker_id: string | n
     select l.worker_id, pg_terminate_backend(k.pid) as ended
     from pg_locks k
     join pg_stat_activity a on a.pid = k.pid
-    left join scheduler_leader l on l.backend_pid = k.pid
+    left join smartqueue.scheduler_leader l on l.backend_pid = k.pid
     where k.locktype = 'advisory'
       and k.granted
       and k.pid <> pg_backend_pid()

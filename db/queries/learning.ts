@@ -22,12 +22,12 @@ export const getLearningState = (term: string): Query<LearningStateRow> => ({
   text: `
     select
       s.xid::text, s.id::text, encode(s.memory, 'base64') as memory, s.learned::double precision as learned, s.by_source,
-      (select coalesce(max(version), 0) from models) as newest_version,
+      (select coalesce(max(version), 0) from smartqueue.models) as newest_version,
       extract(epoch from now() - p.at)::double precision as point_age_s, p.executions as point_executions
-    from learning_state s
+    from smartqueue.learning_state s
     left join lateral (
       select at, executions
-      from accuracy_points
+      from smartqueue.accuracy_points
       order by at desc
       limit 1
     ) p on true
@@ -56,7 +56,7 @@ const executionsWhere = (condition: string, direction: 'asc' | 'desc'): string =
         sum(cardinality(job_ids)) over (order by xid ${direction}, id ${direction}) - cardinality(job_ids) as before
       from (
         select xid, id, org_id, series_id, at, outcome, job_ids, ran_ms
-        from executions
+        from smartqueue.executions
         where ${condition}
         order by xid ${direction}, id ${direction}
         limit $3::int
@@ -68,8 +68,8 @@ const executionsWhere = (condition: string, direction: 'asc' | 'desc'): string =
       j.prediction_source as source
     from looked_at e
     cross join lateral unnest(e.job_ids, e.ran_ms) with ordinality as a (job_id, ran_ms, position)
-    left join series s on s.id = e.series_id
-    left join jobs j on j.org_id = e.org_id and j.id = a.job_id
+    left join smartqueue.series s on s.id = e.series_id
+    left join smartqueue.jobs j on j.org_id = e.org_id and j.id = a.job_id
     where e.before < $3::int
     order by e.xid ${direction}, e.id ${direction}, a.position ${direction}`
 
@@ -98,7 +98,7 @@ export const recallSeries = (ids: readonly string[]): Query<{ series_id: string;
   name: 'recall-series',
   text: `
     select series_id::text, encode(memory, 'base64') as memory
-    from series_memories
+    from smartqueue.series_memories
     where series_id = any ($1::bigint[])`,
   values: [ids],
 })
@@ -114,7 +114,7 @@ export const recallOrgTypes = (orgTypes: readonly { org: string; type: string }[
       o.org_id, o.type, o.runs::double precision as runs, o.mean_log, o.deviation_log, o.drift_log,
       encode(o.memory, 'base64') as memory
     from unnest($1::uuid[], $2::text[]) as wanted (org_id, type)
-    join org_type_estimates o on o.org_id = wanted.org_id and o.type = wanted.type`,
+    join smartqueue.org_type_estimates o on o.org_id = wanted.org_id and o.type = wanted.type`,
   values: [orgTypes.map(({ org }) => org), orgTypes.map(({ type }) => type)],
 })
 
@@ -126,7 +126,7 @@ export const recallTypes = (): Query<TypeRow> => ({
   text: `
     select
       type, runs::double precision as runs, mean_log, deviation_log, drift_log, coalesce(median_log, mean_log) as median_log
-    from type_estimates`,
+    from smartqueue.type_estimates`,
   values: [],
 })
 
@@ -169,7 +169,7 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
     name: 'store-learned',
     text: `
     with advanced as (
-      update learning_state
+      update smartqueue.learning_state
       set
         memory = decode($2::text, 'base64'), xid = $3::xid8, id = $4::bigint, learned = $5::bigint,
         by_source = $6::text::jsonb, accuracy = coalesce($7::text::jsonb, accuracy), updated_at = now()
@@ -179,18 +179,18 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
       returning learned
     ),
     series_remembered as (
-      insert into series_memories (series_id, org_id, memory)
+      insert into smartqueue.series_memories (series_id, org_id, memory)
       select s.id, s.org_id, decode(m.memory, 'base64')
       from unnest($10::bigint[], $11::text[]) as m (series_id, memory)
       -- Those that have been forgotten meanwhile stay so.
-      join series s on s.id = m.series_id
+      join smartqueue.series s on s.id = m.series_id
       where exists (select from advanced)
       for key share of s
       on conflict (series_id) do update
       set memory = excluded.memory, updated_at = now()
     ),
     types_estimated as (
-      insert into type_estimates (type, runs, mean_log, deviation_log, drift_log, median_log)
+      insert into smartqueue.type_estimates (type, runs, mean_log, deviation_log, drift_log, median_log)
       select type, runs, mean_log, deviation_log, drift_log, median_log
       from unnest(
         $12::text[], $13::bigint[], $14::double precision[], $15::double precision[], $16::double precision[],
@@ -204,14 +204,14 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         drift_log = excluded.drift_log, median_log = excluded.median_log
     ),
     org_types_estimated as (
-      insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
+      insert into smartqueue.org_type_estimates (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
       select org_id, type, runs, mean_log, deviation_log, drift_log, decode(memory, 'base64')
       from unnest(
         $18::uuid[], $19::text[], $20::bigint[], $21::double precision[], $22::double precision[], $23::double precision[],
         $24::text[]
       ) as o (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
       where exists (select from advanced)
-        and exists (select from orgs where orgs.id = o.org_id)
+        and exists (select from smartqueue.orgs where orgs.id = o.org_id)
       order by org_id, type
       on conflict (org_id, type) do update
       set
@@ -220,7 +220,7 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
     ),
     point as (
       ${INSERT_POINT}
-      select (select version from models where status = 'champion'), ${pointColumns('$7')}
+      select (select version from smartqueue.models where status = 'champion'), ${pointColumns('$7')}
       from advanced
       where $25::boolean
         and $7 is not null
@@ -252,7 +252,7 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
   }
 }
 
-export const INSERT_POINT = `insert into accuracy_points (model_version, executions, errors, coverage, mape)`
+export const INSERT_POINT = `insert into smartqueue.accuracy_points (model_version, executions, errors, coverage, mape)`
 
 /** Of `AccuracyValues` as JSON text. */
 export const pointColumns = (accuracy: string): string => {

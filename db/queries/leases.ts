@@ -13,12 +13,12 @@ export const renewLeases = (
   text: `
     with lease as materialized (
       select token
-      from leases
+      from smartqueue.leases
       where token = any ($1::bigint[])
       order by token
       for update
     )
-    update leases l
+    update smartqueue.leases l
     set expires_at = now() + $2::int * interval '1 second'
     from lease
     where l.token = lease.token
@@ -38,7 +38,7 @@ export const releaseJobs = (
   text: `
     with lease as materialized (
       select token, worker_id, alone, job_ids, org_ids, attempts, started_ats
-      from leases
+      from smartqueue.leases
       where token = any ($2::bigint[])
       order by token
       for update
@@ -51,32 +51,32 @@ export const releaseJobs = (
       where (l.token, h.job_id) in (select token, job_id from unnest($1::uuid[], $2::bigint[]) as g (job_id, token))
     ),
     revised as (
-      update leases l
+      update smartqueue.leases l
       set
         ${withoutJobs('held')}
       where l.token in (select token from held)
     ),
     unfinished as (
-      insert into attempts (org_id, job_id, attempt, outcome, worker_id, started_at)
+      insert into smartqueue.attempts (org_id, job_id, attempt, outcome, worker_id, started_at)
       select org_id, job_id, attempt, 'given_back', worker_id, started_at
       from held
       where started_at is not null
     ),
     ready as (
-      insert into ready_jobs (
+      insert into smartqueue.ready_jobs (
         job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by, alone
       )
       select
         q.job_id, q.org_id, q.series_id, q.type, case when h.alone then q.lane + ${PARKING} else q.lane end, h.attempt - 1,
         q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, h.alone
       from held h
-      join queue_entries q on q.org_id = h.org_id and q.job_id = h.job_id
+      join smartqueue.queue_entries q on q.org_id = h.org_id and q.job_id = h.job_id
       returning job_id, type
     ),
     event as (
       ${INSERT_EVENTS}
       from (
-        select org_id, job_id, 'ready'::job_state as state, attempt - 1 as attempt, $3::text as reason, now() as at
+        select org_id, job_id, 'ready'::smartqueue.job_state as state, attempt - 1 as attempt, $3::text as reason, now() as at
         from held
         where started_at is not null
       ) transition

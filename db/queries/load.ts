@@ -27,7 +27,7 @@ export const readLoad = (sinceMinute: number | null): Query<LoadRow> => ({
       ${END_MINUTE} as end_minute, extract(second from now())::double precision as seconds_into,
       coalesce(array_agg((extract(epoch from at) / 60)::int order by at), '{}') as minutes,
       coalesce(array_agg(work_ms order by at), '{}') as work_ms
-    from load_minutes
+    from smartqueue.load_minutes
     where at >= greatest(now() - ${LOAD_KEPT}, to_timestamp(60 * $1::double precision))
       and at < to_timestamp(60 * (${END_MINUTE})::double precision)`,
   values: [sinceMinute],
@@ -39,7 +39,7 @@ const END_MINUTE = `(select floor(extract(epoch from least(now(), ${FIRST_UNCOUN
 export const recallForecaster = (term: string): Query<{ forecaster: string | null }> => ({
   name: 'recall-forecaster',
   text: `
-    select (select encode(weights, 'base64') from load_forecasts) as forecaster
+    select (select encode(weights, 'base64') from smartqueue.load_forecasts) as forecaster
     where ${IN_TERM}`,
   values: [term],
 })
@@ -56,7 +56,7 @@ export type StoredForecast = {
 export const storeForecast = (forecast: StoredForecast): Query<{ made_at: Date }> => ({
   name: 'store-forecast',
   text: `
-    update load_forecasts
+    update smartqueue.load_forecasts
     set
       made_at = now(), from_at = to_timestamp(60 * $2::double precision), p50_ms = $3::double precision[],
       p90_ms = $4::double precision[]
@@ -76,7 +76,7 @@ export type StoredForecaster = StoredForecast & {
 export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: Date }> => ({
   name: 'store-forecaster',
   text: `
-    insert into load_forecasts (
+    insert into smartqueue.load_forecasts (
       made_at, from_at, p50_ms, p90_ms, unusable_because, evaluation, weights, trained_at
     )
     select
@@ -105,10 +105,10 @@ export const deleteExpiredLoad = (term: string, limit: number): Query<{ deleted:
   name: 'delete-expired-load',
   text: `
     with deleted as (
-      delete from load_minutes
+      delete from smartqueue.load_minutes
       where at in (
         select at
-        from load_minutes
+        from smartqueue.load_minutes
         where at < now() - ${LOAD_KEPT}
           and ${IN_TERM}
         order by at

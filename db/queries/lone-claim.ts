@@ -63,10 +63,10 @@ export const readLoneJob = ({
 
 const ORDINARY = `
         and not (select ${HAS_PAUSES_OR_LIMITS})
-        and not (select exists (select from ready_jobs where start_by is not null and lane < ${FIRST_PARKED_LANE}))
-        and not (select exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE}))`
+        and not (select exists (select from smartqueue.ready_jobs where start_by is not null and lane < ${FIRST_PARKED_LANE}))
+        and not (select exists (select from smartqueue.ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE}))`
 
-const OTHERS_WAIT = `(select count(*) from (select from ready_jobs where lane < ${FIRST_PARKED_LANE} limit 2) queued) > 1`
+const OTHERS_WAIT = `(select count(*) from (select from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE} limit 2) queued) > 1`
 
 /** Where there is a choice, a job that has turned out slower since it became ready is left to an exchange, which chooses. */
 const CHOSEN_BY_RANK = `
@@ -90,12 +90,12 @@ const CHOSEN_BY_AGE = `
  */
 const TAKE_CHOSEN = `
     taken as (
-      delete from ready_jobs
+      delete from smartqueue.ready_jobs
       where ctid = any (array(select place from chosen))
       returning job_id, org_id, series_id, type, attempts + 1 as attempt, predicted_ms, alone
     ),
     leased as (
-      insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats, alone)
+      insert into smartqueue.leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats, alone)
       select
         ${TOKEN}, $1::text, now() + $2::integer * interval '1 second', array[job_id], array[org_id], array[attempt],
         array[now()], alone
@@ -103,22 +103,22 @@ const TAKE_CHOSEN = `
       returning token
     ),
     event as (
-      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
       select org_id, array[job_id], '{running}', array[attempt], '{}', '{}'
       from taken
     )
     select
       t.job_id, t.org_id, t.series_id::text as series_id, t.type, s.name, j.payload, j.timeout_seconds, j.predicted_p99_ms,
       (select token from leased)::text as token, t.attempt,
-      (select checkpoint from job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
+      (select checkpoint from smartqueue.job_progress where job_id = t.job_id) as checkpoint, t.predicted_ms,
       j.traceparent,
-      case when j.traceparent is not null then executions_of(array[t.org_id], array[t.job_id]) end as executions,
+      case when j.traceparent is not null then smartqueue.executions_of(array[t.org_id], array[t.job_id]) end as executions,
       ${OTHERS_WAIT} as more
     from taken t
-    cross join lateral (select name from series where id = t.series_id offset 0) s
+    cross join lateral (select name from smartqueue.series where id = t.series_id offset 0) s
     cross join lateral (
       select payload, timeout_seconds, predicted_p99_ms, traceparent
-      from jobs
+      from smartqueue.jobs
       where org_id = t.org_id
         and id = t.job_id
       offset 0
@@ -127,7 +127,7 @@ const TAKE_CHOSEN = `
 const loneText = (order: string, chosen: string): string => `
     with first as materialized (
       select c.ctid as place, c.org_id, c.job_id, c.series_id, c.lane
-      from ready_jobs c
+      from smartqueue.ready_jobs c
       where c.lane < ${FIRST_PARKED_LANE}
         and c.type = any ($3::text[])${ORDINARY}
       order by ${order}
@@ -141,18 +141,18 @@ const CLAIM_SUSPECT = {
   text: `
     with chosen as materialized (
       select c.ctid as place
-      from ready_jobs c
+      from smartqueue.ready_jobs c
       where c.alone
         and c.type = any ($3::text[])
         and c.cpu_units <= $4::real
         and c.memory_mb <= $5::integer
         and not exists (
           select
-          from pauses p
+          from smartqueue.pauses p
           where p.org_id = c.org_id
             and (p.type is null or p.type = c.type)
         )
-        and coalesce(running_room(c.org_id, '{}'), 1) > 0
+        and coalesce(smartqueue.running_room(c.org_id, '{}'), 1) > 0
       order by c.key
       limit 1
       for update of c skip locked

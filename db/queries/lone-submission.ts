@@ -71,7 +71,7 @@ const predictedValues = (prediction: JobPrediction): QueryValue[] => [
   prediction.sample,
 ]
 
-const PREDICTED = `exp($21::double precision), exp($22::double precision), $24::prediction_source,
+const PREDICTED = `exp($21::double precision), exp($22::double precision), $24::smartqueue.prediction_source,
         $17::double precision, $18::real, exp($23::double precision), $25::integer, $26::real, $27::double precision,
         decode($28::text, 'base64')`
 
@@ -87,7 +87,7 @@ const ESTIMATED = `exp(log), ${estimatedP90Ms('$23')}, source, $17::double preci
 const findSeries = (predicted: boolean): string => `
         select
           s.id as series_id${predicted ? '' : ESTIMATE}
-        from series s${
+        from smartqueue.series s${
           predicted
             ? ''
             : `
@@ -96,14 +96,14 @@ const findSeries = (predicted: boolean): string => `
         }
         where s.org_id = $1::uuid
           and s.type = $4::text
-          and s.name = $5::job_name
-          and exists (select from memberships where org_id = $1::uuid and user_id = $2::uuid)`
+          and s.name = $5::smartqueue.job_name
+          and exists (select from smartqueue.memberships where org_id = $1::uuid and user_id = $2::uuid)`
 
 /** What there is to go by without a prediction. */
 const ESTIMATE = `,
           ${estimatedLog('coalesce(s.mean_log, t.mean_log, $21::double precision)')} as log,
           ${estimatedSpread('coalesce(s.deviation_log, t.deviation_log, $22::double precision)')} as spread,
-          coalesce(case when s.mean_log is not null then 'series'::prediction_source end, t.source, 'default') as source`
+          coalesce(case when s.mean_log is not null then 'series'::smartqueue.prediction_source end, t.source, 'default') as source`
 
 const CHARGE = charge({
   org: '$1::uuid',
@@ -120,19 +120,19 @@ const loneText = ({ delayed, predicted, traced }: LoneShape): string => `
     job as (
       ${insertJobs({ predicted, linked: false, traced })}
       select
-        $1::uuid, $3::uuid, $2::uuid, series_id, $4::text, $5::job_name, $6::jsonb, $7::job_priority, $8::text[],
-        $9::positive_integer, $10::positive_integer, $11::unsigned_double, $12::growth_factor, $13::unsigned_real,
-        $14::unsigned_integer, $19::timestamptz, $15::timestamptz, $16::parent_failure_rule,
+        $1::uuid, $3::uuid, $2::uuid, series_id, $4::text, $5::smartqueue.job_name, $6::jsonb, $7::smartqueue.job_priority, $8::text[],
+        $9::smartqueue.positive_integer, $10::smartqueue.positive_integer, $11::smartqueue.unsigned_double, $12::smartqueue.growth_factor, $13::smartqueue.unsigned_real,
+        $14::smartqueue.unsigned_integer, $19::timestamptz, $15::timestamptz, $16::smartqueue.parent_failure_rule,
         ${predicted ? PREDICTED : ESTIMATED}${traced ? `, $${predicted ? 29 : 24}::text` : ''}
       from found, charge
       returning
         org_id, id, series_id, type, cpu_units, memory_mb, run_at, predicted_ms, predicted_p90_ms, prediction_source,
         model_version, created_at, ${RANK} as rank, ${START_BY} as start_by,
-        (case when run_at > now() then 'pending' else 'ready' end)::job_state as status
+        (case when run_at > now() then 'pending' else 'ready' end)::smartqueue.job_state as status
     ),${delayed ? PENDING : ''}
     ready as (
       ${INSERT_READY}
-      select org_id, id, series_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
+      select org_id, id, series_id, type, smartqueue.lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
       from job${delayed ? "\n      where status = 'ready'" : ''}
     ),
     event as (

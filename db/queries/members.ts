@@ -13,8 +13,8 @@ export const listMembers = (page: {
   name: 'list-members',
   text: `
     select m.user_id, u.username, m.role, m.created_at as joined_at
-    from memberships m
-    join users u on u.id = m.user_id
+    from smartqueue.memberships m
+    join smartqueue.users u on u.id = m.user_id
     where m.org_id = $1::uuid
       and ($2::uuid is null or m.user_id > $2::uuid)
     order by m.user_id
@@ -32,7 +32,7 @@ export type MemberChange = MemberRow & { done: boolean }
 const TARGET = `
     locked as materialized (
       select org_id, user_id, role, created_at
-      from memberships
+      from smartqueue.memberships
       where org_id = $1::uuid
         and (role = 'org_admin' or user_id = $2::uuid)
       order by user_id
@@ -50,7 +50,7 @@ const TARGET = `
 const ANSWER = (done: string, role: string): string => `
     select t.user_id, u.username, ${role} as role, t.created_at as joined_at, ${done} as done
     from target t
-    join users u on u.id = t.user_id`
+    join smartqueue.users u on u.id = t.user_id`
 
 export const changeRole = (change: {
   orgId: string
@@ -61,7 +61,7 @@ export const changeRole = (change: {
   text: `
     with ${TARGET.trim()},
     changed as (
-      update memberships m
+      update smartqueue.memberships m
       set role = $3::text
       from target t
       where m.org_id = t.org_id
@@ -81,7 +81,7 @@ export const removeMember = (member: { orgId: string; userId: string }): Query<M
   text: `
     with ${TARGET.trim()},
     removed as (
-      delete from memberships m
+      delete from smartqueue.memberships m
       using target t
       where m.org_id = t.org_id
         and m.user_id = t.user_id
@@ -89,7 +89,7 @@ export const removeMember = (member: { orgId: string; userId: string }): Query<M
       returning m.org_id, m.user_id, m.role
     ),
     withdrawn as (
-      update invitations i
+      update smartqueue.invitations i
       set revoked_at = now()
       from removed r
       where i.org_id = r.org_id

@@ -54,57 +54,57 @@ export const readMetrics = (): Query<MetricsRow> => ({
   name: 'read-metrics',
   text: `
     select
-      (select to_jsonb(t) from job_totals t) as totals,
-      (select coalesce(jsonb_agg(to_jsonb(e)), '[]') from edge_totals e) as edge,
+      (select to_jsonb(t) from smartqueue.job_totals t) as totals,
+      (select coalesce(jsonb_agg(to_jsonb(e)), '[]') from smartqueue.edge_totals e) as edge,
       (
         select jsonb_build_object(
           'depths', depths,
           'oldest_ready_seconds', greatest(0, coalesce(extract(epoch from taken_at - oldest_ready_at), 0))
         )
-        from queue_gauges
+        from smartqueue.queue_gauges
       ) as queue,
       l.in_flight::double precision as in_flight, l.expired::double precision as expired_leases,
-      count_slow_jobs()::double precision as slow_jobs,
+      smartqueue.count_slow_jobs()::double precision as slow_jobs,
       (
         select
           -- Null while somebody takes the very first.
           coalesce(q.held_ms, 0) + coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
           + coalesce((select sum(ms) from unnest(q.running_ms) ms), 0)
         -- At leisure: Prometheus can wait.
-        from queue_snapshot(true) q
+        from smartqueue.queue_snapshot(true) q
       ) as backlog_ms,
       (
         select coalesce(jsonb_object_agg(status, workers), '{}')
         from (
           select case when ${IS_SILENT} then 'offline' else status end as status, count(*) as workers
-          from workers
+          from smartqueue.workers
           group by 1
         ) by_status
       ) as workers,
       (
         select coalesce(sum(slots), 0)::integer
-        from workers
+        from smartqueue.workers
         where status = 'online'
           and not ${IS_SILENT}
       ) as slots,
       (
         select jsonb_build_object('term', term, 'silent_seconds', extract(epoch from clock_timestamp() - last_seen))
-        from scheduler_leader
+        from smartqueue.scheduler_leader
       ) as leader,
       (
         select jsonb_build_object(
           'learned', learned, 'by_source', by_source, 'accuracy', accuracy,
-          'point', (select to_jsonb(p) from accuracy_points p order by at desc limit 1),
-          'version', coalesce((select max(version) from models where status = 'champion'), 0),
-          'faults', (select coalesce(jsonb_object_agg(reason, faults), '{}') from prediction_faults)
+          'point', (select to_jsonb(p) from smartqueue.accuracy_points p order by at desc limit 1),
+          'version', coalesce((select max(version) from smartqueue.models where status = 'champion'), 0),
+          'faults', (select coalesce(jsonb_object_agg(reason, faults), '{}') from smartqueue.prediction_faults)
         )
-        from learning_state
+        from smartqueue.learning_state
       ) as learning,
       (
         select jsonb_build_object('usable', unusable_because is null, 'evaluation', evaluation)
-        from load_forecasts
+        from smartqueue.load_forecasts
       ) as forecast
-    from lease_gauges() l`,
+    from smartqueue.lease_gauges() l`,
   values: [],
 })
 
@@ -114,7 +114,7 @@ const IS_SILENT = `last_seen < now() - ${SILENT_SECONDS} * interval '1 second'`
 export const addEdgeTotals = (totals: readonly EdgeTotal[]): Query<never> => ({
   name: 'add-edge-totals',
   text: `
-    insert into edge_totals as t (name, label, total)
+    insert into smartqueue.edge_totals as t (name, label, total)
     select name, label, total
     from unnest($1::text[], $2::text[], $3::bigint[]) as n (name, label, total)
     order by name, label

@@ -51,7 +51,7 @@ export const getModelCard = (): Query<ModelCardRow> => ({
           select version, parent, status, created_at, decided_at, trained_on, evaluation
           from (
             select *
-            from models
+            from smartqueue.models
             -- The champion may be older than the newest rejected ones.
             order by status = 'champion' desc, version desc
             limit ${VERSIONS}
@@ -59,14 +59,14 @@ export const getModelCard = (): Query<ModelCardRow> => ({
           order by version desc`)} as versions,
       ${listOf(`
           select at, model_version, executions, errors, coverage, mape
-          from accuracy_points
+          from smartqueue.accuracy_points
           order by at desc
           limit ${POINTS}`)} as points,
       ${listOf(`
           select reason, faults, last_at
-          from prediction_faults
+          from smartqueue.prediction_faults
           order by reason`)} as faults
-    from learning_state s`,
+    from smartqueue.learning_state s`,
   values: [],
 })
 
@@ -94,7 +94,7 @@ export const getEtaAccuracy = (
       select job_id, started_at, finished_at
       from (
         select job_id, state, attempts, started_at, finished_at
-        from finished_jobs
+        from smartqueue.finished_jobs
         where org_id = $1::uuid
         order by job_id desc
         limit ${LOOKED_AT}
@@ -111,7 +111,7 @@ export const getEtaAccuracy = (
             * greatest(0, j.promised_wait_ms - greatest(0, coalesce(extract(epoch from j.run_at - j.created_at) * 1000, 0)))
         ) as in_time
       from recent r
-      join jobs j on j.org_id = $1::uuid and j.id = r.job_id
+      join smartqueue.jobs j on j.org_id = $1::uuid and j.id = r.job_id
       where j.promised_wait_ms is not null
     )
     select

@@ -20,7 +20,7 @@ export const listModels = (): Query<ModelRow> => ({
   name: 'list-models',
   text: `
     select version, parent, status, trained_on::double precision as trained_on, encode(weights, 'base64') as weights
-    from models
+    from smartqueue.models
     where weights is not null
       or status = 'champion'
     order by status = 'champion' desc, status = 'retired' desc, version desc
@@ -40,13 +40,13 @@ export const crownModel = (crowned: {
   name: 'crown-model',
   text: `
     with unreadable as (
-      update models
+      update smartqueue.models
       set status = 'retired', evaluation = evaluation || '{"unreadable": true}'
       where status = 'champion'
         and ${IN_TERM}
       returning version
     )
-    insert into models (version, status, weights, decided_at, trained_on)
+    insert into smartqueue.models (version, status, weights, decided_at, trained_on)
     select $2::int, 'champion', decode($3::text, 'base64'), now(), 0
     where ${IN_TERM}
       -- There is one champion: first that goes.
@@ -82,21 +82,21 @@ export const storeChallenger = (
   text: `
     with judged as materialized (
       select version
-      from models
+      from smartqueue.models
       where version = $3::int
         and status = 'champion'
-        and not exists (select from models where version = $2::int)
+        and not exists (select from smartqueue.models where version = $2::int)
         and ${IN_TERM}
     ),
     retired as (
-      update models
+      update smartqueue.models
       set status = 'retired'
       where version = any (array(select version from judged))
         and $4::boolean
       returning version
     ),
     decided as (
-      insert into models (version, parent, status, weights, decided_at, trained_on, evaluation)
+      insert into smartqueue.models (version, parent, status, weights, decided_at, trained_on, evaluation)
       select
         $2::int, $3::int, case when $4::boolean then 'champion' else 'rejected' end, decode($5::text, 'base64'), now(),
         $6::bigint, $7::text::jsonb
@@ -106,12 +106,12 @@ export const storeChallenger = (
       returning version
     ),
     weights_forgotten as (
-      update models
+      update smartqueue.models
       set weights = null
       where exists (select from decided)
         and version in (
           select version
-          from models
+          from smartqueue.models
           where weights is not null
             and status <> 'champion'
           order by version desc
@@ -119,11 +119,11 @@ export const storeChallenger = (
         )
     ),
     forgotten as (
-      delete from models
+      delete from smartqueue.models
       where exists (select from decided)
         and weights is null
         and status <> 'champion'
-        and version in (select version from models order by version desc offset ${KEPT_VERSIONS - 1})
+        and version in (select version from smartqueue.models order by version desc offset ${KEPT_VERSIONS - 1})
     ),
     point as (
       ${INSERT_POINT}
@@ -156,17 +156,17 @@ export const rollBackModel = ({
   name: 'roll-back-model',
   text: `
     with fallen as (
-      update models
+      update smartqueue.models
       set
         status = 'rolled_back', decided_at = now(),
         evaluation = $4::text::jsonb || jsonb_build_object('promotion', evaluation)
       where version = $2::int
         and status = 'champion'
-        and exists (select from models where version = $3::int and weights is not null)
+        and exists (select from smartqueue.models where version = $3::int and weights is not null)
         and ${IN_TERM}
       returning version
     )
-    update models
+    update smartqueue.models
     set status = 'champion'
     where version = $3::int
       and exists (select from fallen)

@@ -14,9 +14,9 @@ export type OrgRow = {
 
 const COLUMNS = `
       o.id, o.name, o.created_at,
-      (select m.role from memberships m where m.org_id = o.id and m.user_id = $1::uuid) as role`
+      (select m.role from smartqueue.memberships m where m.org_id = o.id and m.user_id = $1::uuid) as role`
 
-const MEMBERS = `(select count(*)::integer from memberships m where m.org_id = o.id)`
+const MEMBERS = `(select count(*)::integer from smartqueue.memberships m where m.org_id = o.id)`
 
 /**
  * The transaction has entered the new organisation, although it has no members yet. Returns no row if the
@@ -32,17 +32,17 @@ export const createOrg = (org: {
   name: 'create-org',
   text: `
     with org as (
-      insert into orgs (id, name, created_by)
+      insert into smartqueue.orgs (id, name, created_by)
       select $2::uuid, $3::text, $1::uuid
       where (
         select count(*)
-        from orgs
+        from smartqueue.orgs
         where created_by = $1::uuid
       ) < $4::int
       returning id, id as org_id, name, created_at
     ),
     membership as (
-      insert into memberships (org_id, user_id, role)
+      insert into smartqueue.memberships (org_id, user_id, role)
       select id, $1::uuid, 'org_admin'
       from org
     ),
@@ -57,7 +57,7 @@ export const getOrg = (orgId: string, userId: string): Query<OrgRow> => ({
   name: 'get-org',
   text: `
     select ${COLUMNS}, ${MEMBERS} as members
-    from orgs o
+    from smartqueue.orgs o
     where o.id = $2::uuid`,
   values: [userId, orgId],
 })
@@ -72,8 +72,8 @@ export const listOrgs = (page: {
   name: 'list-orgs',
   text: `
     select ${COLUMNS}
-    from orgs o
-    where ($2::boolean or exists (select from memberships m where m.org_id = o.id and m.user_id = $1::uuid))
+    from smartqueue.orgs o
+    where ($2::boolean or exists (select from smartqueue.memberships m where m.org_id = o.id and m.user_id = $1::uuid))
       and ($3::uuid is null or o.id > $3::uuid)
     order by o.id
     limit $4::int`,
@@ -91,13 +91,13 @@ export const switchOrg = (change: { orgId: string; userId: string; sessionId: st
       select
         u.id as user_id, u.username, o.id as org_id, case when u.is_admin then 'admin' else m.role end as role,
         m.role is not null as is_member
-      from orgs o
-      join users u on u.id = $1::uuid
-      left join memberships m on m.org_id = o.id and m.user_id = u.id
+      from smartqueue.orgs o
+      join smartqueue.users u on u.id = $1::uuid
+      left join smartqueue.memberships m on m.org_id = o.id and m.user_id = u.id
       where o.id = $2::uuid
     ),
     switched as (
-      update refresh_families f
+      update smartqueue.refresh_families f
       set org_id = account.org_id
       from account
       where f.id = $3::uuid

@@ -24,13 +24,13 @@ export const lookOut = (): Query<Outlook> => ({
   name: 'look-out',
   text: `
     select
-      exists (select from waiting_jobs where wake_at <= now()) as due,
-      exists (select from leases where expires_at <= now()) as expired,
-      exists (select from series where moved) as moved,
-      exists (select from ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE})
-        or exists (select from reservations) as big,
-      exists (select from ready_jobs where alone)
-        or exists (select from workers where isolates and status = 'online') as suspects,
+      exists (select from smartqueue.waiting_jobs where wake_at <= now()) as due,
+      exists (select from smartqueue.leases where expires_at <= now()) as expired,
+      exists (select from smartqueue.series where moved) as moved,
+      exists (select from smartqueue.ready_jobs where ${BIG} and lane < ${FIRST_PARKED_LANE})
+        or exists (select from smartqueue.reservations) as big,
+      exists (select from smartqueue.ready_jobs where alone)
+        or exists (select from smartqueue.workers where isolates and status = 'online') as suspects,
       ${HELD_BACK_SUMMARY.trim()} as held_back`,
   values: [],
 })

@@ -11,15 +11,15 @@ import { FIRST_PARKED_LANE, PARKING } from '../rules/lanes.ts'
 export const HANDLED = `
     handled as materialized (
       select distinct unnest(types) as type
-      from workers
+      from smartqueue.workers
       where status <> 'offline'
     )`
 
 /** Whether a job `r` is held back. Sets that are made once, and no look at the pauses for each job: a million of them may have to be asked. */
 export const HELD_BACK = `(
         r.type not in (select type from handled)
-        or r.org_id in (select org_id from pauses where type is null)
-        or (r.org_id, r.type) in (select org_id, type from pauses where type is not null)
+        or r.org_id in (select org_id from smartqueue.pauses where type is null)
+        or (r.org_id, r.type) in (select org_id, type from smartqueue.pauses where type is not null)
       )`
 
 /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
@@ -28,8 +28,8 @@ export const HELD_BACK_SUMMARY = `
         with ${HANDLED.trim()}
         select concat_ws(
           ' ',
-          (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),
-          (select string_agg(type, ' ' order by type) from job_types where type not in (select type from handled))
+          (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from smartqueue.pauses),
+          (select string_agg(type, ' ' order by type) from smartqueue.job_types where type not in (select type from handled))
         )
       )`
 
@@ -49,7 +49,7 @@ export const parkJobs = (term: string, afterKey: string, limit: number): Query<P
     with ${HANDLED.trim()},
     looked_at as materialized (
       select r.key, ${HELD_BACK} as held_back
-      from ready_jobs r
+      from smartqueue.ready_jobs r
       where r.key > $2::bigint
         and r.lane < ${FIRST_PARKED_LANE}
         and ${IN_TERM}
@@ -58,13 +58,13 @@ export const parkJobs = (term: string, afterKey: string, limit: number): Query<P
     ),
     locked as materialized (
       select key
-      from ready_jobs
+      from smartqueue.ready_jobs
       where key = any (array(select key from looked_at where held_back))
         and lane < ${FIRST_PARKED_LANE}
       for update skip locked
     ),
     moved as (
-      update ready_jobs
+      update smartqueue.ready_jobs
       set lane = lane + ${PARKING}
       where key = any (array(select key from locked))
         and lane < ${FIRST_PARKED_LANE}
@@ -83,7 +83,7 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
     with ${HANDLED.trim()},
     looked_at as materialized (
       select r.key, ${HELD_BACK} as held_back
-      from ready_jobs r
+      from smartqueue.ready_jobs r
       where r.key > $2::bigint
         and r.lane >= ${FIRST_PARKED_LANE}
         and not r.alone
@@ -93,14 +93,14 @@ export const unparkJobs = (term: string, afterKey: string, limit: number): Query
     ),
     locked as materialized (
       select key
-      from ready_jobs
+      from smartqueue.ready_jobs
       where key = any (array(select key from looked_at where not held_back))
         and lane >= ${FIRST_PARKED_LANE}
       for update skip locked
     ),
     moved as (
-      update ready_jobs
-      set lane = lane - ${PARKING}, key = nextval('ready_keys')
+      update smartqueue.ready_jobs
+      set lane = lane - ${PARKING}, key = nextval('smartqueue.ready_keys')
       where key = any (array(select key from locked))
         and lane >= ${FIRST_PARKED_LANE}
       returning type

@@ -10,7 +10,7 @@ export const pauseQueue = (orgId: string, userId: string, type: string | null): 
   name: 'pause-queue',
   text: `
     with paused as (
-      insert into pauses (org_id, type, paused_by)
+      insert into smartqueue.pauses (org_id, type, paused_by)
       values ($1::uuid, $2::text, $3::uuid)
       on conflict on constraint pauses_once do nothing
       returning org_id, type
@@ -26,7 +26,7 @@ export const resumeQueue = (orgId: string, type: string | null): Query<{ type: s
   name: 'resume-queue',
   text: `
     with resumed as (
-      delete from pauses
+      delete from smartqueue.pauses
       where org_id = $1::uuid
         and type is not distinct from $2::text
       returning org_id, type
@@ -35,7 +35,7 @@ export const resumeQueue = (orgId: string, type: string | null): Query<{ type: s
     )
     select distinct s.type
     from resumed r
-    join series s on s.org_id = $1::uuid and (r.type is null or s.type = r.type)`,
+    join smartqueue.series s on s.org_id = $1::uuid and (r.type is null or s.type = r.type)`,
   values: [orgId, type],
 })
 
@@ -43,7 +43,7 @@ export const listPauses = (orgId: string): Query<{ type: string | null }> => ({
   name: 'list-pauses',
   text: `
     select type
-    from pauses
+    from smartqueue.pauses
     where org_id = $1::uuid
     order by type`,
   values: [orgId],

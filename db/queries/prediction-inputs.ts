@@ -52,11 +52,11 @@ export const getPredictionInputs = (
           select
             w.number, w.type, w.name, s.runs, s.mean_log, s.deviation_log, s.drift_log, encode(m.memory, 'base64') as memory,
             j.id as newest_job_id, to_jsonb(o) as org_type,
-            exists (select from pauses p where p.org_id = $1::uuid and (p.type is null or p.type = w.type)) as paused
+            exists (select from smartqueue.pauses p where p.org_id = $1::uuid and (p.type is null or p.type = w.type)) as paused
           from wanted w
           left join lateral (
             select id, runs, mean_log, deviation_log, drift_log
-            from series
+            from smartqueue.series
             where org_id = $1::uuid
               and type = w.type
               and name = w.name
@@ -64,13 +64,13 @@ export const getPredictionInputs = (
           ) s on true
           left join lateral (
             select memory
-            from series_memories
+            from smartqueue.series_memories
             where series_id = s.id
             offset 0
           ) m on true
           left join lateral (
             select id
-            from jobs
+            from smartqueue.jobs
             -- The series is the organisation's: named here, the planner could go through all of its jobs instead.
             where series_id = s.id
             order by id desc
@@ -78,7 +78,7 @@ export const getPredictionInputs = (
           ) j on true
           left join lateral (
             select runs, mean_log, deviation_log, drift_log, encode(memory, 'base64') as memory
-            from org_type_estimates
+            from smartqueue.org_type_estimates
             where org_id = $1::uuid
               and type = w.type
             offset 0
@@ -89,12 +89,12 @@ export const getPredictionInputs = (
         select coalesce(jsonb_agg(to_jsonb(t)), '[]')
         from (
           select type, runs, mean_log, deviation_log, median_log, drift_log
-          from type_estimates
+          from smartqueue.type_estimates
           where type = any (array_append($2::text[], ''))
         ) t
       ) as types,
-      (select encode(memory, 'base64') from learning_state) as learning_memory,
-      (select version from models where status = 'champion') as champion,
+      (select encode(memory, 'base64') from smartqueue.learning_state) as learning_memory,
+      (select version from smartqueue.models where status = 'champion') as champion,
       ${LIVE_WORKERS} as workers,
       ${QUEUE_SUMS} as queue`,
   values: [orgId, series.map(({ type }) => type), series.map(({ name }) => name)],
@@ -104,7 +104,7 @@ export const getModelWeights = (version: number): Query<{ weights: string }> => 
   name: 'get-model-weights',
   text: `
     select encode(weights, 'base64') as weights
-    from models
+    from smartqueue.models
     where version = $1::int
       and weights is not null`,
   values: [version],
@@ -128,7 +128,7 @@ export type PredictionFault = (typeof PREDICTION_FAULTS)[number]
 export const countFaults = (reason: PredictionFault, faults: number): Query<never> => ({
   name: 'count-prediction-faults',
   text: `
-    insert into prediction_faults as f (reason, faults)
+    insert into smartqueue.prediction_faults as f (reason, faults)
     values ($1::text, $2::bigint)
     on conflict (reason) do update
     set faults = f.faults + excluded.faults, last_at = now()`,

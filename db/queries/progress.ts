@@ -14,12 +14,12 @@ export type ProgressReport = LeaseKey & {
 export const saveProgress = (reportsJson: string): Query<never> => ({
   name: 'save-progress',
   text: `
-    insert into job_progress as p (job_id, org_id, progress, note, checkpoint)
+    insert into smartqueue.job_progress as p (job_id, org_id, progress, note, checkpoint)
     select r.job_id, l.org_ids[n], r.progress, r.note, case when r.has_checkpoint then r.checkpoint end
     from jsonb_to_recordset($1::jsonb) as r (
       job_id uuid, token bigint, progress real, note text, checkpoint jsonb, has_checkpoint boolean
     )
-    join leases l on l.token = r.token
+    join smartqueue.leases l on l.token = r.token
     cross join lateral array_position(l.job_ids, r.job_id) as n
     where n is not null
     on conflict (job_id) do update

@@ -28,7 +28,7 @@ export const LIVE_WORKERS = `(
           ),
           '[]'
         )
-        from workers
+        from smartqueue.workers
         where status = 'online'
           and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
       )`
@@ -56,7 +56,7 @@ export const QUEUE_SUMS = `(
           'held_ms', q.held_ms, 'flow_lanes', q.flow_lanes, 'flow_loads', q.flow_loads,
           'stretch', q.stretch
         )
-        from queue_snapshot() q
+        from smartqueue.queue_snapshot() q
         where q.only_row
       )`
 
@@ -65,7 +65,7 @@ export const refreshQueueSums = () => ({
   name: 'refresh-queue-sums',
   text: `
     select took_ms
-    from queue_snapshot(true)`,
+    from smartqueue.queue_snapshot(true)`,
   values: [],
 })
 

@@ -17,7 +17,7 @@ export const drawOf = (jobId: string, step: string): string =>
 
 /** Every so manieth, by the look before. */
 export const stepOf = (status: string): string =>
-  `(select greatest(1, coalesce(sum(${status}), 0)::bigint / ${LOOKED_UP}) from depth_samples)`
+  `(select greatest(1, coalesce(sum(${status}), 0)::bigint / ${LOOKED_UP}) from smartqueue.depth_samples)`
 
 export const KEEP_GAUGES = `
     totals as materialized (
@@ -36,7 +36,7 @@ export const KEEP_GAUGES = `
       from drawn d
       cross join lateral (
         select priority
-        from jobs
+        from smartqueue.jobs
         where org_id = d.org_id
           and id = d.job_id
         offset 0
@@ -44,7 +44,7 @@ export const KEEP_GAUGES = `
       group by d.status, j.priority
     ),
     gauged as (
-      insert into queue_gauges (taken_at, depths, oldest_ready_at)
+      insert into smartqueue.queue_gauges (taken_at, depths, oldest_ready_at)
       select
         now(),
         (

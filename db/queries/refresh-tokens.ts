@@ -23,15 +23,15 @@ export const rotateRefreshToken = (rotation: {
       select
         t.token_hash, t.family_id, t.replaced_at,
         coalesce(t.replaced_at > now() - $4::int * interval '1 second', false) as repeated
-      from refresh_tokens t
-      join refresh_families f on f.id = t.family_id
+      from smartqueue.refresh_tokens t
+      join smartqueue.refresh_families f on f.id = t.family_id
       where t.token_hash = decode($1::text, 'hex')
         and t.expires_at > now()
         and f.revoked_at is null
       for update
     ),
     revoked as (
-      update refresh_families f
+      update smartqueue.refresh_families f
       set revoked_at = now()
       from presented p
       where f.id = p.family_id
@@ -42,7 +42,7 @@ export const rotateRefreshToken = (rotation: {
     audit as (${audit('account.token_reused', `jsonb_build_object('user_id', user_id)`, 'revoked')}
     ),
     replaced as (
-      update refresh_tokens t
+      update smartqueue.refresh_tokens t
       set replaced_at = now()
       from presented p
       where t.token_hash = p.token_hash
@@ -50,14 +50,14 @@ export const rotateRefreshToken = (rotation: {
       returning t.family_id
     ),
     prolonged as (
-      update refresh_families f
+      update smartqueue.refresh_families f
       set
-        expires_at = now() + $3::int * interval '1 day', last_used_at = now(), ip = scope_ip(), user_agent = $5::text
+        expires_at = now() + $3::int * interval '1 day', last_used_at = now(), ip = smartqueue.scope_ip(), user_agent = $5::text
       from replaced r
       where f.id = r.family_id
     ),
     successor as (
-      insert into refresh_tokens (token_hash, family_id, expires_at)
+      insert into smartqueue.refresh_tokens (token_hash, family_id, expires_at)
       select decode($2::text, 'hex'), family_id, now() + $3::int * interval '1 day'
       from replaced
     )
@@ -68,9 +68,9 @@ export const rotateRefreshToken = (rotation: {
       m.org_id,
       case when u.is_admin then 'admin' else m.role end as role
     from (select family_id from replaced union all select family_id from presented where repeated) r
-    join refresh_families f on f.id = r.family_id
-    join memberships m on m.org_id = f.org_id and m.user_id = f.user_id
-    join users u on u.id = m.user_id`,
+    join smartqueue.refresh_families f on f.id = r.family_id
+    join smartqueue.memberships m on m.org_id = f.org_id and m.user_id = f.user_id
+    join smartqueue.users u on u.id = m.user_id`,
   values: [
     rotation.presentedHash,
     rotation.successorHash,
@@ -88,9 +88,9 @@ export const endSession = (tokenHash: string): Query<{ org_id: string | null }> 
   name: 'end-session',
   text: `
     with ended as (
-      update refresh_families f
+      update smartqueue.refresh_families f
       set revoked_at = now()
-      from refresh_tokens t
+      from smartqueue.refresh_tokens t
       where t.token_hash = decode($1::text, 'hex')
         and f.id = t.family_id
         and f.revoked_at is null

@@ -26,7 +26,7 @@ export const listWorkers = (page: WorkerPage): Query<WorkerRow> => ({
       worker_id, hostname,
       case when last_seen < now() - $3::int * interval '1 second' then 'offline' else status end as status,
       types, slots, cpu_units, memory_mb, running, jobs_processed, started_at, last_seen
-    from workers
+    from smartqueue.workers
     where worker_id > coalesce($1::text, '')
     order by worker_id
     limit $2::int`,
@@ -45,10 +45,10 @@ export const listWorkersFor = (orgId: string, page: WorkerPage): Query<WorkerRow
       case when w.last_seen < now() - $3::int * interval '1 second' then 'offline' else w.status end as status,
       w.types, w.slots, w.cpu_units, w.memory_mb, coalesce(own.running, 0) as running, null as jobs_processed,
       w.started_at, w.last_seen
-    from workers w
+    from smartqueue.workers w
     left join (
       select worker_id, count(*)::int as running
-      from held_jobs
+      from smartqueue.held_jobs
       where org_id = $4::uuid
         and started_at is not null
       group by worker_id
@@ -66,7 +66,7 @@ export const getLeader = (): Query<LeaderRow> => ({
   name: 'get-leader',
   text: `
     select worker_id, term, elected_at, last_seen
-    from scheduler_leader`,
+    from smartqueue.scheduler_leader`,
   values: [],
 })
 
@@ -83,8 +83,8 @@ export const listPodLoads = (): Query<PodLoad> => ({
   text: `
     select distinct on (w.hostname)
       w.hostname, w.status, w.running, l.worker_id is not null as leads
-    from workers w
-    left join scheduler_leader l on l.worker_id = w.worker_id
+    from smartqueue.workers w
+    left join smartqueue.scheduler_leader l on l.worker_id = w.worker_id
     where w.last_seen >= now() - $1::int * interval '1 second'
     order by w.hostname, w.started_at desc`,
   values: [SILENT_SECONDS],

@@ -10,15 +10,15 @@ import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 export const takeMovedSeries = (term: string, limit: number): Query<{ id: string }> => ({
   name: 'take-moved-series',
   text: `
-    update series
+    update smartqueue.series
     set scored_log = mean_log, moved = false
     where id = any (
       array(
         select id
-        from series
+        from smartqueue.series
         where moved
           and ${IN_TERM}
-          and (select min(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE}) < (select max(lane) from ready_jobs where lane < ${FIRST_PARKED_LANE})
+          and (select min(lane) from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE}) < (select max(lane) from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE})
         limit $2::int
         for update skip locked
       )
@@ -41,7 +41,7 @@ export const rescoreJobs = (sweep: {
   text: `
     with looked_at as materialized (
       select r.key, r.job_id, r.org_id, r.series_id = any ($2::bigint[]) as concerned
-      from ready_jobs r
+      from smartqueue.ready_jobs r
       where r.key > $3::bigint
         and r.lane < ${FIRST_PARKED_LANE}
         and ${IN_TERM}
@@ -51,10 +51,10 @@ export const rescoreJobs = (sweep: {
     misplaced as materialized (
       select r.key, q.lane
       from looked_at a
-      join queue_entries q on q.org_id = a.org_id and q.job_id = a.job_id
+      join smartqueue.queue_entries q on q.org_id = a.org_id and q.job_id = a.job_id
       cross join lateral (
         select key, lane
-        from ready_jobs
+        from smartqueue.ready_jobs
         where key = a.key
           and lane < ${FIRST_PARKED_LANE}
         for update skip locked
@@ -63,8 +63,8 @@ export const rescoreJobs = (sweep: {
         and r.lane <> q.lane
     ),
     moved as (
-      update ready_jobs r
-      set lane = m.lane, key = nextval('ready_keys')
+      update smartqueue.ready_jobs r
+      set lane = m.lane, key = nextval('smartqueue.ready_keys')
       from misplaced m
       where r.key = m.key
         and r.lane < ${FIRST_PARKED_LANE}

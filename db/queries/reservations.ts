@@ -18,23 +18,23 @@ export const reserveCapacity = (
   name: 'reserve-capacity',
   text: `
     with pointless as (
-      delete from reservations v
+      delete from smartqueue.reservations v
       where ${IN_TERM}
         and (
           not exists (
-            select from ready_jobs r where r.org_id = v.org_id and r.job_id = v.job_id and r.lane < ${FIRST_PARKED_LANE}
+            select from smartqueue.ready_jobs r where r.org_id = v.org_id and r.job_id = v.job_id and r.lane < ${FIRST_PARKED_LANE}
           )
-          or not exists (select from workers w where w.worker_id = v.worker_id and w.status = 'online')
+          or not exists (select from smartqueue.workers w where w.worker_id = v.worker_id and w.status = 'online')
         )
       returning job_id
     ),
     host as materialized (
       select w.worker_id, w.types, w.cpu_units, w.memory_mb, w.slots - w.running as free_slots
-      from workers w
+      from smartqueue.workers w
       where w.status = 'online'
         and not exists (
           select
-          from reservations v
+          from smartqueue.reservations v
           where v.worker_id = w.worker_id
             and v.job_id not in (select job_id from pointless)
         )
@@ -42,22 +42,22 @@ export const reserveCapacity = (
     -- Only what some worker can hold now: a job that none can must not stand in the way of the next.
     big as materialized (
       select r.job_id, r.org_id, r.type, r.cpu_units, r.memory_mb, r.ready_at
-      from ready_jobs r
+      from smartqueue.ready_jobs r
       where ${BIG}
         and r.lane < ${FIRST_PARKED_LANE}
         and r.ready_at < now() - $2::int * interval '1 second'
         and ${IN_TERM}
-        and not exists (select from reservations v where v.job_id = r.job_id)
+        and not exists (select from smartqueue.reservations v where v.job_id = r.job_id)
         and (
           not exists (
             select
-            from ready_jobs s
+            from smartqueue.ready_jobs s
             where (s.lane, s.key) < (r.lane, r.key)
               and not ${BIG}
           )
           or not exists (
             select
-            from ready_jobs s
+            from smartqueue.ready_jobs s
             where s.key < r.key
               and s.lane < ${FIRST_PARKED_LANE}
               and not ${BIG}
@@ -67,7 +67,7 @@ export const reserveCapacity = (
       order by r.ready_at
       limit 1
     )
-    insert into reservations (job_id, org_id, worker_id, cpu_units, memory_mb)
+    insert into smartqueue.reservations (job_id, org_id, worker_id, cpu_units, memory_mb)
     select r.job_id, r.org_id, h.worker_id, r.cpu_units, r.memory_mb
     from big r
     join host h on ${CAN_HOLD}

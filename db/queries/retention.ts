@@ -16,17 +16,17 @@ export const deleteExpiredJobs = (expiry: Expiry): Query<{ deleted: number }> =>
   text: `
     with expired as materialized (
       select f.org_id, f.job_id
-      from orgs o
+      from smartqueue.orgs o
       cross join lateral (
         select org_id, job_id
-        from finished_jobs
+        from smartqueue.finished_jobs
         where org_id = o.id
           and job_id < $4::uuid
           and finished_at < now() - $2::double precision * interval '1 day'
           and not exists (
             select
-            from job_dependencies d
-            join blocked_jobs b on b.job_id = d.child_id
+            from smartqueue.job_dependencies d
+            join smartqueue.blocked_jobs b on b.job_id = d.child_id
             where d.parent_id = finished_jobs.job_id
           )
         order by job_id
@@ -38,20 +38,20 @@ export const deleteExpiredJobs = (expiry: Expiry): Query<{ deleted: number }> =>
       limit $3::int
     ),
     finished as (
-      delete from finished_jobs f
+      delete from smartqueue.finished_jobs f
       using expired e
       where f.org_id = e.org_id
         and f.job_id = e.job_id
     ),
     tried as (
-      delete from attempts a
+      delete from smartqueue.attempts a
       using expired e
       where a.org_id = e.org_id
         and a.job_id = e.job_id
     ),
     -- Logs, progress and dependencies go with the job.
     job as (
-      delete from jobs j
+      delete from smartqueue.jobs j
       using expired e
       where j.org_id = e.org_id
         and j.id = e.job_id
@@ -66,11 +66,11 @@ export const deleteExpiredEvents = (expiry: Expiry): Query<{ deleted: number }> 
   name: 'delete-expired-events',
   text: `
     with deleted as (
-      delete from job_event_groups
+      delete from smartqueue.job_event_groups
       where id = any (
         array(
           select id
-          from job_event_groups
+          from smartqueue.job_event_groups
           where at < now() - $2::double precision * interval '1 day'
             and ${IN_TERM}
           limit $3::int
@@ -80,13 +80,13 @@ export const deleteExpiredEvents = (expiry: Expiry): Query<{ deleted: number }> 
     ),
     -- Whoever follows a stream from before it is told that there is a gap. Rows that came with a dump are in no stream.
     floor as (
-      update stream_floor f
+      update smartqueue.stream_floor f
       set xid = d.xid
       from (
         select xid
         from deleted
         where xid is not null
-          and id > (select foreign_id from callback_cursor)
+          and id > (select foreign_id from smartqueue.callback_cursor)
         order by xid desc
         limit 1
       ) d
@@ -103,14 +103,14 @@ export const deleteExpiredDeliveries = (expiry: Expiry): Query<{ deleted: number
   text: `
     with expired as materialized (
       select org_id, id
-      from webhook_deliveries
+      from smartqueue.webhook_deliveries
       where received_at < now() - $2::double precision * interval '1 day'
         and ${IN_TERM}
       order by received_at
       limit $3::int
     ),
     deleted as (
-      delete from webhook_deliveries d
+      delete from smartqueue.webhook_deliveries d
       using expired e
       where d.org_id = e.org_id
         and d.id = e.id
@@ -130,19 +130,19 @@ export const deleteExpiredExecutions = (expiry: Expiry & { keep: number }): Quer
   text: `
     with oldest as materialized (
       select xid, id, at
-      from executions
+      from smartqueue.executions
       where ${IN_TERM}
       order by xid, id
       limit $4::int
     ),
     deleted as (
-      delete from executions e
+      delete from smartqueue.executions e
       using oldest o
       where e.xid = o.xid
         and e.id = o.id
         and (
           o.at < now() - $2::double precision * interval '1 day'
-          or o.id <= (select id from executions order by xid desc, id desc limit 1) - $3::bigint
+          or o.id <= (select id from smartqueue.executions order by xid desc, id desc limit 1) - $3::bigint
         )
       returning e.id
     )
@@ -157,15 +157,15 @@ export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> =
   text: `
     with oldest as materialized (
       select schedule_id, tick_at
-      from schedule_ticks t
+      from smartqueue.schedule_ticks t
       where fired_at < now() - $2::double precision * interval '1 day'
-        and exists (select from schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
+        and exists (select from smartqueue.schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
         and ${IN_TERM}
       order by fired_at
       limit $3::int
     ),
     deleted as (
-      delete from schedule_ticks t
+      delete from smartqueue.schedule_ticks t
       using oldest o
       where t.schedule_id = o.schedule_id
         and t.tick_at = o.tick_at
@@ -190,17 +190,17 @@ export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }>
 const DAYS = `$2::double precision * interval '1 day'`
 
 const ROLLUPS = [
-  { cte: 'job_minutes', table: 'job_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
-  { cte: 'job_hours', table: 'job_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
-  { cte: 'depth_minutes', table: 'depth_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
-  { cte: 'depth_hours', table: 'depth_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
-  { cte: 'predictions', table: 'prediction_rollups', of: `at < now() - ${DAYS}` },
-  { cte: 'gains', table: 'scheduling_gains', of: `at < now() - ${DAYS}` },
+  { cte: 'job_minutes', table: 'smartqueue.job_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
+  { cte: 'job_hours', table: 'smartqueue.job_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
+  { cte: 'depth_minutes', table: 'smartqueue.depth_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
+  { cte: 'depth_hours', table: 'smartqueue.depth_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
+  { cte: 'predictions', table: 'smartqueue.prediction_rollups', of: `at < now() - ${DAYS}` },
+  { cte: 'gains', table: 'smartqueue.scheduling_gains', of: `at < now() - ${DAYS}` },
   {
     cte: 'slots',
-    table: 'slot_changes',
+    table: 'smartqueue.slot_changes',
     // The newest says how many there are.
-    of: `at < now() - ${DAYS} and at < (select max(at) from slot_changes)`,
+    of: `at < now() - ${DAYS} and at < (select max(at) from smartqueue.slot_changes)`,
   },
 ] as const
 
@@ -234,7 +234,7 @@ export const forgetIdleSeries = (sweep: {
   text: `
     with looked_at as materialized (
       select id
-      from series
+      from smartqueue.series
       where id > $3::bigint
         and ${IN_TERM}
       order by id
@@ -243,10 +243,10 @@ export const forgetIdleSeries = (sweep: {
     idle as materialized (
       select id
       from looked_at a
-      where not exists (select from jobs where series_id = a.id)
+      where not exists (select from smartqueue.jobs where series_id = a.id)
         and not exists (
           select
-          from series_memories
+          from smartqueue.series_memories
           where series_id = a.id
             and updated_at > now() - $2::double precision * interval '1 day'
         )
@@ -254,7 +254,7 @@ export const forgetIdleSeries = (sweep: {
     select
       (select count(*)::int from looked_at) as looked_at, (select max(id) from looked_at) as last_id,
       (select count(*)::int from idle) as idle,
-      case when exists (select from idle) then forget_series(array(select id from idle)) else 0 end as forgotten`,
+      case when exists (select from idle) then smartqueue.forget_series(array(select id from idle)) else 0 end as forgotten`,
   values: [sweep.term, sweep.days, sweep.afterId, sweep.limit],
 })
 
@@ -263,37 +263,37 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
   name: 'delete-stale',
   text: `
     with rate_limit as (
-      delete from rate_limits
+      delete from smartqueue.rate_limits
       where last_hit < now() - interval '1 hour'
         and ${IN_TERM}
       returning 1
     ),
     attempt as (
-      delete from sign_in_attempts
+      delete from smartqueue.sign_in_attempts
       where last_attempt < now() - interval '1 day'
         and ${IN_TERM}
       returning 1
     ),
     key as (
-      delete from idempotency_keys
+      delete from smartqueue.idempotency_keys
       where expires_at < now() - interval '1 hour'
         and ${IN_TERM}
       returning 1
     ),
     invitation as (
-      delete from invitations
+      delete from smartqueue.invitations
       where expires_at < now() - interval '30 days'
         and ${IN_TERM}
       returning 1
     ),
     token as (
-      delete from refresh_tokens
+      delete from smartqueue.refresh_tokens
       where expires_at < now()
         and ${IN_TERM}
       returning 1
     ),
     family as (
-      delete from refresh_families
+      delete from smartqueue.refresh_families
       where expires_at < now()
         and ${IN_TERM}
       returning 1

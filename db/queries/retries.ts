@@ -28,25 +28,25 @@ export const retryJobs = (
   text: `
     with found as materialized (
       select org_id, job_id
-      from finished_jobs
+      from smartqueue.finished_jobs
       where org_id = $1::uuid
         and job_id = any ($2::uuid[])
-        and state = any ($3::job_state[])
+        and state = any ($3::smartqueue.job_state[])
       order by job_id
       for update
     ),
     dependency as materialized (
       select d.child_id, d.parent_id, (d.parent_id in (select job_id from found)) is true as inside
-      from job_dependencies d
+      from smartqueue.job_dependencies d
       where d.child_id = any (array(select job_id from found))
     ),
     parent as materialized (
       select p.job_id, p.state
-      from lock_parents($1::uuid, array(select parent_id from dependency where not inside)) p
+      from smartqueue.lock_parents($1::uuid, array(select parent_id from dependency where not inside)) p
     ),
     -- When all jobs are locked: everybody locks jobs first, and then the quotas.
     room as materialized (
-      select queue_room($1::uuid, found_jobs) as jobs, found_jobs
+      select smartqueue.queue_room($1::uuid, found_jobs) as jobs, found_jobs
       from (select count(*) as found_jobs from found) f, (select count(*) from parent) p
       where found_jobs > 0
     ),
@@ -56,14 +56,14 @@ export const retryJobs = (
       limit (select jobs from room)
     ),
     retried as (
-      delete from finished_jobs f
+      delete from smartqueue.finished_jobs f
       using chosen
       where f.org_id = chosen.org_id
         and f.job_id = chosen.job_id
       returning f.org_id, f.job_id, f.state, f.attempts, f.error, f.worker_id, f.started_at, f.finished_at
     ),
     history as (
-      insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at, finished_at)
+      insert into smartqueue.attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at, finished_at)
       select
         org_id, job_id, attempts, case error ->> 'code' when 'worker_lost' then 'lost' else state::text end, error,
         worker_id, started_at, finished_at
@@ -82,29 +82,29 @@ export const retryJobs = (
       select
         q.job_id, q.org_id, q.series_id, q.type, q.lane, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, q.run_at,
         o.remaining, j.on_parent_failure,
-        (case when o.remaining > 0 then 'blocked' when q.run_at > now() then 'pending' else 'ready' end)::job_state as status
+        (case when o.remaining > 0 then 'blocked' when q.run_at > now() then 'pending' else 'ready' end)::smartqueue.job_state as status
       from retried r
-      join queue_entries q on q.org_id = r.org_id and q.job_id = r.job_id
-      join jobs j on j.org_id = r.org_id and j.id = r.job_id
+      join smartqueue.queue_entries q on q.org_id = r.org_id and q.job_id = r.job_id
+      join smartqueue.jobs j on j.org_id = r.org_id and j.id = r.job_id
       left join obstacle o on o.child_id = r.job_id
       order by r.job_id
     ),
     audit as (${auditJobs('jobs.retried', 'placed')}
     ),
     blocked as (
-      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
+      insert into smartqueue.blocked_jobs (job_id, org_id, remaining, on_parent_failure)
       select job_id, org_id, remaining, on_parent_failure
       from placed
       where status = 'blocked'
     ),
     pending as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
+      insert into smartqueue.waiting_jobs (job_id, org_id, state, attempts, wake_at)
       select job_id, org_id, status, 0, run_at
       from placed
       where status = 'pending'
     ),
     ready as (
-      insert into ready_jobs (job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
+      insert into smartqueue.ready_jobs (job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by)
       select job_id, org_id, series_id, type, lane, 0, cpu_units, memory_mb, predicted_ms, start_by
       from placed
       where status = 'ready'

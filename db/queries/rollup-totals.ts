@@ -44,12 +44,12 @@ export const addLoad = (isSubmission: string): string => `
       where s.states[least(e.n, cardinality(s.states))] <> 'pending'
     ),
     loaded as (
-      insert into load_minutes as m (at, jobs, work_ms)
+      insert into smartqueue.load_minutes as m (at, jobs, work_ms)
       select a.at, sum(a.weight), sum(a.weight * j.predicted_ms)
       from arrived a
       cross join lateral (
         select type, triggered_by, predicted_ms
-        from jobs
+        from smartqueue.jobs
         where org_id = a.org_id
           and id = a.job_id
         offset 0
@@ -89,10 +89,10 @@ const NOTABLE = `
 const HISTOGRAMS = `
     runtimes as materialized (
       select
-        coalesce(histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
+        coalesce(smartqueue.histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
         coalesce(sum(ms), 0) as ms
       from (
-        select log_bucket(runtime_ms) as bucket, sum(weight)::bigint as jobs, sum(weight * runtime_ms) as ms
+        select smartqueue.log_bucket(runtime_ms) as bucket, sum(weight)::bigint as jobs, sum(weight * runtime_ms) as ms
         from looked_up
         where runtime_ms is not null
         group by 1
@@ -100,7 +100,7 @@ const HISTOGRAMS = `
     ),
     all_waits as materialized (
       select
-        coalesce(histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
+        coalesce(smartqueue.histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
         coalesce(sum(ms), 0) as ms
       from (
         select bucket, sum(waited)::bigint as jobs, sum(wait_ms) as ms
@@ -125,7 +125,7 @@ const SUMS = [
 /** The one row of sums. */
 export const ADD_TOTALS = `${NOTABLE},${HISTOGRAMS},
     totalled as (
-      insert into job_totals as t (${SUMS.join(', ')}, runtimes, waits)
+      insert into smartqueue.job_totals as t (${SUMS.join(', ')}, runtimes, waits)
       select
         c.submitted, c.completed, c.retrying + c.failed - n.without_failure, c.failed, c.retrying + n.retried, c.cancelled,
         n.lost, r.ms, w.ms, r.counts, w.counts
@@ -142,6 +142,6 @@ export const ADD_TOTALS = `${NOTABLE},${HISTOGRAMS},
       on conflict (only_row) do update
       set
         ${SUMS.map((sum) => `${sum} = t.${sum} + excluded.${sum}`).join(',\n        ')},
-        runtimes = add_counts(t.runtimes, excluded.runtimes),
-        waits = add_counts(t.waits, excluded.waits)
+        runtimes = smartqueue.add_counts(t.runtimes, excluded.runtimes),
+        waits = smartqueue.add_counts(t.waits, excluded.waits)
     )`

@@ -42,7 +42,7 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
       (
         select c.relname::text
         from pg_class c
-        where c.relnamespace = 'public'::regnamespace
+        where c.relnamespace = to_regnamespace('smartqueue')
           and c.relrowsecurity
           and pg_has_role(session_user, c.relowner, 'member')
         order by c.relname
@@ -51,7 +51,7 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
       (
         select c.relname::text
         from pg_class c
-        where c.relnamespace = 'public'::regnamespace
+        where c.relnamespace = to_regnamespace('smartqueue')
           and c.relkind = 'r'
           and not (c.relrowsecurity and c.relforcerowsecurity)
           and exists (
@@ -78,7 +78,7 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
         or coalesce(current_setting('smartqueue.orgs', true), '') not in ('', '{}')
       ) as is_open,
       has_database_privilege(session_user, current_database(), 'temporary') as may_shadow,
-      has_schema_privilege(session_user, 'public', 'create') as may_create,
+      coalesce(has_schema_privilege(session_user, to_regnamespace('smartqueue'), 'create'), false) as may_create,
       array(
         select s.name
         from pg_settings s
@@ -118,7 +118,7 @@ export const faultOfRowSecurity = (report: RowSecurityReport, expected: string):
   if (may_shadow)
     return `The database role ${role} may create temporary tables, which could shadow SmartQueue's tables. Run npm run migrate as the owner of the database.`
   if (may_create)
-    return `The database role ${role} may create objects in the schema public. Run npm run migrate as the owner of the database.`
+    return `The database role ${role} may create objects in the schema smartqueue. Run npm run migrate as the owner of the database.`
   if (expected === FUNCTIONS_ROLE && without_timeouts.length > 0)
     return `The database role ${role} has no ${without_timeouts.join(', ')}. Run npm run migrate as the role that created it.`
   return undefined

@@ -40,7 +40,7 @@ export const findDueSchedules = (search: {
     select
       org_id, id, cron, timezone, catch_up, case when next_at <= now() then job end as job, next_at,
       version::text as version, now()
-    from schedules
+    from smartqueue.schedules
     where next_at <= now() + $2::double precision * interval '1 millisecond'
       and ${IN_TERM}
     order by next_at
@@ -65,7 +65,7 @@ export const holdSchedule = (term: string, schedule: FoundSchedule): Query<{ id:
   name: 'hold-schedule',
   text: `
     select id
-    from schedules
+    from smartqueue.schedules
     where ${AS_FOUND}
     for update`,
   values: asFound(term, schedule),
@@ -86,7 +86,7 @@ export const storeTicks = (
 ): Query<{ tick_at: Date }> => ({
   name: 'store-ticks',
   text: `
-    insert into schedule_ticks (schedule_id, tick_at, org_id, job_id, outcome, reason)
+    insert into smartqueue.schedule_ticks (schedule_id, tick_at, org_id, job_id, outcome, reason)
     select $2::uuid, t.tick_at, $1::uuid, t.job_id, t.outcome, t.reason
     from unnest($3::timestamptz[], $4::uuid[], $5::text[], $6::text[]) as t (tick_at, job_id, outcome, reason)
     on conflict do nothing
@@ -107,7 +107,7 @@ export type RefusedTick = { tickAt: Date; reason: string }
 export const refuseTicks = (scheduleId: string, ticks: readonly RefusedTick[]): Query<never> => ({
   name: 'refuse-ticks',
   text: `
-    update schedule_ticks t
+    update smartqueue.schedule_ticks t
     set outcome = 'refused', reason = r.reason, job_id = null
     from unnest($2::timestamptz[], $3::text[]) as r (tick_at, reason)
     where t.schedule_id = $1::uuid
@@ -122,7 +122,7 @@ export const advanceSchedule = (
 ): Query<never> => ({
   name: 'advance-schedule',
   text: `
-    update schedules
+    update smartqueue.schedules
     set next_at = $3::timestamptz, last_tick_at = $4::timestamptz, skipped_ticks = skipped_ticks + $5::bigint
     where org_id = $1::uuid
       and id = $2::uuid`,
@@ -138,13 +138,13 @@ export const suspendSchedule = (
   name: 'suspend-schedule',
   text: `
     with suspended as (
-      update schedules
+      update smartqueue.schedules
       set paused_at = now(), last_tick_at = next_at, next_at = null, version = version + 1, updated_at = now()
       where ${AS_FOUND}
       returning org_id, id, last_tick_at
     ),
     tick as (
-      insert into schedule_ticks (schedule_id, tick_at, org_id, outcome, reason)
+      insert into smartqueue.schedule_ticks (schedule_id, tick_at, org_id, outcome, reason)
       select id, last_tick_at, org_id, 'refused', $6::text
       from suspended
       on conflict do nothing
@@ -173,10 +173,10 @@ export const listTicks = (page: {
   name: 'list-ticks',
   text: `
     select t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at
-    from schedules s
+    from smartqueue.schedules s
     left join lateral (
       select tick_at, outcome, job_id, reason, fired_at
-      from schedule_ticks
+      from smartqueue.schedule_ticks
       where schedule_id = s.id
         and ($3::timestamptz is null or tick_at < $3::timestamptz)
       order by tick_at desc

@@ -39,7 +39,7 @@ const selectFrom = (source: string): string => `
     from ${source} s
     left join lateral (
       select tick_at, outcome, job_id, reason, fired_at
-      from schedule_ticks
+      from smartqueue.schedule_ticks
       where schedule_id = s.id
       order by tick_at desc
       limit 1
@@ -66,11 +66,11 @@ export const createSchedule = (schedule: NewSchedule): Query<ScheduleRow> => ({
   name: 'create-schedule',
   text: `
     with created as (
-      insert into schedules (id, org_id, created_by, name, cron, timezone, catch_up, job, paused_at, next_at)
+      insert into smartqueue.schedules (id, org_id, created_by, name, cron, timezone, catch_up, job, paused_at, next_at)
       select
         $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::text, $7::text, $8::jsonb,
         case when $9::boolean then now() end, $10::timestamptz
-      where (select count(*) from schedules where org_id = $2::uuid) < ${MAX_SCHEDULES}
+      where (select count(*) from smartqueue.schedules where org_id = $2::uuid) < ${MAX_SCHEDULES}
       returning${FIELDS}
     ),
     audit as (${audit('schedule.created', TARGET, 'created')}
@@ -96,7 +96,7 @@ export const listSchedules = (page: {
   limit: number
 }): Query<ScheduleRow> => ({
   name: 'list-schedules',
-  text: `${selectFrom('schedules')}
+  text: `${selectFrom('smartqueue.schedules')}
     where s.org_id = $1::uuid
       and ($2::uuid is null or s.id > $2::uuid)
     order by s.id
@@ -106,7 +106,7 @@ export const listSchedules = (page: {
 
 export const getSchedule = (orgId: string, id: string): Query<ScheduleRow> => ({
   name: 'get-schedule',
-  text: `${selectFrom('schedules')}
+  text: `${selectFrom('smartqueue.schedules')}
     where s.org_id = $1::uuid
       and s.id = $2::uuid`,
   values: [orgId, id],
@@ -133,7 +133,7 @@ export const changeSchedule = (change: {
   name: 'change-schedule',
   text: `
     with changed as (
-      update schedules
+      update smartqueue.schedules
       set
         name = $4::text,
         cron = $5::text,
@@ -172,7 +172,7 @@ export const deleteSchedule = (orgId: string, id: string): Query<{ id: string }>
   name: 'delete-schedule',
   text: `
     with deleted as (
-      delete from schedules
+      delete from smartqueue.schedules
       where org_id = $1::uuid
         and id = $2::uuid
       returning org_id, id, name
@@ -190,7 +190,7 @@ export const auditScheduleRun = (orgId: string, id: string, jobId: string): Quer
   text: `
     with ran as (
       select org_id, id, name
-      from schedules
+      from smartqueue.schedules
       where org_id = $1::uuid
         and id = $2::uuid
     )${audit('schedule.run', `${TARGET} || jsonb_build_object('job_id', $3::uuid)`, 'ran')}`,

@@ -35,7 +35,7 @@ export type EntryOptions = {
   secretHash?: string
 }
 
-const ENTER = `enter(
+const ENTER = `smartqueue.enter(
       $1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text, $6::boolean, $7::text, $8::text, $9::text, $10::text
     )`
 
@@ -43,7 +43,7 @@ const ENTER = `enter(
 export const enter = (member: Member, options: EntryOptions): Entry => ({
   name: 'enter',
   text: `
-    select must_enter(${ENTER})`,
+    select smartqueue.must_enter(${ENTER})`,
   values: entryValues([member], options),
 })
 
@@ -72,14 +72,14 @@ const entryValues = (members: readonly Member[], options: EntryOptions): QueryVa
 export const enterWithRefreshToken = (tokenHash: string, origin: Origin): Entry => ({
   name: 'enter-with-refresh-token',
   text: `
-    select enter_with_refresh_token($1::text, $2::text, $3::text)`,
+    select smartqueue.enter_with_refresh_token($1::text, $2::text, $3::text)`,
   values: [tokenHash, origin.ip, origin.requestId],
 })
 
 export const enterWithApiKey = (keyHash: string): Entry => ({
   name: 'enter-with-api-key',
   text: `
-    select enter_with_api_key($1::text)`,
+    select smartqueue.enter_with_api_key($1::text)`,
   values: [keyHash],
 })
 
@@ -87,7 +87,7 @@ export const enterWithApiKey = (keyHash: string): Entry => ({
 export const approachSource = (sourceId: string, origin: Origin): Entry => ({
   name: 'approach-source',
   text: `
-    select enter_with_source($1::uuid, null, $2::text, $3::text)`,
+    select smartqueue.enter_with_source($1::uuid, null, $2::text, $3::text)`,
   values: [sourceId, origin.ip, origin.requestId],
 })
 
@@ -95,7 +95,7 @@ export const approachSource = (sourceId: string, origin: Origin): Entry => ({
 export const enterWithSource = (source: { id: string; version: string }, origin: Origin): Entry => ({
   name: 'enter-with-source',
   text: `
-    select must_enter(enter_with_source($1::uuid, $2::bigint, $3::text, $4::text))`,
+    select smartqueue.must_enter(smartqueue.enter_with_source($1::uuid, $2::bigint, $3::text, $4::text))`,
   values: [source.id, source.version, origin.ip, origin.requestId],
 })
 
@@ -103,7 +103,7 @@ export const enterWithSource = (source: { id: string; version: string }, origin:
 export const openInvitation = (invitationId: string): Entry => ({
   name: 'open-invitation',
   text: `
-    select must_enter(open_invitation($1::uuid))`,
+    select smartqueue.must_enter(smartqueue.open_invitation($1::uuid))`,
   values: [invitationId],
 })
 
@@ -111,7 +111,7 @@ export const openInvitation = (invitationId: string): Entry => ({
 export const openInvitationByToken = (): Entry => ({
   name: 'open-invitation-by-token',
   text: `
-    select must_enter(open_invitation((select id from invitations where token_hash = scope_secret())))`,
+    select smartqueue.must_enter(smartqueue.open_invitation((select id from smartqueue.invitations where token_hash = smartqueue.scope_secret())))`,
   values: [],
 })
 
@@ -139,7 +139,7 @@ export const approach = (scope: {
 }): Entry => ({
   name: 'approach',
   text: `
-    select set_scope(
+    select smartqueue.set_scope(
       array_remove(array[$1::uuid], null), $2::uuid, null, $3::text, $4::text, $5::text, $6::text
     )`,
   values: [

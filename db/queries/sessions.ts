@@ -21,7 +21,7 @@ export const listSessions = (page: {
   name: 'list-sessions',
   text: `
     select id, org_id, created_at, last_used_at, expires_at, host(ip) as ip, user_agent
-    from refresh_families
+    from smartqueue.refresh_families
     where user_id = $1::uuid
       and revoked_at is null
       and expires_at > now()
@@ -40,13 +40,13 @@ export const endOwnSession = (session: { id: string; userId: string }): Query<{ 
   text: `
     with found as materialized (
       select id, org_id, revoked_at
-      from refresh_families
+      from smartqueue.refresh_families
       where id = $1::uuid
         and user_id = $2::uuid
       for update
     ),
     ended as (
-      update refresh_families f
+      update smartqueue.refresh_families f
       set revoked_at = now()
       from found
       where f.id = found.id
@@ -65,7 +65,7 @@ export const endOtherSessions = (session: { id: string; userId: string }): Query
   name: 'end-other-sessions',
   text: `
     with ended as (
-      update refresh_families
+      update smartqueue.refresh_families
       set revoked_at = now()
       where user_id = $2::uuid
         and id <> $1::uuid

@@ -29,7 +29,7 @@ export const beginSignIn = (
     with network as (${HIT}
     ),
     named as (
-      insert into sign_in_attempts as a (name_hash, attempts, blocked_until, admitted, last_attempt)
+      insert into smartqueue.sign_in_attempts as a (name_hash, attempts, blocked_until, admitted, last_attempt)
       select sha256(convert_to(lower($5::text), 'UTF8')), 1, null, true, clock_timestamp()
       from network
       where admitted
@@ -64,7 +64,7 @@ export const beginSignIn = (
       u.id as user_id, u.password_hash
     from network n
     left join named on true
-    left join users u on u.username_key = lower($5::text)`,
+    left join smartqueue.users u on u.username_key = lower($5::text)`,
   values: [limit.action, attempt.ip, limit.limit, limit.windowSeconds, attempt.username],
 })
 
@@ -85,43 +85,43 @@ export const startSession = (session: {
   text: `
     with home as materialized (
       select m.org_id, m.role
-      from memberships m
+      from smartqueue.memberships m
       where m.user_id = $1::uuid
       order by m.created_at, m.org_id
       limit 1
     ),
     new_org as (
-      insert into orgs (id, name, created_by)
+      insert into smartqueue.orgs (id, name, created_by)
       select $5::uuid, username, id
-      from users
+      from smartqueue.users
       where id = $1::uuid
         and not exists (select from home)
       returning id
     ),
     new_home as (
-      insert into memberships (org_id, user_id, role)
+      insert into smartqueue.memberships (org_id, user_id, role)
       select id, $1::uuid, 'org_admin'
       from new_org
       returning org_id, role
     ),
     account as materialized (
       select u.id as user_id, u.username, m.org_id, case when u.is_admin then 'admin' else m.role end as role
-      from users u
+      from smartqueue.users u
       cross join (select * from home union all select * from new_home) m
       where u.id = $1::uuid
     ),
     forgotten as (
-      delete from sign_in_attempts
+      delete from smartqueue.sign_in_attempts
       where name_hash = (select sha256(convert_to(lower(username), 'UTF8')) from account)
     ),
     family as (
-      insert into refresh_families (id, user_id, org_id, expires_at, user_agent)
+      insert into smartqueue.refresh_families (id, user_id, org_id, expires_at, user_agent)
       select $2::uuid, user_id, org_id, now() + $4::int * interval '1 day', $6::text
       from account
       returning id
     ),
     token as (
-      insert into refresh_tokens (token_hash, family_id, expires_at)
+      insert into smartqueue.refresh_tokens (token_hash, family_id, expires_at)
       select decode($3::text, 'hex'), id, now() + $4::int * interval '1 day'
       from family
     ),

@@ -11,7 +11,7 @@ export const reportSlowJobs = (held: readonly LeaseKey[]): Query<{ job_id: strin
   text: `
     with lease as materialized (
       select token, job_ids, org_ids, attempts, started_ats
-      from leases
+      from smartqueue.leases
       where token = any ($2::bigint[])
       order by token
       for update
@@ -23,12 +23,12 @@ export const reportSlowJobs = (held: readonly LeaseKey[]): Query<{ job_id: strin
         as h (job_id, org_id, attempt, started_at)
       where (l.token, h.job_id) in (select token, job_id from unnest($1::uuid[], $2::bigint[]) as g (job_id, token))
         and h.started_at is not null
-        and not has_finished(h.org_id, h.job_id)
+        and not smartqueue.has_finished(h.org_id, h.job_id)
     ),
     event as (
       ${INSERT_EVENTS}
       from (
-        select org_id, job_id, 'running'::job_state as state, attempt, 'slow' as reason, now() as at
+        select org_id, job_id, 'running'::smartqueue.job_state as state, attempt, 'slow' as reason, now() as at
         from slow
       ) transition
       group by org_id

@@ -75,10 +75,10 @@ export const readStream = (
   text: `
     with horizon as materialized (
       select
-        database_incarnation() as incarnation,
+        smartqueue.database_incarnation() as incarnation,
         pg_snapshot_xmin(pg_current_snapshot()) as xid, pg_snapshot_xmax(pg_current_snapshot()) as end,
         -- One that came with a dump, and that no leader has set anew yet, says nothing.
-        (select xid from stream_floor where xid < pg_snapshot_xmax(pg_current_snapshot())) as floor
+        (select xid from smartqueue.stream_floor where xid < pg_snapshot_xmax(pg_current_snapshot())) as floor
     ),
     place as materialized (
       select
@@ -112,7 +112,7 @@ export const readStream = (
             when g.xid = p.xid and g.id = p.id then least(p.position, cardinality(g.ran_ms) + cardinality(g.job_ids))
             else 0
           end as skipped
-        from events_after($1::uuid, p.xid, p.id, h.xid, case when p.lost is null then $6::int else 0 end) g
+        from smartqueue.events_after($1::uuid, p.xid, p.id, h.xid, case when p.lost is null then $6::int else 0 end) g
       ),
       counted as materialized (
         select s.*, sum(events - skipped) over (order by xid, id) - (events - skipped) as before
@@ -126,7 +126,7 @@ export const readStream = (
       ),
       told as materialized (
         select
-          t.xid, t.id, (t.skipped + e.n)::int as position, e.job_id, 'running'::job_state as state,
+          t.xid, t.id, (t.skipped + e.n)::int as position, e.job_id, 'running'::smartqueue.job_state as state,
           coalesce(e.attempt, t.attempts[1]) as attempt, null as reason,
           t.at - e.ran_ms * interval '1 millisecond' as at
         from taken t
@@ -159,7 +159,7 @@ export const readStream = (
             when (select count(*) from span) < $6::int then 0
             else (
               select greatest(count(*) - $6::int, 0)
-              from events_after($1::uuid, p.xid, p.id, h.xid, $7::int)
+              from smartqueue.events_after($1::uuid, p.xid, p.id, h.xid, $7::int)
             )
           end
         )::int as behind,
@@ -177,7 +177,7 @@ export const readStream = (
             -- By its key: the planner may think that it is quicker to read all jobs.
             cross join lateral (
               select name, type, priority, tags
-              from jobs
+              from smartqueue.jobs
               where org_id = $1::uuid
                 and id = e.job_id
               offset 0
@@ -218,7 +218,7 @@ export const enterStream = (
 ): Entry & Query<{ verdicts: StreamVerdict[] }> => ({
   name: 'enter-stream',
   text: `
-    select enter_stream($1::uuid, $2::uuid[], $3::uuid[], $4::uuid[]) as verdicts`,
+    select smartqueue.enter_stream($1::uuid, $2::uuid[], $3::uuid[], $4::uuid[]) as verdicts`,
   values: [
     orgId,
     members.map(({ userId }) => userId),

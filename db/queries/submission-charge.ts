@@ -23,11 +23,11 @@ const ring = (
   const { at, newest, used, slots } = names
   const isCurrent = `s.${at} between ${now} and ${now} + ${AHEAD}`
   const place = `s.${slots}, s.${at}, s.${newest}, ${now}`
-  const usedBefore = `case when ${isCurrent} then s.${used} else ring_used(${place}) end`
+  const usedBefore = `case when ${isCurrent} then s.${used} else smartqueue.ring_used(${place}) end`
   return {
     usedBefore,
     set: `
-        ${slots} = case when ${isCurrent} then s.${slots} else ring_moved(${place}) end,
+        ${slots} = case when ${isCurrent} then s.${slots} else smartqueue.ring_moved(${place}) end,
         ${used} = ${usedBefore} + ${amount},
         ${newest} = case when ${isCurrent} then s.${newest} else 0 end + ${amount},
         ${at} = case when ${isCurrent} then s.${at} else ${now} end`,
@@ -48,10 +48,10 @@ export const charge = ({
   const day = ring(DAY, 'clock.hour', bytes)
   return `
     charge as (
-      update quota_states s
+      update smartqueue.quota_states s
       set${minute.set},${day.set},
         queued_bound = s.queued_bound + ${jobs}
-      from quotas_of(${org}) q, ${CLOCK}
+      from smartqueue.quotas_of(${org}) q, ${CLOCK}
       where s.org_id = ${org}
         and ${when}
         and (q.submissions_per_minute is null or ${minute.usedBefore} + ${jobs} <= q.submissions_per_minute)
@@ -66,9 +66,9 @@ export const chargeBytes = ({ org, bytes, when }: Record<'org' | 'bytes' | 'when
   const day = ring(DAY, 'clock.hour', bytes)
   return `
     charge as (
-      update quota_states s
+      update smartqueue.quota_states s
       set${day.set}
-      from quotas_of(${org}) q, ${CLOCK}
+      from smartqueue.quotas_of(${org}) q, ${CLOCK}
       where s.org_id = ${org}
         and ${when}
         and (q.payload_bytes_per_day is null or ${day.usedBefore} + ${bytes} <= q.payload_bytes_per_day)

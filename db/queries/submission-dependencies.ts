@@ -20,7 +20,7 @@ export const DEPENDENCIES = `
         where not inside
         group by org_id
       ) o
-      cross join lateral lock_parents(o.org_id, o.parent_ids) p
+      cross join lateral smartqueue.lock_parents(o.org_id, o.parent_ids) p
     ),
     refusal as materialized (
       select
@@ -41,14 +41,14 @@ export const DEPENDENCIES = `
 
 export const BLOCKED = `
     edge as (
-      insert into job_dependencies (parent_id, child_id, org_id)
+      insert into smartqueue.job_dependencies (parent_id, child_id, org_id)
       select parent_id, child_id, org_id
       from dependency
       where ${ACCEPTED}
         and ${JUDGED_ADMITTED}
     ),
     blocked as (
-      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
+      insert into smartqueue.blocked_jobs (job_id, org_id, remaining, on_parent_failure)
       select j.id, j.org_id, o.remaining, j.on_parent_failure
       from job j
       join obstacle o on o.child_id = j.id

@@ -53,13 +53,13 @@ export const storeAlike = (shape: StoredShape): string => {
     ready as (
       ${INSERT_READY}
       select
-        k.org_id, ($2::uuid[])[n], k.series_id, k.type, lane_of(${RANK}), 0, k.cpu_units, k.memory_mb, k.predicted_ms,
+        k.org_id, ($2::uuid[])[n], k.series_id, k.type, smartqueue.lane_of(${RANK}), 0, k.cpu_units, k.memory_mb, k.predicted_ms,
         ${START_BY}${membersOf(true)}${where([delayed && IS_NOT_PENDING])}
     ),
     event as (
       ${INSERT_EVENTS}
       select
-        org_id, $2::uuid[], ${delayed ? `array[(case when ${IS_PENDING} then 'pending' else 'ready' end)::job_state]` : `'{ready}'`}, '{0}',
+        org_id, $2::uuid[], ${delayed ? `array[(case when ${IS_PENDING} then 'pending' else 'ready' end)::smartqueue.job_state]` : `'{ready}'`}, '{0}',
         case when ${isAtRisk(START_BY, delayed)} then '{deadline_at_risk}' else '{}' end::text[], '{}'
       from kind
     )`
@@ -81,7 +81,7 @@ export const storeMixed = (shape: StoredShape & { dependent: boolean }): string 
     ),${dependent ? `${BLOCKED},` : ''}${delayed ? pending(isUnblocked) : ''}
     ready as (
       ${INSERT_READY}
-      select org_id, id, series_id, type, lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
+      select org_id, id, series_id, type, smartqueue.lane_of(rank), 0, cpu_units, memory_mb, predicted_ms, start_by
       from job${where([delayed && IS_NOT_PENDING, isUnblocked])}
       -- The join may have mixed them up. Ids are made in the order of the jobs.
       order by id
@@ -113,5 +113,5 @@ const statesOf = ({ dependent, delayed }: { dependent: boolean; delayed: boolean
     dependent && `when ${IS_BLOCKED} then 'blocked'`,
     delayed && `when ${IS_PENDING} then 'pending'`,
   ].filter((one) => one !== false)
-  return cases.length > 0 ? `array_agg((case ${cases.join(' ')} else 'ready' end)::job_state)` : `'{ready}'`
+  return cases.length > 0 ? `array_agg((case ${cases.join(' ')} else 'ready' end)::smartqueue.job_state)` : `'{ready}'`
 }

@@ -22,7 +22,7 @@ export const insertJobs = ({
   predicted: boolean
   linked: boolean
   traced: boolean
-}): string => `insert into jobs (
+}): string => `insert into smartqueue.jobs (
         org_id, id, created_by, series_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
         predicted_ms, predicted_p90_ms, prediction_source, rank_base, rank_slope${predicted ? PREDICTED_COLUMNS : ''}${linked ? ', callback_url, triggered_by' : ''}${traced ? ', traceparent' : ''}
@@ -36,25 +36,25 @@ const PREDICTED_COLUMNS = `,
  * spares the look.
  */
 export const startingEstimate = (org: string, type: string, when: string): string => `
-        select 'type'::prediction_source as source, mean_log, deviation_log, 1 as place
-        from org_type_estimates
+        select 'type'::smartqueue.prediction_source as source, mean_log, deviation_log, 1 as place
+        from smartqueue.org_type_estimates
         where org_id = ${org}
           and type = ${type}
           and ${when}
         union all
         select
-          case type when '' then 'default' else 'type' end::prediction_source, coalesce(median_log, mean_log), deviation_log,
+          case type when '' then 'default' else 'type' end::smartqueue.prediction_source, coalesce(median_log, mean_log), deviation_log,
           case type when '' then 3 else 2 end
-        from type_estimates
+        from smartqueue.type_estimates
         where type = any (array[${type}, ''])
           and ${when}
         order by place
         limit 1`
-export const INSERT_READY = `insert into ready_jobs (
+export const INSERT_READY = `insert into smartqueue.ready_jobs (
         org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
       )`
-export const INSERT_PENDING = `insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)`
-export const INSERT_EVENTS = `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)`
+export const INSERT_PENDING = `insert into smartqueue.waiting_jobs (job_id, org_id, state, attempts, wake_at)`
+export const INSERT_EVENTS = `insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats)`
 
 export const where = (conditions: (string | false)[]): string => {
   const holding = conditions.filter((condition) => condition !== false)

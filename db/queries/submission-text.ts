@@ -24,13 +24,13 @@ const request = ({ predicted, linked, owned }: Shape): string => `
         k.*, s.series_id,
         ${estimatedLog('coalesce(s.mean_log, t.mean_log, $4::double precision)')} as log,
         ${estimatedSpread('coalesce(s.deviation_log, t.deviation_log, $5::double precision)')} as spread,
-        coalesce(case when s.mean_log is not null then 'series'::prediction_source end, t.source, 'default') as found_source
+        coalesce(case when s.mean_log is not null then 'series'::smartqueue.prediction_source end, t.source, 'default') as found_source
       from rows from (
         jsonb_to_recordset($1::jsonb) as (
-          submission integer, org_id uuid, user_id uuid, type text, name job_name, priority job_priority, tags text[],
-          timeout_seconds positive_integer, max_attempts positive_integer, initial_delay_seconds unsigned_double,
-          backoff_multiplier growth_factor, cpu_units unsigned_real, memory_mb unsigned_integer, run_at timestamptz,
-          deadline timestamptz, on_parent_failure parent_failure_rule, rank_base double precision, rank_slope real${predicted ? PREDICTED_FIELDS : ''}${linked ? LINKED_FIELDS : ''}
+          submission integer, org_id uuid, user_id uuid, type text, name smartqueue.job_name, priority smartqueue.job_priority, tags text[],
+          timeout_seconds smartqueue.positive_integer, max_attempts smartqueue.positive_integer, initial_delay_seconds smartqueue.unsigned_double,
+          backoff_multiplier smartqueue.growth_factor, cpu_units smartqueue.unsigned_real, memory_mb smartqueue.unsigned_integer, run_at timestamptz,
+          deadline timestamptz, on_parent_failure smartqueue.parent_failure_rule, rank_base double precision, rank_slope real${predicted ? PREDICTED_FIELDS : ''}${linked ? LINKED_FIELDS : ''}
         )
       ) with ordinality as k (
         submission, org_id, user_id, type, name, priority, tags, timeout_seconds, max_attempts, initial_delay_seconds,
@@ -40,7 +40,7 @@ const request = ({ predicted, linked, owned }: Shape): string => `
 ${owned ? BY_MEMBERS : ''}
       left join lateral (
         select id as series_id, mean_log, deviation_log
-        from series
+        from smartqueue.series
         where org_id = k.org_id
           and type = k.type
           and name = k.name
@@ -53,7 +53,7 @@ ${owned ? BY_MEMBERS : ''}
 const BY_MEMBERS = `
       cross join lateral (
         select
-        from memberships
+        from smartqueue.memberships
         where org_id = k.org_id
           and user_id = k.user_id
         offset 0
@@ -63,7 +63,7 @@ const LINKED_FIELDS = `,
           callback_url text, triggered_by jsonb`
 
 const PREDICTED_FIELDS = `,
-          p50_log double precision, p90_log double precision, p99_log double precision, source prediction_source,
+          p50_log double precision, p90_log double precision, p99_log double precision, source smartqueue.prediction_source,
           model_version integer, residual_log real`
 
 const ESTIMATED = `
@@ -122,7 +122,7 @@ const compose = (shape: Shape): string => {
     ${alike ? storeAlike({ delayed, predicted, linked, traces }) : storeMixed({ dependent, delayed, predicted, linked, traces })}
     select
       number::integer as kind, submission,
-      (case when run_at > now() then 'pending' else 'ready' end)::job_state as status, now() as created_at,
+      (case when run_at > now() then 'pending' else 'ready' end)::smartqueue.job_state as status, now() as created_at,
       predicted_ms, predicted_p90_ms, source as prediction_source,
       ${predicted ? 'model_version' : 'null::integer as model_version'}, ${RANK} as rank,
       coalesce(${START_BY} < greatest(now(), run_at), false) as deadline_at_risk,
@@ -166,7 +166,7 @@ const ADMISSIONS: Record<Admission, (shape: Shape) => AdmissionText> = {
       parts: `
     admission as materialized (
       select submission, refusal, detail
-      from admit_submissions(
+      from smartqueue.admit_submissions(
         ${orgs}::uuid[], ${kinds}::integer[], ${jobs}::bigint[], ${bytes}::bigint[], ${keys}::jsonb,
         array(select number::integer from request${where([shape.dependent && ACCEPTED])})
       )
@@ -201,7 +201,7 @@ const admissionParameters = (shape: Shape): string[] => {
 /** On conflict an update and not nothing: only then is the row answered that a concurrent submission has just made. */
 const newSeries = (admitted: string, dependent: boolean): string => `
     new_series as (
-      insert into series as s (org_id, type, name)
+      insert into smartqueue.series as s (org_id, type, name)
       select distinct org_id, type, name
       from request${where(['series_id is null', admitted, dependent && ACCEPTED])}
       order by org_id, type, name
@@ -222,7 +222,7 @@ const SERIES_ID = `coalesce(series_id, ((select ids from new_series_ids) ->> ${S
  */
 export const ANNOUNCED = `case
         when run_at > now() then false
-        when newest_event_at() > now() - interval '5 milliseconds' then false
+        when smartqueue.newest_event_at() > now() - interval '5 milliseconds' then false
         else pg_notify('${JOBS_READY}', type) is not null
       end`
 

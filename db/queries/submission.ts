@@ -291,7 +291,7 @@ export const findSubmitted = (
   text: `
     select
       1 as submission, id, created_by, triggered_by, traceparent,
-      array(select parent_id from job_dependencies where child_id = id order by parent_id) as depends_on,
+      array(select parent_id from smartqueue.job_dependencies where child_id = id order by parent_id) as depends_on,
       case
         when status = 'blocked' then status
         when run_at > created_at then 'pending'
@@ -304,7 +304,7 @@ export const findSubmitted = (
         false
       ) as deadline_at_risk,
       false as announced
-    from job_overview
+    from smartqueue.job_overview
     where org_id = $1::uuid
       and id = any ($2::uuid[])`,
   values: [orgId, jobIds],
@@ -317,7 +317,7 @@ export const findIdempotencyKeys = (
   name: 'find-idempotency-keys',
   text: `
     select key, encode(body_hash, 'hex') as body_hash, job_ids
-    from idempotency_keys
+    from smartqueue.idempotency_keys
     where org_id = $1::uuid
       and key = any ($2::text[])
       and expires_at > now()

@@ -12,7 +12,7 @@ const READY_COLUMNS = `
  */
 const LAST_EXECUTION = (of: 'h' | 'r'): string => `
         select outcome, worker_id
-        from attempts
+        from smartqueue.attempts
         where org_id = ${of}.org_id
           and job_id = ${of}.job_id
           and outcome <> 'given_back'
@@ -39,7 +39,7 @@ export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string
   text: `
     with due as materialized (
       select job_id, org_id, attempts
-      from waiting_jobs
+      from smartqueue.waiting_jobs
       where wake_at <= now()
         and ${IN_TERM}
       order by wake_at
@@ -47,22 +47,22 @@ export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string
       for update skip locked
     ),
     woken as (
-      delete from waiting_jobs
+      delete from smartqueue.waiting_jobs
       where job_id = any (array(select job_id from due))
     ),
     ready as (
-      insert into ready_jobs (${READY_COLUMNS}
+      insert into smartqueue.ready_jobs (${READY_COLUMNS}
       )
       select
         q.job_id, q.org_id, q.series_id, q.type, q.lane, due.attempts, q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by
       from due
-      join queue_entries q on q.org_id = due.org_id and q.job_id = due.job_id
+      join smartqueue.queue_entries q on q.org_id = due.org_id and q.job_id = due.job_id
       returning job_id, org_id, type, attempts
     ),
     event as (
       ${INSERT_EVENTS}
       from (
-        select org_id, job_id, 'ready'::job_state as state, attempts as attempt, null as reason, now() as at
+        select org_id, job_id, 'ready'::smartqueue.job_state as state, attempts as attempt, null as reason, now() as at
         from ready
       ) transition
       group by org_id
@@ -93,7 +93,7 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
   text: `
     with expired as materialized (
       select token, worker_id, alone, job_ids, org_ids, attempts, started_ats
-      from leases
+      from smartqueue.leases
       where expires_at <= now()
         and ${IN_TERM}
       order by token
@@ -101,12 +101,12 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
       for update skip locked
     ),
     lost as (
-      delete from leases
+      delete from smartqueue.leases
       where token = any (array(select token from expired))
     ),
     in_hand as materialized (
       select worker_id, count(*) as jobs
-      from held_jobs
+      from smartqueue.held_jobs
       where worker_id in (select worker_id from expired)
       group by worker_id
     ),
@@ -119,22 +119,22 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
           and (w.lost_at < to_timestamp((e.token >> 20) / 1000.0)) is not false as counts
       from expired e
       left join in_hand i on i.worker_id = e.worker_id
-      left join workers w on w.worker_id = e.worker_id
+      left join smartqueue.workers w on w.worker_id = e.worker_id
       cross join lateral unnest(e.job_ids, e.org_ids, e.attempts, e.started_ats)
         as h (job_id, org_id, attempt, started_at)
-      where not has_finished(h.org_id, h.job_id)
+      where not smartqueue.has_finished(h.org_id, h.job_id)
     ),
     marked as (
-      update workers w
+      update smartqueue.workers w
       set lost_at = now()
-      from (select worker_id from workers where worker_id in (select worker_id from held) order by worker_id for update) l
+      from (select worker_id from smartqueue.workers where worker_id in (select worker_id from held) order by worker_id for update) l
       where w.worker_id = l.worker_id
     ),
     judged as materialized (
       select
         h.job_id, h.org_id, h.worker_id, h.attempt, h.started_at, h.counts,
         case when h.counts then h.attempt else h.attempt - 1 end as attempts,
-        (case when h.counts and h.attempt >= j.max_attempts then 'failed' else 'ready' end)::job_state as state,
+        (case when h.counts and h.attempt >= j.max_attempts then 'failed' else 'ready' end)::smartqueue.job_state as state,
         h.started_at is not null and (h.alone or before.outcome = 'lost') is true as suspect,
         case when h.alone then before.worker_id end as shared_worker,
         jsonb_build_object(
@@ -143,44 +143,44 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
             || case when h.counts then '.' else '. The worker also held other jobs, so the attempt does not count.' end
         ) as error
       from held h
-      join jobs j on j.org_id = h.org_id and j.id = h.job_id
+      join smartqueue.jobs j on j.org_id = h.org_id and j.id = h.job_id
       left join lateral (${LAST_EXECUTION('h')}
       ) before on true
     ),
     unfinished as (
-      insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
+      insert into smartqueue.attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
       select org_id, job_id, attempt, 'lost', error, worker_id, started_at
       from judged
       where started_at is not null
         and state = 'ready'
     ),
     line as (
-      insert into job_logs (org_id, job_id, attempt, at, level, message)
+      insert into smartqueue.job_logs (org_id, job_id, attempt, at, level, message)
       select org_id, job_id, attempt, now(), 'error', error ->> 'message'
       from judged
       where started_at is not null
     ),
     failed as (
-      insert into finished_jobs (org_id, job_id, series_id, state, attempts, error, fingerprint, worker_id, started_at)
-      select j.org_id, j.id, j.series_id, 'failed', d.attempts, d.error, error_fingerprint(d.error), d.worker_id, d.started_at
+      insert into smartqueue.finished_jobs (org_id, job_id, series_id, state, attempts, error, fingerprint, worker_id, started_at)
+      select j.org_id, j.id, j.series_id, 'failed', d.attempts, d.error, smartqueue.error_fingerprint(d.error), d.worker_id, d.started_at
       from judged d
-      join jobs j on j.org_id = d.org_id and j.id = d.job_id
+      join smartqueue.jobs j on j.org_id = d.org_id and j.id = d.job_id
       where d.state = 'failed'
     ),
     ready as (
-      insert into ready_jobs (${READY_COLUMNS}, suspect, alone
+      insert into smartqueue.ready_jobs (${READY_COLUMNS}, suspect, alone
       )
       select
         q.job_id, q.org_id, q.series_id, q.type, case when d.suspect then q.lane + ${PARKING} else q.lane end, d.attempts,
         q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by, not d.counts, d.suspect
       from judged d
-      join queue_entries q on q.org_id = d.org_id and q.job_id = d.job_id
+      join smartqueue.queue_entries q on q.org_id = d.org_id and q.job_id = d.job_id
       where d.state = 'ready'
       returning job_id, type
     ),
     acquitted as (
-      update ready_jobs r
-      set alone = false, lane = r.lane - ${PARKING}, key = nextval('ready_keys')
+      update smartqueue.ready_jobs r
+      set alone = false, lane = r.lane - ${PARKING}, key = nextval('smartqueue.ready_keys')
       where r.alone
         -- A leader of the previous release brings back everything that is parked.
         and r.lane >= ${FIRST_PARKED_LANE}
@@ -200,7 +200,7 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
     select
       d.job_id, r.type, d.worker_id, d.state, d.counts, d.suspect,
       array(select distinct type from acquitted) as acquitted_types,
-      case when d.state = 'failed' then settle_dependents('{}', array[d.job_id]) end as settled
+      case when d.state = 'failed' then smartqueue.settle_dependents('{}', array[d.job_id]) end as settled
     from judged d
     left join ready r on r.job_id = d.job_id`,
   values: [term, limit],
@@ -211,16 +211,16 @@ export const markSilentWorkers = (term: string, silentSeconds: number): Query<{ 
   name: 'mark-silent-workers',
   text: `
     with forgotten as (
-      delete from workers
+      delete from smartqueue.workers
       where status = 'offline'
         and last_seen < now() - interval '1 day'
         and ${IN_TERM}
     )
-    update workers w
+    update smartqueue.workers w
     set status = 'offline', running = 0
     from (
       select worker_id
-      from workers
+      from smartqueue.workers
       where status <> 'offline'
         and last_seen < now() - $2::int * interval '1 second'
         and ${IN_TERM}
@@ -239,12 +239,12 @@ export const markSilentWorkers = (term: string, silentSeconds: number): Query<{ 
 export const estimateTypes = (term: string): Query<never> => ({
   name: 'estimate-types',
   text: `
-    insert into type_estimates as t (type, runs, mean_log, deviation_log)
+    insert into smartqueue.type_estimates as t (type, runs, mean_log, deviation_log)
     select
       coalesce(type, ''), sum(runs),
       sum(weight * mean_log) / sum(weight),
       sum(weight * deviation_log) / sum(weight) + stddev_pop(mean_log)
-    from (select type, runs, mean_log, deviation_log, least(runs, 100) as weight from series where runs > 0) s
+    from (select type, runs, mean_log, deviation_log, least(runs, 100) as weight from smartqueue.series where runs > 0) s
     where ${IN_TERM}
     group by grouping sets ((type), ())
     having count(*) > 0

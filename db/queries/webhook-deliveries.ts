@@ -31,7 +31,7 @@ export const listDeliveries = (page: {
   name: page.status === null ? 'list-deliveries' : 'list-deliveries-by-status',
   text: `
     select ${SUMMARY_COLUMNS}
-    from webhook_deliveries
+    from smartqueue.webhook_deliveries
     where org_id = $1::uuid
       and source_id = $2::uuid
       and id < coalesce($3::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')${page.status === null ? '' : `\n      and status = $5::text`}
@@ -50,7 +50,7 @@ export const getDelivery = (orgId: string, id: string): Query<DeliveryRow> => ({
   name: 'get-delivery',
   text: `
     select ${SUMMARY_COLUMNS}, headers, body
-    from webhook_deliveries
+    from smartqueue.webhook_deliveries
     where org_id = $1::uuid
       and id = $2::uuid`,
   values: [orgId, id],

@@ -72,7 +72,7 @@ const recordValues = (record: DeliveryRecord) => [
   record.body,
 ]
 
-const INSERT = `insert into webhook_deliveries (
+const INSERT = `insert into smartqueue.webhook_deliveries (
         org_id, id, source_id, event_id, event_type, replay_of, headers, body, status, reason, job_id
       )
       select
@@ -83,13 +83,13 @@ const IS_CHARGED = 'exists (select from charge)'
 const journalText = (audited: string): string => `
     with made as materialized (
       select id
-      from jobs
+      from smartqueue.jobs
       where org_id = $1::uuid
         and id = $9::uuid
     ),
     earlier as materialized (
       select job_ids[1] as job_id
-      from idempotency_keys
+      from smartqueue.idempotency_keys
       where org_id = $1::uuid
         -- As of the beginning of the transaction: what kept the job from being stored a moment ago is found.
         and expires_at > now()
@@ -115,7 +115,7 @@ const journalText = (audited: string): string => `
     ${chargeBytes({ org: '$1::uuid', bytes: '$16::bigint', when: 'exists (select from outcome)' }).trim()}
     -- The key of the job may be good for less time than that of the event: the event stays a duplicate after that.
     remembered as (
-      insert into idempotency_keys as k (org_id, key, body_hash, job_ids, created_at, expires_at)
+      insert into smartqueue.idempotency_keys as k (org_id, key, body_hash, job_ids, created_at, expires_at)
       select
         $1::uuid, $10::text, '', array[job_id], clock_timestamp(), clock_timestamp() + $11::integer * interval '1 second'
       from earlier
@@ -158,7 +158,7 @@ export const lockRejections = (orgId: string, sourceId: string): Query<unknown> 
   name: 'lock-rejections',
   text: `
     select
-    from webhook_sources
+    from smartqueue.webhook_sources
     where org_id = $1::uuid
       and id = $2::uuid
     for no key update`,
@@ -175,7 +175,7 @@ export const journalRejection = (record: DeliveryRecord, reason: string): Query<
         select count(*)
         from (
           select
-          from webhook_deliveries
+          from smartqueue.webhook_deliveries
           where source_id = $3::uuid
             and status = 'rejected'
             and id > $10::uuid

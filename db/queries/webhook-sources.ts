@@ -47,12 +47,12 @@ export const createSource = (source: {
   name: 'create-webhook-source',
   text: `
     with created as (
-      insert into webhook_sources (
+      insert into smartqueue.webhook_sources (
         org_id, id, name, scheme, verification, secret, filter, template, enabled, created_by
       )
       select
         $1::uuid, $2::uuid, $3::text, $4::text, $5::jsonb, $6::text, $7::jsonb, $8::jsonb, $9::boolean, $10::uuid
-      where (select count(*) from webhook_sources where org_id = $1::uuid) < ${MAX_SOURCES}
+      where (select count(*) from smartqueue.webhook_sources where org_id = $1::uuid) < ${MAX_SOURCES}
       returning org_id, ${COLUMNS}
     ),
     audit as (${audit('webhook_source.created', NAMED, 'created')}
@@ -85,7 +85,7 @@ export const listSources = (page: {
   name: 'list-webhook-sources',
   text: `
     select ${COLUMNS}
-    from webhook_sources
+    from smartqueue.webhook_sources
     where org_id = $1::uuid
       and ($2::uuid is null or id > $2::uuid)
     order by id
@@ -97,7 +97,7 @@ export const getSource = (orgId: string, id: string): Query<WebhookSourceRow> =>
   name: 'get-webhook-source',
   text: `
     select ${COLUMNS}
-    from webhook_sources
+    from smartqueue.webhook_sources
     where org_id = $1::uuid
       and id = $2::uuid`,
   values: [orgId, id],
@@ -121,7 +121,7 @@ export const changeSource = (
   name: 'change-webhook-source',
   text: `
     with changed as (
-      update webhook_sources
+      update smartqueue.webhook_sources
       set
         name = coalesce($3::text, name),
         verification = coalesce($4::jsonb, verification),
@@ -166,7 +166,7 @@ export const rotateSecret = (rotation: {
   name: 'rotate-webhook-secret',
   text: `
     with rotated as (
-      update webhook_sources
+      update smartqueue.webhook_sources
       set
         previous_secret = case when $4::integer > 0 then secret end,
         previous_expires_at = case when $4::integer > 0 then now() + $4::integer * interval '1 second' end,
@@ -190,7 +190,7 @@ export const deleteSource = (orgId: string, id: string): Query<{ id: string }> =
   name: 'delete-webhook-source',
   text: `
     with deleted as (
-      delete from webhook_sources
+      delete from smartqueue.webhook_sources
       where org_id = $1::uuid
         and id = $2::uuid
       returning org_id, id, name, scheme
@@ -226,7 +226,7 @@ export const getReceivingSource = (id: string): Query<ReceivingSourceRow> => ({
     select
       org_id, id, version::text, name, scheme, verification, secret, previous_secret, previous_expires_at, filter, template,
       enabled
-    from webhook_sources
+    from smartqueue.webhook_sources
     where id = $1::uuid`,
   values: [id],
 })

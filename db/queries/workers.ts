@@ -17,7 +17,7 @@ export const reportWorker = (worker: {
 }): Query<never> => ({
   name: 'report-worker',
   text: `
-    insert into workers (worker_id, hostname, status, types, slots, cpu_units, memory_mb, running, jobs_processed)
+    insert into smartqueue.workers (worker_id, hostname, status, types, slots, cpu_units, memory_mb, running, jobs_processed)
     values ($1::text, $2::text, $3::text, $4::text[], $5::int, $6::real, $7::int, $8::int, $9::bigint)
     on conflict (worker_id) do update
     set
@@ -45,7 +45,7 @@ export const askForWork = (workerId: string): Query<never> => ({
     select pg_notify('${WORKER_IDLE}', $1::text)
     where exists (
       select
-      from leases
+      from smartqueue.leases
       where worker_id <> $1::text
         and array_position(started_ats, null) is not null
     )`,
