@@ -40,7 +40,9 @@ export const listDeadLetters = ({
     ...(name === undefined ? [] : [`s.name = ${take(name)}`]),
   ]
   const join =
-    ofSeries.length === 0 ? '' : `join smartqueue.series s on ${['s.id = f.series_id', ...ofSeries].join(' and ')}`
+    ofSeries.length === 0
+      ? ''
+      : `join smartqueue.series s on ${['s.id = f.series_id', ...ofSeries].join(' and ')}`
   const shape = [type === undefined ? '' : '-type', name === undefined ? '' : '-name'].join('')
   return {
     name: `list-dead-letters${shape}`,

@@ -61,9 +61,9 @@ const searchAll = (conditions: Conditions): string => {
   const { series, traits, tag, text } = conditions
   const ofOrg = ofOrganisation(conditions)
   const isOrdered = series('j').length === 0 && traits.length <= 1 && tag === undefined && !text
-  if (isOrdered) return inOrder('j.id', 'jobs j', [...ofOrg, ...traits])
+  if (isOrdered) return inOrder('j.id', 'smartqueue.jobs j', [...ofOrg, ...traits])
   const columns = 'j.id, j.type, j.name, j.tags, j.priority, j.created_by'
-  const window = inOrder(columns, 'jobs j', ofOrg, IN_WINDOW)
+  const window = inOrder(columns, 'smartqueue.jobs j', ofOrg, IN_WINDOW)
   const recent = inOrder('j.id', 'newest j', ofRow(conditions))
   return newestFirst(window, recent, searchThoroughly(conditions))
 }

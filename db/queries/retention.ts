@@ -192,7 +192,11 @@ const DAYS = `$2::double precision * interval '1 day'`
 const ROLLUPS = [
   { cte: 'job_minutes', table: 'smartqueue.job_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
   { cte: 'job_hours', table: 'smartqueue.job_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
-  { cte: 'depth_minutes', table: 'smartqueue.depth_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
+  {
+    cte: 'depth_minutes',
+    table: 'smartqueue.depth_rollups',
+    of: `span = 60 and at < now() - ${MINUTES_KEPT}`,
+  },
   { cte: 'depth_hours', table: 'smartqueue.depth_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
   { cte: 'predictions', table: 'smartqueue.prediction_rollups', of: `at < now() - ${DAYS}` },
   { cte: 'gains', table: 'smartqueue.scheduling_gains', of: `at < now() - ${DAYS}` },

@@ -113,5 +113,7 @@ const statesOf = ({ dependent, delayed }: { dependent: boolean; delayed: boolean
     dependent && `when ${IS_BLOCKED} then 'blocked'`,
     delayed && `when ${IS_PENDING} then 'pending'`,
   ].filter((one) => one !== false)
-  return cases.length > 0 ? `array_agg((case ${cases.join(' ')} else 'ready' end)::smartqueue.job_state)` : `'{ready}'`
+  return cases.length > 0
+    ? `array_agg((case ${cases.join(' ')} else 'ready' end)::smartqueue.job_state)`
+    : `'{ready}'`
 }

@@ -88,6 +88,7 @@ const SHADOWS: Record<string, (relation: Relation) => string> = {
 }
 
 const TRAPS = `
+  set search_path = smartqueue;
   create function pg_temp.tell_write() returns trigger language plpgsql as
     $$ begin raise exception 'wrote to the shadow of % as %', tg_relid::regclass, current_user; end $$;
   create function pg_temp.tell_read(relation text) returns boolean language plpgsql as

@@ -62,7 +62,7 @@ test('no table keeps rows of a deleted organisation, and no rows of another are 
   // unbounded.
   let removed = 3
   while (removed > 0) {
-    const [batch] = await database.sql<{ n: number }>('select remove_org_rows($1, 3, true) as n', [
+    const [batch] = await database.sql<{ n: number }>('select smartqueue.remove_org_rows($1, 3, true) as n', [
       gone.orgId,
     ])
     removed = batch?.n ?? 0
@@ -73,7 +73,7 @@ test('no table keeps rows of a deleted organisation, and no rows of another are 
   assert.deepEqual(await tablesLeft(gone), [])
   assert.deepEqual(await countRows(kept), before)
   const record = await database.sql(
-    'select requested_by, removed_at is not null as removed from org_deletions where id = $1',
+    'select requested_by, removed_at is not null as removed from smartqueue.org_deletions where id = $1',
     [gone.orgId],
   )
   assert.deepEqual(record, [{ requested_by: gone.userId, removed: true }])
@@ -103,7 +103,7 @@ test('jobs of a deleted organisation are no longer claimed, and running ones are
   await close(gone)
   assert.deepEqual(await claim(database.run, 'worker-2', 2), [])
   assert.deepEqual((await remove())?.worker_ids, ['worker-1'])
-  const held = await database.sql<{ job_id: string }>('select job_id from held_jobs')
+  const held = await database.sql<{ job_id: string }>('select job_id from smartqueue.held_jobs')
   assert.deepEqual(held, [{ job_id: safe }], `without ${lost}`)
 })
 
@@ -117,44 +117,44 @@ test('a batch reads only rows of its own organisation', async () => {
   )
   await database.sql(
     `with job as (
-      select org_id, id, series_id, row_number() over () as n from jobs where org_id = $1
+      select org_id, id, series_id, row_number() over () as n from smartqueue.jobs where org_id = $1
     ),
     finished as (
-      insert into finished_jobs (org_id, job_id, series_id, state, attempts) select org_id, id, series_id, 'completed', 1 from job
+      insert into smartqueue.finished_jobs (org_id, job_id, series_id, state, attempts) select org_id, id, series_id, 'completed', 1 from job
     ),
     tried as (
-      insert into attempts (org_id, job_id, attempt, outcome, worker_id, started_at) select org_id, id, 1, 'lost', 'w', now() from job
+      insert into smartqueue.attempts (org_id, job_id, attempt, outcome, worker_id, started_at) select org_id, id, 1, 'lost', 'w', now() from job
     ),
     waiting as (
-      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at) select id, org_id, 'pending', 0, now() from job
+      insert into smartqueue.waiting_jobs (job_id, org_id, state, attempts, wake_at) select id, org_id, 'pending', 0, now() from job
     ),
     blocked as (
-      insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure) select id, org_id, 1, 'fail' from job
+      insert into smartqueue.blocked_jobs (job_id, org_id, remaining, on_parent_failure) select id, org_id, 1, 'fail' from job
     ),
     log as (
-      insert into job_logs (org_id, job_id, attempt, at, level, message) select org_id, id, 1, now(), 'info', 'm' from job
+      insert into smartqueue.job_logs (org_id, job_id, attempt, at, level, message) select org_id, id, 1, now(), 'info', 'm' from job
     ),
     event as (
-      insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+      insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
       select org_id, array[id], '{ready}', '{0}', '{}', '{}' from job
     ),
     key as (
-      insert into idempotency_keys (org_id, key, body_hash, job_ids, created_at) select org_id, id, '', '{}', now() from job
+      insert into smartqueue.idempotency_keys (org_id, key, body_hash, job_ids, created_at) select org_id, id, '', '{}', now() from job
     ),
     delivery as (
-      insert into webhook_deliveries (org_id, id, source_id, status, headers) select org_id, id, id, 'filtered', '{}' from job
+      insert into smartqueue.webhook_deliveries (org_id, id, source_id, status, headers) select org_id, id, id, 'filtered', '{}' from job
     ),
     family as (
-      insert into refresh_families (id, user_id, org_id) select id, $2, org_id from job
+      insert into smartqueue.refresh_families (id, user_id, org_id) select id, $2, org_id from job
     ),
     rollup as (
-      insert into job_rollups (org_id, span, at) select org_id, 60, now() - n * interval '1 minute' from job
+      insert into smartqueue.job_rollups (org_id, span, at) select org_id, 60, now() - n * interval '1 minute' from job
     )
-    insert into audit_log (org_id, action, target) select org_id, 'queue.paused', '{}' from job`,
+    insert into smartqueue.audit_log (org_id, action, target) select org_id, 'queue.paused', '{}' from job`,
     [busy.orgId, busy.userId],
   )
   await database.sql(
-    `insert into refresh_tokens (token_hash, family_id, expires_at) select sha256(id::text::bytea), id, now() from refresh_families`,
+    `insert into smartqueue.refresh_tokens (token_hash, family_id, expires_at) select sha256(id::text::bytea), id, now() from smartqueue.refresh_families`,
   )
   await fillTables(database, gone)
   await database.sql('analyze')
@@ -178,8 +178,8 @@ test('a batch reads only rows of its own organisation', async () => {
 test('only the audit log of an organisation that is being deleted can be deleted', async () => {
   const [gone, kept] = [await seedTenant(database.run), await seedTenant(database.run)]
   await close(gone)
-  await database.sql('delete from audit_log where org_id = $1', [gone.orgId])
-  await assert.rejects(database.sql('delete from audit_log where org_id = $1', [kept.orgId]), {
+  await database.sql('delete from smartqueue.audit_log where org_id = $1', [gone.orgId])
+  await assert.rejects(database.sql('delete from smartqueue.audit_log where org_id = $1', [kept.orgId]), {
     code: '42501',
   })
   await settle(gone)
@@ -188,7 +188,9 @@ test('only the audit log of an organisation that is being deleted can be deleted
 
 test('an org_admin deletes an organisation with the password and the name, and only once', async () => {
   const [owner, other] = [await seedTenant(database.run), await seedTenant(database.run)]
-  const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [owner.orgId])
+  const [org] = await database.sql<{ name: string }>('select name from smartqueue.orgs where id = $1', [
+    owner.orgId,
+  ])
   const right = {
     ...{ orgId: owner.orgId, name: org?.name ?? '', passwordHash: 'none' },
     ...{ sessionId: uuidV7(), spareOrgId: uuidV7() },
@@ -212,19 +214,19 @@ const KEPT_IDS = [
 test('a deleted account leaves neither its name nor a row that refers to it', async () => {
   const name = `somebody-${uuidV7()}`
   const [person, host] = [await seedTenant(database.run, name), await seedTenant(database.run)]
-  await database.sql(`insert into memberships (org_id, user_id, role) values ($1, $2, 'org_admin')`, [
-    host.orgId,
-    person.userId,
-  ])
+  await database.sql(
+    `insert into smartqueue.memberships (org_id, user_id, role) values ($1, $2, 'org_admin')`,
+    [host.orgId, person.userId],
+  )
   await fillTables(database, { ...person, orgId: host.orgId })
   await fillTables(database, person)
   await database.sql(
-    `insert into invitations (id, org_id, role, user_id, invited_by, expires_at, accepted_by)
+    `insert into smartqueue.invitations (id, org_id, role, user_id, invited_by, expires_at, accepted_by)
     values ($1, $2, 'user', $3, $4, now(), $3), ($5, $2, 'user', $4, $4, now(), $3)`,
     [uuidV7(), host.orgId, person.userId, host.userId, uuidV7()],
   )
   await database.sql(
-    `insert into sign_in_attempts (name_hash, attempts, admitted, last_attempt) values (sha256($1), 1, true, now())`,
+    `insert into smartqueue.sign_in_attempts (name_hash, attempts, admitted, last_attempt) values (sha256($1), 1, true, now())`,
     [Buffer.from(name)],
   )
   const [deletion] = await runAs(database, person, deleteAccount('none'))
@@ -236,7 +238,7 @@ test('a deleted account leaves neither its name nor a row that refers to it', as
     `select c.relname as table, a.attname as column, format_type(a.atttypid, null) as type
     from pg_class c
     join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.relkind = 'r' and c.relnamespace = 'public'::regnamespace`,
+    where c.relkind = 'r' and c.relnamespace = 'smartqueue'::regnamespace`,
   )
   const found = async (type: RegExp, condition: (column: string) => string, value: string) => {
     const places: string[] = []
@@ -257,12 +259,12 @@ test('a deleted account leaves neither its name nor a row that refers to it', as
     [],
   )
   const [attempts] = await database.sql<{ n: number }>(
-    'select count(*)::int as n from sign_in_attempts where name_hash = sha256($1)',
+    'select count(*)::int as n from smartqueue.sign_in_attempts where name_hash = sha256($1)',
     [Buffer.from(name)],
   )
   assert.equal(attempts?.n, 0)
   const [entry] = await database.sql(
-    `select actor_id, target from audit_log where org_id = $1 and action = 'account.deleted'`,
+    `select actor_id, target from smartqueue.audit_log where org_id = $1 and action = 'account.deleted'`,
     [host.orgId],
   )
   assert.deepEqual(entry, { actor_id: person.userId, target: { user_id: person.userId } })
@@ -272,7 +274,7 @@ test('when the last two org_admins delete their accounts at the same time, one s
   const [ada, bob, guest] = await Promise.all(Array.from({ length: 3 }, () => seedTenant(database.run)))
   assert.ok(ada && bob && guest)
   await database.sql(
-    `insert into memberships (org_id, user_id, role) values ($1, $2, 'org_admin'), ($1, $3, 'user')`,
+    `insert into smartqueue.memberships (org_id, user_id, role) values ($1, $2, 'org_admin'), ($1, $3, 'user')`,
     [ada.orgId, bob.userId, guest.userId],
   )
   const outcomes = await Promise.all(
@@ -295,6 +297,6 @@ test('jobs of an organisation that was deleted after a large one are stopped bef
   assert.equal((await claim(database.run, 'worker-1', 1)).length, 1)
   await close(small)
   assert.deepEqual((await remove(3))?.worker_ids, ['worker-1'])
-  assert.deepEqual(await database.sql('select job_id from held_jobs'), [])
+  assert.deepEqual(await database.sql('select job_id from smartqueue.held_jobs'), [])
   assert.notEqual((await countRows(large)).jobs, 0)
 })

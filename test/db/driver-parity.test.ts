@@ -233,7 +233,7 @@ const PREDICTION: JobPrediction = {
 const id = (n: number): string => `019a8000-0000-7000-8000-${String(n).padStart(12, '0')}`
 const TENANT = { orgId: id(1), userId: id(2) }
 /** Whatever a driver could get wrong. */
-const TEXT = `'; drop table jobs; -- "quotes" \\ back $1 ünïcödé 🚀 \t tab`
+const TEXT = `'; drop table smartqueue.jobs; -- "quotes" \\ back $1 ünïcödé 🚀 \t tab`
 const PAYLOAD = {
   text: TEXT,
   int: 9_007_199_254_740_991,
@@ -424,7 +424,9 @@ const playExecution = async ({ play, sql }: Stage): Promise<void> => {
     ],
   })
   await play(releaseJobs([third], TEXT))
-  await sql(`update attempts set finished_at = started_at + interval '20 ms' where outcome = 'given_back'`)
+  await sql(
+    `update smartqueue.attempts set finished_at = started_at + interval '20 ms' where outcome = 'given_back'`,
+  )
   await play(getRetryPolicies(claimed))
   for (const order of ['rank', 'age'] as const) {
     await play(claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: ['nothing'], order }))
@@ -472,12 +474,14 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await play(wakeDueJobs(term, 10))
   // Handed a retried job, with its checkpoint and a waiting child, and one that fails with its worker.
   await exchange(play, { workerId: 'w', claim: { limit: 2 } })
-  await sql('update leases set expires_at = now()')
+  await sql('update smartqueue.leases set expires_at = now()')
   await play(reclaimExpiredLeases(term, 10))
   await play(estimateTypes(term))
   await play(takeMovedSeries(term, 10))
-  const seriesIds = (await sql<{ id: string }>('select id from series order by id')).map((row) => row.id)
-  await sql('update series set mean_log = 3')
+  const seriesIds = (await sql<{ id: string }>('select id from smartqueue.series order by id')).map(
+    (row) => row.id,
+  )
+  await sql('update smartqueue.series set mean_log = 3')
   await play(rescoreJobs({ term, seriesIds, afterKey: '0', limit: 10 }))
   await playLearning({ play, sql }, term)
   await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
@@ -498,18 +502,18 @@ const playDeletion = async ({ play, sql }: Stage): Promise<void> => {
   await play(deleteOrg({ ...deletion, orgId }))
   await play(deleteOrg({ ...deletion, orgId: id(42) }))
   await play(deleteAccount(TEXT))
-  await sql(`insert into org_deletions (id, request_id, requested_at) values ($1, $2, 'epoch')`, [
+  await sql(`insert into smartqueue.org_deletions (id, request_id, requested_at) values ($1, $2, 'epoch')`, [
     id(7),
     TEXT,
   ])
-  const [leader] = await sql<{ term: string }>('select term from scheduler_leader')
+  const [leader] = await sql<{ term: string }>('select term from smartqueue.scheduler_leader')
   await play(removeDeletedOrg(leader?.term ?? '', 500))
   await play(listOrgDeletions({ after: null, limit: 10 }))
 }
 
 const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> => {
   const [series] = await sql<{ id: string; org_id: string }>(
-    'select id, org_id from series order by id limit 1',
+    'select id, org_id from smartqueue.series order by id limit 1',
   )
   assert.ok(series)
   const estimate = { runs: 3, mean_log: 1 / 3, deviation_log: 1e-7, drift_log: -0.25 }
@@ -531,18 +535,20 @@ const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> =
   await play(recallOrgTypes([{ org: series.org_id, type: TEXT }]))
   await play(recallTypes())
   // The oldest of all, with numbers of its own.
-  await sql(`insert into executions (xid, id, org_id, series_id, at, outcome, job_ids, ran_ms)
+  await sql(`insert into smartqueue.executions (xid, id, org_id, series_id, at, outcome, job_ids, ran_ms)
     overriding system value
     select '1', 1, org_id, series_id, 'epoch', 'timed_out', array[id, gen_random_uuid()], array[1.5, 1e6]
-    from jobs order by id limit 1`)
+    from smartqueue.jobs order by id limit 1`)
   await play(readExecutions(none, 1))
   await play(recallExecutions({ xid: '1', id: '1' }, 10))
   await playModels({ play, sql }, term, accuracy)
-  await sql('truncate models, accuracy_points, series_memories, org_type_estimates, type_estimates')
+  await sql(
+    'truncate smartqueue.models, accuracy_points, series_memories, org_type_estimates, type_estimates',
+  )
 }
 
 const playModels = async ({ play, sql }: Stage, term: string, accuracy: AccuracyValues): Promise<void> => {
-  await sql('truncate models')
+  await sql('truncate smartqueue.models')
   const weights = btoa('\0\xff')
   const evaluation = { executions: 7, before: 1 / 3, after: 1e-7, z: 3, kind: 'promoted' }
   await play(crownModel({ term, version: 101, weights }))
@@ -568,17 +574,17 @@ const playRegistry = async ({ play, sql }: Stage): Promise<void> => {
   await play(lookOut())
   const [begun] = await play(beginTerm('w'))
   const term = begun?.term ?? ''
-  await sql(`update ready_jobs set ready_at = now() - interval '1 minute'`)
+  await sql(`update smartqueue.ready_jobs set ready_at = now() - interval '1 minute'`)
   await play(reserveCapacity(term, 5))
   await play(askToIsolate(term))
   await play(claimSuspect({ workerId: 'w', leaseSeconds: 30, types: ['nothing'], cpuUnits: 1, memoryMb: 64 }))
   await play(endIsolation('w'))
-  await sql('insert into pauses (org_id) values ($1)', [TENANT.orgId])
+  await sql('insert into smartqueue.pauses (org_id) values ($1)', [TENANT.orgId])
   await play(lookOut())
   await play(parkJobs(term, '0', 10))
-  await sql('delete from pauses')
+  await sql('delete from smartqueue.pauses')
   await play(unparkJobs(term, '0', 10))
-  await sql(`update workers set last_seen = now() - interval '1 minute'`)
+  await sql(`update smartqueue.workers set last_seen = now() - interval '1 minute'`)
   await play(markSilentWorkers(term, 10))
 }
 
@@ -689,19 +695,21 @@ const playWebhooks = async ({ play }: Stage): Promise<void> => {
   await play(deleteSource(orgId, id(94)))
 }
 
-const AUTOSCALE_SNAPSHOT = `insert into autoscale_snapshots (term, queued_seconds, running_seconds, arriving_per_second,
+const AUTOSCALE_SNAPSHOT = `insert into smartqueue.autoscale_snapshots (term, queued_seconds, running_seconds, arriving_per_second,
     scheduled_seconds, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers)
   values (3, 100, 1e-7, 0.5, 0, 2, 10, 60, 75, 1, 5)`
 
 const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
-  await sql(`update workers set last_seen = now(), status = 'online'`)
+  await sql(`update smartqueue.workers set last_seen = now(), status = 'online'`)
   await sql(
-    `insert into series_memories (series_id, org_id, memory) select id, org_id, '\\x00ff' from series`,
+    `insert into smartqueue.series_memories (series_id, org_id, memory) select id, org_id, '\\x00ff' from smartqueue.series`,
   )
-  await sql(`insert into models (version, status, weights, trained_on) values (3, 'champion', '\\x0102', 9)`)
   await sql(
-    `insert into accuracy_points (executions, errors, coverage) values (9, '{"series": 0.25}', 0.875)`,
+    `insert into smartqueue.models (version, status, weights, trained_on) values (3, 'champion', '\\x0102', 9)`,
+  )
+  await sql(
+    `insert into smartqueue.accuracy_points (executions, errors, coverage) values (9, '{"series": 0.25}', 0.875)`,
   )
   await play(refreshQueueSums())
   await play(
@@ -741,11 +749,11 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
   await play(findCallbackAddress(orgId, 'https://example.com/gone'))
   const jobs = [newJob({ id: id(92), callback_url: 'https://example.com/', run_at: '2999-01-01T00:00:00Z' })]
   const start = { xid: '0', id: '0', position: 0 }
-  await sql(`delete from job_event_groups`)
+  await sql(`delete from smartqueue.job_event_groups`)
   await play(submitJobs([{ ...TENANT, jobs }]))
   await play(cancelJobs(orgId, [id(92)]))
   // Of a transaction that is over on the whole server, whatever else runs there.
-  await sql(`update job_event_groups set xid = '3', at = '2999-01-01', ats = '{2999-01-01}'`)
+  await sql(`update smartqueue.job_event_groups set xid = '3', at = '2999-01-01', ats = '{2999-01-01}'`)
   const [page] = await play(findCallbacks(start, '0', { groups: 10, jobs: 10, events: 10 }))
   assert.equal(page?.events.length, 1)
   await play(describeEndedJobs(page.events))
@@ -767,18 +775,18 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
 const playStream = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId, userId } = TENANT
   await play(enterStream(orgId, [{ userId, sessionId: id(3), keyId: null }]))
-  await sql('delete from job_event_groups')
+  await sql('delete from smartqueue.job_event_groups')
   // Of a transaction that is over on the whole server, whatever else runs there.
   await sql(
-    `insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats, ran_ms, at, xid)
+    `insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats, ran_ms, at, xid)
     values ($1, array[$2::uuid, $2], '{completed,failed}', '{1}', array[null, $3], '{}', '{1.5,2}', '2020-01-01', '3')`,
     [orgId, id(11), TEXT],
   )
   const [{ incarnation } = { incarnation: '' }] = await sql<{ incarnation: string }>(
-    'select database_incarnation() as incarnation',
+    'select smartqueue.database_incarnation() as incarnation',
   )
   const start = { incarnation, xid: '0', id: '9007199254740993', position: 0 }
-  await sql(`update stream_floor set xid = '0'`)
+  await sql(`update smartqueue.stream_floor set xid = '0'`)
   const limits = { events: 3, groups: 2, behind: 5 }
   const [page] = await play(readStream(orgId, [{ ...start, xid: '1' }, start, null], limits))
   assert.deepEqual([page?.events.length, page?.behind], [3, 4])
@@ -791,7 +799,7 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   const [begun] = await play(beginTerm('the analyst'))
   const term = begun?.term ?? ''
   // What was played before was committed at different moments.
-  await sql(`update analytics_cursors set xid = pg_snapshot_xmin(pg_current_snapshot())`)
+  await sql(`update smartqueue.analytics_cursors set xid = pg_snapshot_xmin(pg_current_snapshot())`)
   await play(restartRollups(term))
   await play(lookForEvents())
   await play(rollUp('0', { groups: 10, jobs: 10 }))
@@ -809,15 +817,15 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
     max_wait_ms: 1,
     fifo_max_wait_ms: 2,
   }
-  await sql(`update analytics_cursors set xid = '0', id = 0 where reader = 'gains'`)
+  await sql(`update smartqueue.analytics_cursors set xid = '0', id = 0 where reader = 'gains'`)
   await play(storeGains(term, place, place, [{ org_id: orgId, ...gain }]))
   await sql(
-    `insert into prediction_rollups values ($1, '', date_trunc('hour', now()), 2, 0.5, 0.5, 1, 1, 2, '{0,2}')
+    `insert into smartqueue.prediction_rollups values ($1, '', date_trunc('hour', now()), 2, 0.5, 0.5, 1, 1, 2, '{0,2}')
     on conflict do nothing`,
     [orgId],
   )
   // They may be a second old.
-  await sql('delete from queue_snapshots')
+  await sql('delete from smartqueue.queue_snapshots')
   await play(getSummary(orgId))
   const buckets = { span: 3600, seconds: 3600, count: 24 } as const
   await play(getThroughput(orgId, buckets))
@@ -837,14 +845,14 @@ const playAutoscale = async ({ play, sql }: Stage): Promise<void> => {
   const nextAt = '2020-01-01T00:00:00.000Z'
   await play(createSchedule({ ...plan, id: id(98), orgId, userId, paused: false, nextAt }))
   await sql(
-    `insert into load_forecasts (from_at, p50_ms, p90_ms) values (now(), '{60000, 60000}', '{1e5, 1e5}')`,
+    `insert into smartqueue.load_forecasts (from_at, p50_ms, p90_ms) values (now(), '{60000, 60000}', '{1e5, 1e5}')`,
   )
-  await sql('delete from queue_snapshots')
+  await sql('delete from smartqueue.queue_snapshots')
   const settings = { slotsPerWorker: 10, drainGoalSeconds: 60, leadSeconds: 75, minWorkers: 1, maxWorkers: 5 }
   await play(findNearTicks(term, settings, 10))
   await play(takeAutoscaleSnapshot({ term, settings, ticksSeconds: 1 / 3 }))
   await sql(
-    'update autoscale_snapshots set running_seconds = 1.5e-7, forecast_p50_seconds = 0.5, forecast_p90_seconds = null',
+    'update smartqueue.autoscale_snapshots set running_seconds = 1.5e-7, forecast_p50_seconds = 0.5, forecast_p90_seconds = null',
   )
   await play(readAutoscale())
 }
@@ -853,7 +861,7 @@ const playLoad = async ({ play, sql }: Stage): Promise<void> => {
   const [begun] = await play(beginTerm('l'))
   assert.ok(begun)
   const { term } = begun
-  await sql(`insert into load_minutes (at, jobs, work_ms)
+  await sql(`insert into smartqueue.load_minutes (at, jobs, work_ms)
     select date_trunc('day', now()) - ago, 3, 1e7 / 3
     from unnest('{1 day,2 days,40 days}'::interval[]) as ago`)
   await play(readLoad(null))

@@ -43,20 +43,25 @@ type Snapshot = {
 const inOrg = <Row>(tenant: Tenant, text: string, values: unknown[] = []): Promise<Row[]> =>
   withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
-    await client.query('select set_scope(array[$1]::uuid[], $2::uuid)', [tenant.orgId, tenant.userId])
+    await client.query('select smartqueue.set_scope(array[$1]::uuid[], $2::uuid)', [
+      tenant.orgId,
+      tenant.userId,
+    ])
     const { rows } = await client.query(text, values)
     await client.query('commit')
     return rows as Row[]
   })
 
 const look = async (tenant = ada, arguments_ = ''): Promise<Snapshot> => {
-  const [row] = await inOrg<Snapshot>(tenant, `select * from queue_snapshot(${arguments_})`)
+  const [row] = await inOrg<Snapshot>(tenant, `select * from smartqueue.queue_snapshot(${arguments_})`)
   assert.ok(row)
   return row
 }
 
 const age = (seconds: number) =>
-  database.sql(`update queue_snapshots set taken_at = now() - $1::float8 * interval '1 second'`, [seconds])
+  database.sql(`update smartqueue.queue_snapshots set taken_at = now() - $1::float8 * interval '1 second'`, [
+    seconds,
+  ])
 
 test('every organisation sees the sums of the whole queue', async () => {
   await seedJobs(database.run, ada, [newJob(), newJob({ priority: 'high' })])
@@ -84,7 +89,7 @@ test('what runs is told by what is left of it, and what is held and not started 
     `${running_ms}`,
   )
   await database.sql(
-    `update leases set started_ats = array_fill(now() - interval '2 seconds', array[2]) where cardinality(job_ids) = 2`,
+    `update smartqueue.leases set started_ats = array_fill(now() - interval '2 seconds', array[2]) where cardinality(job_ids) = 2`,
   )
   await age(60)
   const later = await look(ada, 'true')
@@ -106,7 +111,7 @@ test('what ran in the last minute is told by lane, as slots that it filled', asy
   const flow = new Map(flowOf(seen) as [number, number][])
   assert.equal(seen.stretch, 3, 'ten times as long as predicted: more than is believed')
   assert.deepEqual([flow.get(48), flow.get(69), flow.get(89)], [0.2, 0.4, 0.1])
-  await database.sql(`update executions set at = now() - interval '2 minutes'`)
+  await database.sql(`update smartqueue.executions set at = now() - interval '2 minutes'`)
   await age(60)
   const later = await look(ada, 'true')
   assert.deepEqual([flowOf(later), later.stretch], [[], 1])
@@ -114,7 +119,7 @@ test('what ran in the last minute is told by lane, as slots that it filled', asy
 
 test('parked jobs are nobody ahead', async () => {
   await seedJobs(database.run, ada, [newJob()])
-  await database.sql('update ready_jobs set lane = lane + 10000')
+  await database.sql('update smartqueue.ready_jobs set lane = lane + 10000')
   assert.deepEqual((await look()).lanes, [])
 })
 
@@ -123,7 +128,7 @@ test('the sums are made anew once a second at most', async () => {
   await seedJobs(database.run, ada, [newJob()])
   assert.deepEqual(await look(), first)
   // Whatever the machine was busy with.
-  await database.sql('update queue_snapshots set took_ms = 1')
+  await database.sql('update smartqueue.queue_snapshots set took_ms = 1')
   await age(1.1)
   assert.deepEqual((await look()).lane_jobs, [1])
 })
@@ -131,13 +136,13 @@ test('the sums are made anew once a second at most', async () => {
 test('sums that take long are made anew seldom, and nobody in a hurry waits for them', async () => {
   await look()
   await seedJobs(database.run, ada, [newJob()])
-  await database.sql('update queue_snapshots set took_ms = 300')
+  await database.sql('update smartqueue.queue_snapshots set took_ms = 300')
   await age(5)
   assert.deepEqual((await look(ada, 'true')).lanes, [], 'it would take more than a twentieth of the time')
   await age(7)
   assert.deepEqual((await look()).lanes, [])
   assert.deepEqual((await look(ada, 'true')).lane_jobs, [1])
-  await database.sql('update queue_snapshots set took_ms = 300')
+  await database.sql('update smartqueue.queue_snapshots set took_ms = 300')
   await seedJobs(database.run, ada, [newJob()])
   await age(61)
   assert.deepEqual((await look()).lane_jobs, [2], 'too old for anybody')
@@ -148,7 +153,7 @@ test('while one makes them, others get those from before', async () => {
   await age(5)
   await withClient(database.url, async (client) => {
     await client.query('begin')
-    await client.query('select from queue_snapshots for update')
+    await client.query('select from smartqueue.queue_snapshots for update')
     assert.deepEqual((await look()).lanes, first.lanes)
     await client.query('rollback')
   })
@@ -158,7 +163,8 @@ test('what is ahead of a job is counted over all organisations, and only for its
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'low' })])
   const [id] = await seedJobs(database.run, ada, [newJob()])
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'critical' })])
-  const ahead = (tenant: Tenant) => inOrg(tenant, 'select * from queue_ahead($1, $2, 10)', [ada.orgId, id])
+  const ahead = (tenant: Tenant) =>
+    inOrg(tenant, 'select * from smartqueue.queue_ahead($1, $2, 10)', [ada.orgId, id])
   assert.deepEqual(await ahead(ada), [
     { lane: 69, jobs: 2, predicted_ms: 2000, counted: true, lane_position: null },
   ])
@@ -174,7 +180,7 @@ test('a job with more ahead of it than is counted is told its place in its lane'
   const placeOf = async (id: string | undefined) => {
     const [row] = await inOrg<{ jobs: number; counted: boolean; lane_position: number | null }>(
       ada,
-      'select jobs, counted, lane_position from queue_ahead($1, $2, 10)',
+      'select jobs, counted, lane_position from smartqueue.queue_ahead($1, $2, 10)',
       [ada.orgId, id],
     )
     return row

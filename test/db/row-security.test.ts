@@ -31,7 +31,10 @@ const inScope = async <T>(tenant: Tenant | undefined, work: (client: pg.Client) 
   withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
     if (tenant) {
-      await client.query(`select set_scope(array[$1]::uuid[], $2::uuid)`, [tenant.orgId, tenant.userId])
+      await client.query(`select smartqueue.set_scope(array[$1]::uuid[], $2::uuid)`, [
+        tenant.orgId,
+        tenant.userId,
+      ])
     }
     try {
       return await work(client)
@@ -44,10 +47,12 @@ test('in every table the functions see the rows of the organisation that they en
   const tables = await tablesWithOrg(database)
   assert.ok(tables.length >= 20, tables.join())
   for (const table of tables) {
-    const all = await database.sql(`select distinct org_id from ${table} where org_id is not null`)
+    const all = await database.sql(`select distinct org_id from smartqueue.${table} where org_id is not null`)
     assert.ok(all.length >= 2, `${table} has rows of both organisations`)
     await inScope(ada, async (client) => {
-      const { rows } = await client.query(`select distinct org_id from ${table} where org_id is not null`)
+      const { rows } = await client.query(
+        `select distinct org_id from smartqueue.${table} where org_id is not null`,
+      )
       assert.deepEqual(rows, [{ org_id: ada.orgId }], table)
     })
   }
@@ -65,29 +70,33 @@ test('without having entered they see nothing at all', async () => {
     if (table === 'held_jobs') continue
     const where = table === 'quotas' ? 'where org_id is not null' : ''
     await inScope(undefined, async (client) => {
-      assert.equal((await client.query(`select from ${table} ${where}`)).rowCount, 0, table)
+      assert.equal((await client.query(`select from smartqueue.${table} ${where}`)).rowCount, 0, table)
     })
   }
 })
 
 test('the address of a webhook source shows that source, and its organisation to whoever names its version', async () => {
-  const [mine] = await database.sql<{ id: string }>('select id from webhook_sources where org_id = $1', [
-    ada.orgId,
-  ])
+  const [mine] = await database.sql<{ id: string }>(
+    'select id from smartqueue.webhook_sources where org_id = $1',
+    [ada.orgId],
+  )
   const enter = async (client: pg.Client, version: number | null): Promise<string> => {
-    const { rows } = await client.query('select enter_with_source($1, $2, null, null) as entry', [
+    const { rows } = await client.query('select smartqueue.enter_with_source($1, $2, null, null) as entry', [
       mine?.id,
       version,
     ])
     return rows[0].entry
   }
   const seen = async (client: pg.Client, table: string) =>
-    (await client.query(`select org_id from ${table}`)).rows.map(({ org_id }) => org_id)
+    (await client.query(`select org_id from smartqueue.${table}`)).rows.map(({ org_id }) => org_id)
   await inScope(undefined, async (client) => {
     assert.equal(await enter(client, null), 'entered')
     assert.deepEqual(await seen(client, 'webhook_sources'), [ada.orgId])
     assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
-    for (const change of ['update webhook_sources set enabled = enabled', 'delete from webhook_sources']) {
+    for (const change of [
+      'update smartqueue.webhook_sources set enabled = enabled',
+      'delete from smartqueue.webhook_sources',
+    ]) {
       assert.equal((await client.query(change)).rowCount, 0, change)
     }
   })
@@ -109,10 +118,10 @@ test('the address of a webhook source shows that source, and its organisation to
 test('the setting of one transaction is gone in the next', async () => {
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
-    await client.query(`select set_scope(array[$1]::uuid[])`, [ada.orgId])
-    assert.ok((await client.query('select from jobs')).rowCount)
+    await client.query(`select smartqueue.set_scope(array[$1]::uuid[])`, [ada.orgId])
+    assert.ok((await client.query('select from smartqueue.jobs')).rowCount)
     await client.query('commit')
-    assert.equal((await client.query('select from jobs')).rowCount, 0)
+    assert.equal((await client.query('select from smartqueue.jobs')).rowCount, 0)
   })
 })
 
@@ -120,26 +129,28 @@ test("a row of another organisation can neither be written nor moved there, nor 
   const refused = { code: '42501' }
   await inScope(ada, async (client) => {
     await assert.rejects(
-      client.query(`insert into pauses (org_id, type) values ($1, 'theirs')`, [bob.orgId]),
+      client.query(`insert into smartqueue.pauses (org_id, type) values ($1, 'theirs')`, [bob.orgId]),
       refused,
     )
   })
   await inScope(ada, async (client) => {
-    await assert.rejects(client.query(`update waiting_jobs set org_id = $1`, [bob.orgId]), refused)
+    await assert.rejects(client.query(`update smartqueue.waiting_jobs set org_id = $1`, [bob.orgId]), refused)
   })
   await inScope(ada, async (client) => {
-    const { rowCount } = await client.query('delete from ready_jobs where org_id = $1', [bob.orgId])
+    const { rowCount } = await client.query('delete from smartqueue.ready_jobs where org_id = $1', [
+      bob.orgId,
+    ])
     assert.equal(rowCount, 0)
   })
 })
 
 test('nobody writes themselves into an organisation, or an invitation for themselves', async () => {
   for (const statement of [
-    `insert into memberships (org_id, user_id, role) values ('${bob.orgId}', '${ada.userId}', 'org_admin')`,
-    `insert into invitations (id, org_id, role, user_id, invited_by, expires_at)
+    `insert into smartqueue.memberships (org_id, user_id, role) values ('${bob.orgId}', '${ada.userId}', 'org_admin')`,
+    `insert into smartqueue.invitations (id, org_id, role, user_id, invited_by, expires_at)
      values (gen_random_uuid(), '${bob.orgId}', 'org_admin', '${ada.userId}', '${bob.userId}', now() + interval '1 day')`,
-    `insert into orgs (id, name) values (gen_random_uuid(), 'not entered')`,
-    `insert into refresh_families (id, user_id, org_id) values (gen_random_uuid(), '${bob.userId}', '${bob.orgId}')`,
+    `insert into smartqueue.orgs (id, name) values (gen_random_uuid(), 'not entered')`,
+    `insert into smartqueue.refresh_families (id, user_id, org_id) values (gen_random_uuid(), '${bob.userId}', '${bob.orgId}')`,
   ]) {
     await inScope(ada, (client) => assert.rejects(client.query(statement), { code: '42501' }, statement))
   }
@@ -148,17 +159,17 @@ test('nobody writes themselves into an organisation, or an invitation for themse
 test('whether anything has happened on the system is found without a look at what', async () => {
   await jobInState(database.run, bob, 'ready')
   const [newest] = await database.sql<{ at: Date }>(
-    'select at from job_event_groups order by id desc limit 1',
+    'select at from smartqueue.job_event_groups order by id desc limit 1',
   )
   await inScope(ada, async (client) => {
-    const { rows } = await client.query('select newest_event_at() as at')
+    const { rows } = await client.query('select smartqueue.newest_event_at() as at')
     assert.deepEqual(rows, [newest])
   })
 })
 
 test('a statement that forgets the organisation touches only that of its own', async () => {
   await inScope(ada, async (client) => {
-    const { rows } = await client.query('delete from waiting_jobs returning org_id')
+    const { rows } = await client.query('delete from smartqueue.waiting_jobs returning org_id')
     assert.deepEqual([...new Set(rows.map(({ org_id }) => org_id))], [ada.orgId])
   })
 })
@@ -166,7 +177,7 @@ test('a statement that forgets the organisation touches only that of its own', a
 test('views show no more than their tables', async () => {
   for (const view of ['job_overview', 'queue_entries', 'job_events']) {
     await inScope(ada, async (client) => {
-      const { rows } = await client.query(`select distinct org_id from ${view}`)
+      const { rows } = await client.query(`select distinct org_id from smartqueue.${view}`)
       assert.deepEqual(rows, [{ org_id: ada.orgId }], view)
     })
   }
@@ -174,13 +185,13 @@ test('views show no more than their tables', async () => {
 
 test('tags of another organisation are not found, whatever organisation is asked for', async () => {
   await jobInState(database.run, bob, 'ready', { tags: ['secret'] })
-  const find = `select * from tagged_jobs($1::uuid, 'secret')`
+  const find = `select * from smartqueue.tagged_jobs($1::uuid, 'secret')`
   await inScope(bob, async (client) => assert.equal((await client.query(find, [bob.orgId])).rowCount, 1))
   await inScope(ada, async (client) => assert.equal((await client.query(find, [bob.orgId])).rowCount, 0))
 })
 
 test('nobody writes to the audit log in the name of another, and nobody changes it', async () => {
-  const entry = `insert into audit_log (org_id, action, actor_id) values ($1, 'org.created', $2)`
+  const entry = `insert into smartqueue.audit_log (org_id, action, actor_id) values ($1, 'org.created', $2)`
   await inScope(ada, async (client) => {
     await assert.rejects(client.query(entry, [ada.orgId, bob.userId]), { code: '42501' })
   })
@@ -189,9 +200,9 @@ test('nobody writes to the audit log in the name of another, and nobody changes 
   })
   await database.sql(entry, [ada.orgId, ada.userId])
   for (const change of [
-    'update audit_log set action = $$a.b$$',
-    'delete from audit_log',
-    'truncate audit_log',
+    'update smartqueue.audit_log set action = $$a.b$$',
+    'delete from smartqueue.audit_log',
+    'truncate smartqueue.audit_log',
   ]) {
     await inScope(ada, (client) => assert.rejects(client.query(change), { code: '42501' }))
     await assert.rejects(database.sql(change), { code: '42501' }, 'not even the owner')
@@ -200,8 +211,8 @@ test('nobody writes to the audit log in the name of another, and nobody changes 
 
 test('the functions cannot make an admin', async () => {
   for (const statement of [
-    'update users set is_admin = true',
-    `insert into users (id, username, password_hash, is_admin) values (gen_random_uuid(), 'mallory', 'x', true)`,
+    'update smartqueue.users set is_admin = true',
+    `insert into smartqueue.users (id, username, password_hash, is_admin) values (gen_random_uuid(), 'mallory', 'x', true)`,
   ]) {
     await inScope(ada, (client) => assert.rejects(client.query(statement), { code: '42501' }))
   }
@@ -209,15 +220,15 @@ test('the functions cannot make an admin', async () => {
 
 test('workers see all of the queue, and no account, key or token', async () => {
   await withClient(asLogin(database.url, 'workers'), async (client) => {
-    const { rows } = await client.query('select distinct org_id from jobs')
+    const { rows } = await client.query('select distinct org_id from smartqueue.jobs')
     assert.equal(rows.length, 2)
     const closed = ['users', 'memberships', 'api_keys', 'invitations', 'audit_log', 'webhook_sources']
     for (const table of closed) {
-      await assert.rejects(client.query(`select * from ${table}`), { code: '42501' }, table)
+      await assert.rejects(client.query(`select * from smartqueue.${table}`), { code: '42501' }, table)
     }
-    await assert.rejects(client.query('select token_hash from refresh_tokens'), { code: '42501' })
+    await assert.rejects(client.query('select token_hash from smartqueue.refresh_tokens'), { code: '42501' })
     assert.equal(
-      (await client.query('select expires_at from refresh_tokens')).rowCount,
+      (await client.query('select expires_at from smartqueue.refresh_tokens')).rowCount,
       0,
       'none has expired',
     )
@@ -253,18 +264,18 @@ test('nor may a role have a bypass within reach, or own a table', async () => {
   await database.sql(`alter role ${login.name} set smartqueue.all_orgs = 'on'`)
   assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /setting that opens organisations/)
   await database.sql(`alter role ${login.name} reset smartqueue.all_orgs`)
-  await database.sql(`grant create on schema public to ${login.name}`)
-  await database.sql(`alter table pauses owner to ${login.name}`)
+  await database.sql(`grant create on schema smartqueue to ${login.name}`)
+  await database.sql(`alter table smartqueue.pauses owner to ${login.name}`)
   assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /owns the table pauses/)
-  await database.sql('alter table pauses owner to smartqueue_owner')
-  await database.sql('alter table pauses no force row level security')
+  await database.sql('alter table smartqueue.pauses owner to smartqueue_owner')
+  await database.sql('alter table smartqueue.pauses no force row level security')
   assert.match(
     (await inspect(url, FUNCTIONS_ROLE)) ?? '',
     /The table pauses has no forced row-level security/,
   )
-  await database.sql('alter table pauses force row level security')
-  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /may create objects in the schema public/)
-  await database.sql(`revoke create on schema public from ${login.name}`)
+  await database.sql('alter table smartqueue.pauses force row level security')
+  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /may create objects in the schema smartqueue/)
+  await database.sql(`revoke create on schema smartqueue from ${login.name}`)
   await database.sql(`drop role ${login.name}`)
 })
 

@@ -80,7 +80,7 @@ test('refresh and access tokens, passwords and keys are stored as hashes only', 
   })
   const secrets = [account.password, account.token, refresh_token, key.body.key, invited.body.token]
   const tables = await database.sql<{ name: string }>(
-    `select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace`,
+    `select relname as name from pg_class where relkind = 'r' and relnamespace = 'smartqueue'::regnamespace`,
   )
   for (const { name } of tables) {
     const [row] = await database.sql<{ text: string }>(

@@ -31,7 +31,7 @@ export const createTestDatabase = async (options: { empty?: boolean } = {}): Pro
     `revoke temporary on database ${name} from public`,
   )
   const url = databaseUrl(serverUrl, name)
-  const pool = new pg.Pool({ connectionString: url, max: 10 })
+  const pool = new pg.Pool({ connectionString: url, max: 10, options: '-c search_path=public,smartqueue' })
   const asRuntimes = new pg.Pool({ connectionString: asLogin(url, 'both'), max: 10 })
   // Leaving the database cuts connections off.
   for (const one of [pool, asRuntimes]) one.on('error', () => {})

@@ -10,7 +10,10 @@ import type { Tenant } from './jobs.ts'
 export const runAs = <Row>(database: TestDatabase, tenant: Tenant, query: Query<Row>): Promise<Row[]> =>
   withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
-    await client.query('select set_scope(array[$1]::uuid[], $2::uuid)', [tenant.orgId, tenant.userId])
+    await client.query('select smartqueue.set_scope(array[$1]::uuid[], $2::uuid)', [
+      tenant.orgId,
+      tenant.userId,
+    ])
     const { rows } = await client.query({ text: query.text, values: [...query.values] })
     await client.query('commit')
     return rows
@@ -19,7 +22,9 @@ export const runAs = <Row>(database: TestDatabase, tenant: Tenant, query: Query<
 /** Deletes the organisation of a tenant that was not created through the API. */
 export const closeOrg = async (database: TestDatabase, tenant: Tenant): Promise<void> => {
   const { orgId } = tenant
-  const [org] = await database.sql<{ name: string }>('select name from orgs where id = $1', [orgId])
+  const [org] = await database.sql<{ name: string }>('select name from smartqueue.orgs where id = $1', [
+    orgId,
+  ])
   assert.ok(org)
   const deletion = { orgId, name: org.name, passwordHash: 'none', sessionId: uuidV7(), spareOrgId: uuidV7() }
   const [closed] = await runAs(database, tenant, deleteOrg(deletion))
@@ -28,6 +33,7 @@ export const closeOrg = async (database: TestDatabase, tenant: Tenant): Promise<
 
 /** Backdates the deletion, so that all earlier transactions count as finished. */
 export const settleDeletion = (database: TestDatabase, { orgId }: Tenant): Promise<unknown> =>
-  database.sql(`update org_deletions set requested_at = requested_at - interval '1 hour' where id = $1`, [
-    orgId,
-  ])
+  database.sql(
+    `update smartqueue.org_deletions set requested_at = requested_at - interval '1 hour' where id = $1`,
+    [orgId],
+  )
