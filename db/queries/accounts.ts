@@ -221,7 +221,12 @@ export const listUsers = (page: { after: string | null; limit: number }): Query<
   text: `
     select
       u.id, u.username, u.is_admin, u.created_at,
-      array(select org_id from smartqueue.memberships m where m.user_id = u.id order by m.created_at, m.org_id) as org_ids
+      array(
+        select org_id
+        from smartqueue.memberships m
+        where m.user_id = u.id
+        order by m.created_at, m.org_id
+      ) as org_ids
     from smartqueue.users u
     where $1::uuid is null or u.id > $1::uuid
     order by u.id

@@ -163,7 +163,10 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         org_id, span, at, sum(submitted), sum(delayed), sum(completed), sum(failed), sum(cancelled), sum(ran),
         sum(runtime_ms), sum(waited), sum(wait_ms),
         coalesce(
-          smartqueue.histogram_of(array_agg(bucket) filter (where waited > 0), array_agg(waited) filter (where waited > 0)), '{}'
+          smartqueue.histogram_of(
+            array_agg(bucket) filter (where waited > 0), array_agg(waited) filter (where waited > 0)
+          ),
+          '{}'
         )
       from (
         select
@@ -202,7 +205,8 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     ),
     errors as materialized (
       select
-        org_id, type, at, least(smartqueue.log_bucket(ape * 1000), ${APE_BUCKETS}) as bucket, sum(weight) as jobs, sum(weight * log_error) as log_error,
+        org_id, type, at, least(smartqueue.log_bucket(ape * 1000), ${APE_BUCKETS}) as bucket, sum(weight) as jobs,
+        sum(weight * log_error) as log_error,
         sum(weight * abs(log_error)) as abs_log_error,
         sum(weight * abs(log_error + residual_log)) as baseline_abs_log_error,
         coalesce(sum(weight) filter (where runtime_ms <= predicted_ms), 0) as within_p50,
@@ -300,7 +304,11 @@ export const restartRollups = (term: string): Query<{ reader: string }> => ({
       id = 0,
       foreign_id = coalesce(
         case reader
-          when 'rollups' then (select max(id) from smartqueue.job_event_groups where xid >= pg_snapshot_xmax(pg_current_snapshot()))
+          when 'rollups' then (
+            select max(id)
+            from smartqueue.job_event_groups
+            where xid >= pg_snapshot_xmax(pg_current_snapshot())
+          )
           else (select max(id) from smartqueue.executions where xid >= pg_snapshot_xmax(pg_current_snapshot()))
         end,
         foreign_id

@@ -92,7 +92,12 @@ const JOBS = `
             'started_at', o.started_at, 'finished_at', o.finished_at, 'runtime_ms', o.runtime_ms,
             'worker_id', o.worker_id, 'progress', o.progress, 'progress_note', o.progress_note,
             'attempts', o.attempts, 'result', o.result, 'error', o.error,
-            'depends_on', array(select d.parent_id from smartqueue.job_dependencies d where d.child_id = o.id order by d.parent_id),
+            'depends_on', array(
+              select d.parent_id
+              from smartqueue.job_dependencies d
+              where d.child_id = o.id
+              order by d.parent_id
+            ),
             'unfinished_attempts', (
               select coalesce(
                 json_agg(

@@ -69,10 +69,20 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
           and (type is null or type = j.type)
       ) as pauses,
       (select worker_id from smartqueue.reservations where job_id = j.id and org_id = $1::uuid) as reserved_by,
-      exists (select from smartqueue.ready_jobs r where r.org_id = $1::uuid and r.job_id = j.id and r.alone) as runs_alone,
+      exists (
+        select
+        from smartqueue.ready_jobs r
+        where r.org_id = $1::uuid
+          and r.job_id = j.id
+          and r.alone
+      ) as runs_alone,
       q.running_jobs::integer as running_limit,
       case
-        when q.running_jobs is not null then (select count(*)::integer from smartqueue.held_jobs where org_id = $1::uuid)
+        when q.running_jobs is not null then (
+          select count(*)::integer
+          from smartqueue.held_jobs
+          where org_id = $1::uuid
+        )
       end as running_jobs,
       coalesce(b.remaining, 0) as open_parents,
       (

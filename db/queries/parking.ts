@@ -29,7 +29,11 @@ export const HELD_BACK_SUMMARY = `
         select concat_ws(
           ' ',
           (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from smartqueue.pauses),
-          (select string_agg(type, ' ' order by type) from smartqueue.job_types where type not in (select type from handled))
+          (
+            select string_agg(type, ' ' order by type)
+            from smartqueue.job_types
+            where type not in (select type from handled)
+          )
         )
       )`
 

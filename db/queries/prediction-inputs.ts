@@ -52,7 +52,12 @@ export const getPredictionInputs = (
           select
             w.number, w.type, w.name, s.runs, s.mean_log, s.deviation_log, s.drift_log, encode(m.memory, 'base64') as memory,
             j.id as newest_job_id, to_jsonb(o) as org_type,
-            exists (select from smartqueue.pauses p where p.org_id = $1::uuid and (p.type is null or p.type = w.type)) as paused
+            exists (
+              select
+              from smartqueue.pauses p
+              where p.org_id = $1::uuid
+                and (p.type is null or p.type = w.type)
+            ) as paused
           from wanted w
           left join lateral (
             select id, runs, mean_log, deviation_log, drift_log

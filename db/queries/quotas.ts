@@ -15,10 +15,16 @@ export const getQuotas = (orgId: string): Query<QuotaRow> => ({
     cross join smartqueue.quota_states s
     cross join lateral (
       values
-        ('submissions_per_minute', q.submissions_per_minute, smartqueue.ring_used(s.minute_slots, s.minute_at, s.second_jobs, ${NOW})),
+        (
+          'submissions_per_minute', q.submissions_per_minute,
+          smartqueue.ring_used(s.minute_slots, s.minute_at, s.second_jobs, ${NOW})
+        ),
         ('queued_jobs', q.queued_jobs, smartqueue.count_unfinished($1::uuid)),
         ('running_jobs', q.running_jobs, (select count(*) from smartqueue.held_jobs where org_id = $1::uuid)),
-        ('payload_bytes_per_day', q.payload_bytes_per_day, smartqueue.ring_used(s.day_slots, s.day_at, s.hour_bytes, ${NOW} / 3600))
+        (
+          'payload_bytes_per_day', q.payload_bytes_per_day,
+          smartqueue.ring_used(s.day_slots, s.day_at, s.hour_bytes, ${NOW} / 3600)
+        )
     ) as u (quota, allowed, used)
     where s.org_id = $1::uuid`,
   values: [orgId],
@@ -35,7 +41,9 @@ export const setQuotas = (
       from smartqueue.quotas_of($1::uuid)
     ),
     changed as (
-      insert into smartqueue.quotas as q (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
+      insert into smartqueue.quotas as q (
+        org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day
+      )
       select
         o.id,
         case when c ? 'submissions_per_minute' then (c ->> 'submissions_per_minute')::bigint else mine.submissions_per_minute end,

@@ -13,7 +13,8 @@ export type RateVerdict = { admitted: boolean; remaining: number; resets_in: num
 export const HIT = `
       insert into smartqueue.rate_limits as r (action, subject, hits, admitted, last_hit)
       values (
-        $1::text, coalesce(smartqueue.network_of($2::inet), 'unknown'), array[clock_timestamp()], true, clock_timestamp()
+        $1::text, coalesce(smartqueue.network_of($2::inet), 'unknown'), array[clock_timestamp()], true,
+        clock_timestamp()
       )
       on conflict (action, subject) do update
       set

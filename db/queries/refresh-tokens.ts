@@ -52,7 +52,8 @@ export const rotateRefreshToken = (rotation: {
     prolonged as (
       update smartqueue.refresh_families f
       set
-        expires_at = now() + $3::int * interval '1 day', last_used_at = now(), ip = smartqueue.scope_ip(), user_agent = $5::text
+        expires_at = now() + $3::int * interval '1 day', last_used_at = now(), ip = smartqueue.scope_ip(),
+        user_agent = $5::text
       from replaced r
       where f.id = r.family_id
     ),

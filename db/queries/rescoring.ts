@@ -18,7 +18,8 @@ export const takeMovedSeries = (term: string, limit: number): Query<{ id: string
         from smartqueue.series
         where moved
           and ${IN_TERM}
-          and (select min(lane) from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE}) < (select max(lane) from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE})
+          and (select min(lane) from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE})
+            < (select max(lane) from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE})
         limit $2::int
         for update skip locked
       )

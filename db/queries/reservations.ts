@@ -22,7 +22,11 @@ export const reserveCapacity = (
       where ${IN_TERM}
         and (
           not exists (
-            select from smartqueue.ready_jobs r where r.org_id = v.org_id and r.job_id = v.job_id and r.lane < ${FIRST_PARKED_LANE}
+            select
+            from smartqueue.ready_jobs r
+            where r.org_id = v.org_id
+              and r.job_id = v.job_id
+              and r.lane < ${FIRST_PARKED_LANE}
           )
           or not exists (select from smartqueue.workers w where w.worker_id = v.worker_id and w.status = 'online')
         )

@@ -258,7 +258,10 @@ export const forgetIdleSeries = (sweep: {
     select
       (select count(*)::int from looked_at) as looked_at, (select max(id) from looked_at) as last_id,
       (select count(*)::int from idle) as idle,
-      case when exists (select from idle) then smartqueue.forget_series(array(select id from idle)) else 0 end as forgotten`,
+      case
+        when exists (select from idle) then smartqueue.forget_series(array(select id from idle))
+        else 0
+      end as forgotten`,
   values: [sweep.term, sweep.days, sweep.afterId, sweep.limit],
 })
 

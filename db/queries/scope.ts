@@ -111,7 +111,11 @@ export const openInvitation = (invitationId: string): Entry => ({
 export const openInvitationByToken = (): Entry => ({
   name: 'open-invitation-by-token',
   text: `
-    select smartqueue.must_enter(smartqueue.open_invitation((select id from smartqueue.invitations where token_hash = smartqueue.scope_secret())))`,
+    select smartqueue.must_enter(
+      smartqueue.open_invitation(
+        (select id from smartqueue.invitations where token_hash = smartqueue.scope_secret())
+      )
+    )`,
   values: [],
 })
 

@@ -17,7 +17,9 @@ export const reportWorker = (worker: {
 }): Query<never> => ({
   name: 'report-worker',
   text: `
-    insert into smartqueue.workers (worker_id, hostname, status, types, slots, cpu_units, memory_mb, running, jobs_processed)
+    insert into smartqueue.workers (
+      worker_id, hostname, status, types, slots, cpu_units, memory_mb, running, jobs_processed
+    )
     values ($1::text, $2::text, $3::text, $4::text[], $5::int, $6::real, $7::int, $8::int, $9::bigint)
     on conflict (worker_id) do update
     set

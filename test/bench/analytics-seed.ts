@@ -24,7 +24,7 @@ export const seedFinishedJobs = async (
   const offset = seeded
   seeded += count
   await sql(
-    `insert into series (org_id, type, name, runs, mean_log, deviation_log)
+    `insert into smartqueue.series (org_id, type, name, runs, mean_log, deviation_log)
     select $1, 'type-' || n % 5, 'series-' || n, 1000, 7.5, 0.6
     from generate_series(0, ${SERIES - 1}) n
     on conflict do nothing`,
@@ -36,7 +36,7 @@ export const seedFinishedJobs = async (
         || lpad(to_hex(n + ${offset}), 15, '0'))::uuid as id,
       s.id as series_id, s.type, s.name, at as created_at, last_at + interval '1 minute' as finished_at, predicted_ms,
       greatest(1, least(50000, predicted_ms * exp(0.5 * noise))) as runtime_ms,
-      (case when n % 100 = 7 then 'cancelled' when n % 100 in (11, 12, 13) then 'failed' else 'completed' end)::job_state
+      (case when n % 100 = 7 then 'cancelled' when n % 100 in (11, 12, 13) then 'failed' else 'completed' end)::smartqueue.job_state
         as state
     from (
       select
@@ -47,10 +47,10 @@ export const seedFinishedJobs = async (
         sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random()) as noise
       from generate_series(0, ${count - 1}) n
     ) made
-    join (select id, type, name, row_number() over () - 1 as number from series where org_id = '${tenant.orgId}') s
+    join (select id, type, name, row_number() over () - 1 as number from smartqueue.series where org_id = '${tenant.orgId}') s
       on s.number = n % ${SERIES}`)
   await sql(
-    `insert into jobs (
+    `insert into smartqueue.jobs (
       org_id, id, created_by, series_id, type, name, payload, priority, tags, max_attempts, initial_delay_seconds,
       backoff_multiplier, cpu_units, memory_mb, on_parent_failure, predicted_ms, predicted_p90_ms, prediction_source, rank_base,
       rank_slope, created_at, residual_log
@@ -63,7 +63,7 @@ export const seedFinishedJobs = async (
     [tenant.orgId, tenant.userId],
   )
   await sql(
-    `insert into finished_jobs (
+    `insert into smartqueue.finished_jobs (
       org_id, job_id, series_id, state, attempts, error, fingerprint, worker_id, started_at, runtime_ms, finished_at
     )
     select
@@ -76,7 +76,7 @@ export const seedFinishedJobs = async (
     [tenant.orgId],
   )
   await sql(
-    `insert into job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats, ran_ms)
+    `insert into smartqueue.job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats, ran_ms)
     select
       $1, case what when 0 then min(created_at) else min(finished_at) end, array_agg(id order by n),
       case what when 0 then '{ready}' else array_agg(state order by n) end, case what when 0 then '{0}'::int[] else '{1}' end, '{}',
@@ -87,7 +87,7 @@ export const seedFinishedJobs = async (
     [tenant.orgId],
   )
   await sql(
-    `insert into executions (org_id, series_id, at, outcome, job_ids, ran_ms)
+    `insert into smartqueue.executions (org_id, series_id, at, outcome, job_ids, ran_ms)
     select $1, series_id, finished_at, 'completed', array[id], array[runtime_ms]
     from seed
     where state = 'completed'
@@ -101,14 +101,14 @@ export const seedFinishedJobs = async (
 /** Ready jobs, as a submission leaves them, without their events. */
 export const seedQueuedJobs = async ({ sql }: TestDatabase, tenant: Tenant, count: number): Promise<void> => {
   await sql(
-    `insert into ready_jobs (org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
+    `insert into smartqueue.ready_jobs (org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
     select
       $1,
       (lpad(to_hex((extract(epoch from now()) * 1000)::bigint + n / 100), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0')
         || '8' || lpad(to_hex(n), 15, '0'))::uuid,
       id, type, 10 + n % 60, 0, 1, 64, 2000
     from generate_series(1, ${count}) n
-    join (select id, type, row_number() over () - 1 as number from series where org_id = $1) s on s.number = n % ${SERIES}
+    join (select id, type, row_number() over () - 1 as number from smartqueue.series where org_id = $1) s on s.number = n % ${SERIES}
     order by n`,
     [tenant.orgId],
   )

@@ -106,7 +106,7 @@ type Counted = { jobs: number; seconds: number; jobs_per_second: number }
 const rollUpAll = async (database: TestDatabase, term: string): Promise<Counted> => {
   const endedOf = async (): Promise<number> => {
     const [row] = await database.sql<{ jobs: number }>(
-      `select coalesce(sum(completed + failed + cancelled), 0)::int as jobs from job_rollups where span = 3600`,
+      `select coalesce(sum(completed + failed + cancelled), 0)::int as jobs from smartqueue.job_rollups where span = 3600`,
     )
     return row?.jobs ?? 0
   }
@@ -155,9 +155,10 @@ const timeRoutes = async (database: TestDatabase, { orgId, userId }: Tenant): Pr
     '/analytics/scheduler-leader': getLeaderHistory(),
     '/analytics/scheduling-gain?range=7d': getSchedulingGain(orgId, { seconds: 21_600, count: 28 }),
   }
-  const [session] = await database.sql<{ id: string }>('select id from refresh_families where user_id = $1', [
-    userId,
-  ])
+  const [session] = await database.sql<{ id: string }>(
+    'select id from smartqueue.refresh_families where user_id = $1',
+    [userId],
+  )
   const entry = enter({ orgId, userId, sessionId: session?.id ?? null, keyId: null }, { leastRole: 'user' })
   const timed: Timed[] = []
   for (const [what, query] of Object.entries(routes)) {

@@ -79,27 +79,29 @@ const runOn =
     (await client.query({ name, text, values: [...values] })).rows
 
 export const findTenant = async (client: pg.Client): Promise<Tenant> => {
-  const { rows } = await client.query('select org_id as "orgId", user_id as "userId" from memberships')
+  const { rows } = await client.query(
+    'select org_id as "orgId", user_id as "userId" from smartqueue.memberships',
+  )
   return rows[0]
 }
 
 const UNFINISHED = `
   select
-    (select count(*) from ready_jobs) +
-    (select count(*) from waiting_jobs) +
-    (select coalesce(sum(cardinality(job_ids)), 0) from leases) as jobs`
+    (select count(*) from smartqueue.ready_jobs) +
+    (select count(*) from smartqueue.waiting_jobs) +
+    (select coalesce(sum(cardinality(job_ids)), 0) from smartqueue.leases) as jobs`
 
 /** What the statements of the product leave behind of a job that went well. */
 const SEED_FINISHED = `
   with repeated as (
-    insert into series (org_id, type, name)
+    insert into smartqueue.series (org_id, type, name)
     values ($1::uuid, '${JOB_TYPE}', 'noop')
     on conflict on constraint series_identity do update
     set name = excluded.name
     returning id
   ),
   job as (
-    insert into jobs (
+    insert into smartqueue.jobs (
       org_id, id, created_by, series_id, type, name, payload, priority, tags, max_attempts, initial_delay_seconds,
       backoff_multiplier, cpu_units, memory_mb, on_parent_failure, predicted_ms, predicted_p90_ms, prediction_source,
       rank_base, rank_slope, created_at
@@ -112,13 +114,13 @@ const SEED_FINISHED = `
     returning id, org_id, series_id, created_at
   ),
   event as (
-    insert into job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
+    insert into smartqueue.job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
     select
       org_id, created_at, array[id, id, id], '{ready,running,completed}', '{0,1,1}', '{null,null,null}',
       array[created_at, created_at, created_at]
     from job
   )
-  insert into finished_jobs (
+  insert into smartqueue.finished_jobs (
     org_id, job_id, series_id, state, attempts, worker_id, started_at, runtime_ms, finished_at
   )
   select org_id, id, series_id, 'completed', 1, 'seed', created_at, 1, created_at
