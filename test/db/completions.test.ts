@@ -218,7 +218,7 @@ test('what an exchange does not need is not in its text', () => {
   } as const
   const nothing = { workerId: 'w', leaseSeconds: 30, ended: [], started: [], closed: [], leaseJobs: null }
   const { text } = exchangeJobs({ ...nothing, claim })
-  for (const part of ['finished_jobs', 'settle_dependents', 'update series']) {
+  for (const part of ['finished_jobs', 'settle_dependents', 'update smartqueue.series']) {
     assert.ok(!text.includes(part), part)
   }
 })

@@ -85,10 +85,10 @@ test('a session left idle in a transaction is terminated, and requests waiting f
   await configure(`set idle_in_transaction_session_timeout = '1s'`)
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
-    await client.query('lock table idempotency_keys in exclusive mode')
+    await client.query('lock table smartqueue.idempotency_keys in exclusive mode')
     const submitted = submit('held-up')
     // A session that runs queries is not idle.
-    const waiting = `select from pg_locks where relation = 'idempotency_keys'::regclass and not granted`
+    const waiting = `select from pg_locks where relation = 'smartqueue.idempotency_keys'::regclass and not granted`
     await waitFor('the submission to wait', async () => (await client.query(waiting)).rowCount)
     assert.equal((await submitted).status, 201)
     await assert.rejects(client.query('commit'))

@@ -153,7 +153,7 @@ test('with warm caches an accepted delivery is one round trip to the database', 
     const trips = gateway.trips.slice(before)
     counts.push(trips.length)
     const storing = trips.filter((texts) =>
-      texts.some((text) => /insert into (jobs|webhook_deliveries)/.test(text)),
+      texts.some((text) => /insert into smartqueue\.(jobs|webhook_deliveries)/.test(text)),
     )
     assert.equal(storing.length, 1, 'job and journal are one transaction')
     assert.equal(storing[0]?.length, 3, 'with the statement that lets it in')
