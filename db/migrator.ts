@@ -95,7 +95,7 @@ const readSql = async (url: URL): Promise<{ sql: string; checksum: string }> => 
 
 /** Every .sql file below `db/` that is not a migration. */
 export const readFunctionFiles = async (): Promise<FunctionFile[]> => {
-  const folder = new URL('./', import.meta.url)
+  const folder = new URL('../', FOLDER)
   const paths = (await readdir(folder, { recursive: true }))
     .map((path) => path.replaceAll('\\', '/'))
     .filter((path) => path.endsWith('.sql') && !path.startsWith('migrations/'))
