@@ -63,8 +63,7 @@ begin
   order by m.created_at, m.org_id
   limit 1;
   if next_org_id is null then
-    insert into orgs (id, name) select spare_org, u.username from users u where u.id = v_user;
-    insert into memberships (org_id, user_id, role) values (spare_org, v_user, 'org_admin');
+    perform add_org(spare_org, u.username, v_user) from users u where u.id = v_user;
     next_org_id := spare_org;
   end if;
   update refresh_families f

@@ -1,211 +1,190 @@
--- Opens organisations to a transaction, after checking who is asking. Policies read the scope that these functions set.
+-- Opens organisations to a transaction of the API, after checking who is asking. See ADR 25.
+--
+-- Each function here takes a secret and compares it inside the database: the secret of a session, the hash of an API key
+-- or the secret of a webhook source. Only then does it sign a scope (set_scope), which the policies read. A caller who knows
+-- ids but no secret opens nothing.
 
-create or replace function set_scope(
-  orgs uuid[] default '{}', in_user uuid default null, key uuid default null, name text default null,
-  secret text default null, ip text default null, request text default null, all_orgs boolean default false
-) returns void
-language sql
-begin atomic
-  select
-    set_config('smartqueue.orgs', orgs::text, true),
-    set_config('smartqueue.user', coalesce(in_user::text, ''), true),
-    set_config('smartqueue.key', coalesce(key::text, ''), true),
-    set_config('smartqueue.name', coalesce(name, ''), true),
-    set_config('smartqueue.secret', coalesce(secret, ''), true),
-    set_config('smartqueue.ip', coalesce(ip, ''), true),
-    set_config('smartqueue.request', coalesce(request, ''), true),
-    set_config('smartqueue.all_orgs', case when all_orgs then 'on' else '' end, true);
-end;
-
-create or replace function role_in(in_org uuid, in_user uuid, in_session uuid, in_key uuid) returns text
-language sql stable
--- What the user may do in the organisation at this moment: null if nothing. A session that was ended and a key that was
--- revoked or has expired are worth nothing; a key never has the power of an admin.
-return (
-  select case when u.is_admin and in_key is null then 'admin' else m.role end
-  from users u
-  left join memberships m on m.org_id = in_org and m.user_id = u.id
-  where u.id = in_user
-    and case
-      when in_key is not null then exists (
-        select
-        from api_keys k
-        where k.id = in_key
-          and k.org_id = in_org
-          and k.user_id = in_user
-          and k.revoked_at is null
-          and (k.expires_at is null or k.expires_at > now())
-      )
-      else exists (
-        select
-        from refresh_families f
-        where f.id = in_session
-          and f.user_id = in_user
-          and f.revoked_at is null
-      )
-    end
-);
-
-create or replace function enter(
-  orgs uuid[], users uuid[], sessions uuid[], keys uuid[], least_role text, all_orgs boolean default false,
-  ip text default null, request text default null, name text default null, secret text default null
-) returns text
-language plpgsql
+create or replace function role_in(p_org uuid, p_user uuid, p_session uuid, p_key uuid, p_secret text) returns text
+language plpgsql stable
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisations of those who ask, one for each place of the arrays; an organisation only if each of them who
--- asks for it may, and has at least the role; all organisations only for an admin. Answers 'entered' if nobody was
--- refused, 'forbidden' if only the role was too low, else 'unknown'.
-declare
-  roles constant text[] := '{user,org_admin,admin}';
-  refused uuid[] := '{}';
-  found_role text;
-  answer text := 'entered';
+-- The role of the user in the organisation at this moment: 'user', 'org_admin', 'admin' or null. `p_secret` is the secret of
+-- the session or, in hexadecimal, the hash of the API key. Sessions that have ended, keys that are revoked or have expired
+-- and organisations that are being deleted give no role. A key never has the power of an admin.
 begin
-  for i in 1 .. cardinality(users) loop
-    perform set_scope(in_user => users[i]);
-    found_role := role_in(orgs[i], users[i], sessions[i], keys[i]);
-    if found_role = 'admin' then
-      -- In every organisation that there is.
-      perform set_scope(in_user => users[i], all_orgs => true);
-      perform from smartqueue.orgs o where o.id = enter.orgs[i];
-      if not found then found_role := null; end if;
-    end if;
-    if found_role is null then
-      refused := refused || orgs[i];
-      answer := 'unknown';
-    elsif array_position(roles, found_role) < array_position(roles, least_role) or (all_orgs and found_role <> 'admin') then
-      refused := refused || orgs[i];
-      answer := case answer when 'unknown' then answer else 'forbidden' end;
-    elsif keys[i] is not null then
+  if p_key is not null then
+    return (
+      select m.role
+      from api_keys k
+      join memberships m on m.org_id = k.org_id and m.user_id = k.user_id
+      where k.id = p_key
+        and k.org_id = p_org
+        and k.user_id = p_user
+        and encode(k.key_hash, 'hex') = p_secret
+        and k.revoked_at is null
+        and (k.expires_at is null or k.expires_at > now())
+        and not exists (select from org_deletions d where d.id = p_org and d.removed_at is null)
+    );
+  end if;
+  return (
+    select case when u.is_admin then 'admin' else m.role end
+    from refresh_families f
+    join users u on u.id = f.user_id
+    join orgs o on o.id = p_org
+    left join memberships m on m.org_id = o.id and m.user_id = u.id
+    where f.id = p_session
+      and f.user_id = p_user
+      and f.secret_hash = sha256(convert_to(p_secret, 'UTF8'))
+      and f.revoked_at is null
+      and not exists (select from org_deletions d where d.id = p_org and d.removed_at is null)
+  );
+end
+$$;
+
+create or replace function is_open(p_org uuid) returns boolean
+language plpgsql stable
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Whether this transaction may act in the organisation. Workers run the jobs of all organisations.
+begin
+  return pg_has_role(session_user, 'smartqueue_workers', 'usage') or p_org = any (scope_orgs()) or sees_all_orgs();
+end
+$$;
+
+create or replace function require_org(p_org uuid) returns void
+language plpgsql stable
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- For definer functions, which policies do not hold back: raises SQ401 unless this transaction may act in the organisation.
+begin
+  if is_open(p_org) is not true then
+    raise exception 'The organisation % is not open to this transaction.', p_org using errcode = 'SQ401';
+  end if;
+end
+$$;
+
+create or replace function set_origin(p_ip text, p_request text) returns void
+language sql
+begin atomic
+  -- For the audit log and the list of sign-ins.
+  select
+    set_config('smartqueue.ip', coalesce(p_ip, ''), true),
+    set_config('smartqueue.request', coalesce(p_request, ''), true);
+end;
+
+create or replace function enter(
+  p_orgs uuid[], p_users uuid[], p_sessions uuid[], p_keys uuid[], p_secrets text[], p_least_role text,
+  p_all_orgs boolean, p_ip text, p_request text
+) returns text
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Opens the organisations of those who ask, one for each place of the arrays; an organisation only if everybody who asks for
+-- it may enter and has at least the role; all organisations only to an admin. Returns 'entered' if nobody was refused,
+-- 'forbidden' if only the role was too low, else 'unknown'.
+declare
+  v_roles constant text[] := '{user,org_admin,admin}';
+  v_refused uuid[] := '{}';
+  v_role text;
+  v_answer text := 'entered';
+begin
+  for i in 1 .. coalesce(cardinality(p_users), 0) loop
+    v_role := role_in(p_orgs[i], p_users[i], p_sessions[i], p_keys[i], p_secrets[i]);
+    if v_role is null then
+      v_refused := v_refused || p_orgs[i];
+      v_answer := 'unknown';
+    elsif
+      array_position(v_roles, v_role) < array_position(v_roles, p_least_role) or (p_all_orgs and v_role <> 'admin')
+    then
+      v_refused := v_refused || p_orgs[i];
+      v_answer := case v_answer when 'unknown' then v_answer else 'forbidden' end;
+    elsif p_keys[i] is not null then
       update api_keys k
       set last_used_at = now()
       where k.id = any (
         array(
           select u.id
           from api_keys u
-          where u.id = keys[i]
+          where u.id = p_keys[i]
             and (u.last_used_at is null or u.last_used_at < now() - interval '1 minute')
           for update skip locked
         )
       );
     end if;
   end loop;
-  perform set_scope(
-    orgs => array(select distinct o from unnest(enter.orgs) o where o <> all (refused)),
-    in_user => case when answer = 'entered' and cardinality(users) = 1 then users[1] end,
-    key => case when cardinality(users) = 1 then keys[1] end,
-    name => enter.name,
-    secret => enter.secret,
-    ip => enter.ip,
-    request => enter.request,
-    all_orgs => enter.all_orgs and answer = 'entered'
-  );
-  return answer;
+  perform set_origin(p_ip, p_request);
+  if v_answer = 'entered' and cardinality(p_users) = 1 then
+    perform set_scope(p_orgs, p_users[1], p_keys[1], p_all_orgs);
+  else
+    perform set_scope(array(select distinct o from unnest(p_orgs) o where o <> all (v_refused)));
+  end if;
+  return v_answer;
 end
 $$;
 
-create or replace function must_enter(entry text) returns void
+create or replace function enter_with_source(p_source uuid, p_version bigint, p_secret text, p_ip text, p_request text)
+returns text
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Opens the organisation of a webhook source to a delivery that was verified with its secret. Returns 'closed' if the source
+-- has changed since, is disabled or is gone.
+declare
+  v_org uuid;
+begin
+  select s.org_id into v_org
+  from webhook_sources s
+  where s.id = p_source
+    and s.enabled
+    and s.version = p_version
+    and s.secret = p_secret
+    and not exists (select from org_deletions d where d.id = s.org_id and d.removed_at is null);
+  perform set_origin(p_ip, p_request);
+  perform set_scope(array_remove(array[v_org], null));
+  return case when v_org is null then 'closed' else 'entered' end;
+end
+$$;
+
+create or replace function enter_stream(p_org uuid, p_users uuid[], p_sessions uuid[], p_keys uuid[], p_secrets text[])
+returns text[]
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Opens the organisation to its subscribers if at least one of them may enter. Returns for each of them 'entered', 'ended' if
+-- the session or key is no longer valid, or 'removed' if the user is no longer a member.
+declare
+  v_answers text[] := '{}';
+begin
+  for i in 1 .. coalesce(cardinality(p_users), 0) loop
+    v_answers := v_answers || case
+      when role_in(p_org, p_users[i], p_sessions[i], p_keys[i], p_secrets[i]) is not null then 'entered'
+      when exists (
+        select
+        from users u
+        left join memberships m on m.org_id = p_org and m.user_id = u.id
+        where u.id = p_users[i]
+          and (m.user_id is not null or u.is_admin and p_keys[i] is null)
+          and not exists (select from org_deletions d where d.id = p_org and d.removed_at is null)
+      ) then 'ended'
+      else 'removed'
+    end;
+  end loop;
+  perform set_scope(case when 'entered' = any (v_answers) then array[p_org] else '{}' end);
+  return v_answers;
+end
+$$;
+
+create or replace function must_enter(p_entry text) returns void
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Ends the transaction of whoever was not let in, before it asks for anything.
+-- Ends a transaction that was not let in before it asks for anything.
 begin
-  if entry <> 'entered' then
-    raise exception 'The transaction was not let in: %', entry
-      using errcode = case entry when 'forbidden' then 'SQ403' when 'closed' then 'SQ404' else 'SQ401' end;
+  if p_entry <> 'entered' then
+    raise exception 'The transaction was not let in: %', p_entry
+      using errcode = case p_entry when 'forbidden' then 'SQ403' when 'closed' then 'SQ404' else 'SQ401' end;
   end if;
 end
 $$;
 
-create or replace function open_invitation(invitation uuid) returns text
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Whoever is invited may act in the organisation that invites, as far as it takes to accept. After `enter`.
-declare
-  inviting uuid;
-begin
-  select i.org_id into inviting
-  from invitations i
-  where i.id = invitation
-    and (i.user_id = scope_user() or i.token_hash = scope_secret())
-    and i.accepted_at is null
-    and i.revoked_at is null
-    and i.expires_at > now();
-  if inviting is null then return 'closed'; end if;
-  perform set_config('smartqueue.orgs', (scope_orgs() || inviting)::text, true);
-  -- Whoever has invited must still be one who may.
-  perform
-  from invitations i
-  join users u on u.id = i.invited_by
-  left join memberships m on m.org_id = i.org_id and m.user_id = u.id
-  where i.id = invitation
-    and (u.is_admin or m.role = 'org_admin');
-  return case when found then 'entered' else 'closed' end;
-end
-$$;
-
-create or replace function enter_with_refresh_token(token_hash text, ip text, request text) returns text
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Whoever presents a refresh token acts for its user.
-declare
-  family refresh_families;
-begin
-  perform set_scope(secret => token_hash);
-  select f.* into family
-  from refresh_tokens t
-  join refresh_families f on f.id = t.family_id
-  where t.token_hash = scope_secret();
-  perform set_scope(
-    orgs => array_remove(array[family.org_id], null), in_user => family.user_id, secret => enter_with_refresh_token.token_hash,
-    ip => enter_with_refresh_token.ip, request => enter_with_refresh_token.request
-  );
-  return case when family.id is null then 'unknown' else 'entered' end;
-end
-$$;
-
-create or replace function enter_with_api_key(key_hash text) returns text
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Whoever presents an API key may look up what it is worth.
-declare
-  holder uuid;
-begin
-  perform set_scope(secret => enter_with_api_key.key_hash);
-  select k.user_id into holder from api_keys k where k.key_hash = scope_secret();
-  perform set_scope(in_user => holder, secret => enter_with_api_key.key_hash);
-  return case when holder is null then 'unknown' else 'entered' end;
-end
-$$;
-
-create or replace function enter_with_source(source uuid, known_version bigint, ip text, request text) returns text
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Whoever calls the address of a source may see that source. Its organisation is open to those who have verified a
--- delivery, and name the version that they have done so with: one that has changed since is 'closed', as is one that is
--- gone or disabled.
-declare
-  owner uuid;
-begin
-  perform set_scope(ip => enter_with_source.ip, request => enter_with_source.request);
-  perform set_config('smartqueue.source', source::text, true);
-  select s.org_id into owner
-  from webhook_sources s
-  where s.id = source
-    and s.enabled
-    and (known_version is null or s.version = known_version);
-  if owner is null then return 'closed'; end if;
-  if known_version is not null then perform set_config('smartqueue.orgs', array[owner]::text, true); end if;
-  return 'entered';
-end
-$$;
-
-grant execute on function
-  set_scope, role_in, enter, must_enter, open_invitation, enter_with_refresh_token, enter_with_api_key,
-  enter_with_source
-to smartqueue_functions, smartqueue_workers;
+grant execute on function enter, enter_with_source, enter_stream, must_enter to smartqueue_functions;

@@ -16,7 +16,7 @@ begin atomic
   where org_id = in_org
     and triggered_by ->> 'job_id' = told_job::text
     and triggered_by ->> 'kind' = 'callback'
-    and (sees_all_orgs() or in_org = any (scope_orgs()) or pg_has_role(session_user, 'smartqueue_workers', 'usage'));
+    and is_open(in_org);
 end;
 
 grant execute on function new_signing_secret, callbacks_of_job to smartqueue_functions, smartqueue_workers;

@@ -1,33 +1,5 @@
 -- The event stream of an organisation.
 
-create or replace function enter_stream(in_org uuid, users uuid[], sessions uuid[], keys uuid[]) returns text[]
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Opens the organisation if at least one of the given stream clients may read it. Returns for each client: 'entered';
--- 'ended' if the session or key is no longer valid; 'removed' if the user is no longer a member.
-declare
-  answers text[] := '{}';
-  answer text;
-begin
-  for i in 1 .. cardinality(users) loop
-    answer := enter(array[in_org], array[users[i]], array[sessions[i]], array[keys[i]], 'user');
-    if answer <> 'entered' then
-      perform set_scope(in_user => users[i]);
-      perform
-      from users u
-      left join memberships m on m.org_id = in_org and m.user_id = u.id
-      where u.id = enter_stream.users[i]
-        and (m.user_id is not null or u.is_admin and keys[i] is null);
-      answer := case when found then 'ended' else 'removed' end;
-    end if;
-    answers := answers || answer;
-  end loop;
-  perform set_scope(orgs => case when 'entered' = any (answers) then array[in_org] else '{}' end);
-  return answers;
-end
-$$;
-
 create or replace function newest_event_at() returns timestamptz
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
@@ -59,4 +31,4 @@ begin atomic
   limit most;
 end;
 
-grant execute on function enter_stream, newest_event_at, events_after to smartqueue_functions, smartqueue_workers;
+grant execute on function newest_event_at, events_after to smartqueue_functions, smartqueue_workers;

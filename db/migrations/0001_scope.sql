@@ -32,33 +32,99 @@ grant usage on schema smartqueue to smartqueue_functions, smartqueue_workers;
 -- The runtimes refuse to start on an older schema. The migrator creates this table.
 grant select on schema_migrations to smartqueue_functions, smartqueue_workers;
 
--- The scope of a transaction, as db/accounts/enter.sql sets it.
+-- The scope of a transaction: which organisations are open, to which user and API key. Only functions that have checked a
+-- secret set it (db/accounts/enter.sql), and they sign it, because anybody can set a setting. See ADR 25.
+
+create table scope_signing_key (
+  only_row boolean primary key default true,
+  -- A random key of 32 bytes, padded to a block of SHA-256 and combined with the two constants of HMAC.
+  inner_block bytea not null,
+  outer_block bytea not null,
+  constraint scope_signing_key_only_row check (only_row)
+);
+comment on table scope_signing_key is 'Signs scopes. Only the owner can read it.';
+
+do $$
+declare
+  -- Each has 122 random bits.
+  v_key constant bytea := sha256(
+    uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+  );
+  v_inner bytea := v_key || decode(repeat('00', 32), 'hex');
+  v_outer bytea := v_inner;
+begin
+  for i in 0 .. 63 loop
+    v_outer := set_byte(v_outer, i, get_byte(v_inner, i) # 92);
+    v_inner := set_byte(v_inner, i, get_byte(v_inner, i) # 54);
+  end loop;
+  insert into scope_signing_key (inner_block, outer_block) values (v_inner, v_outer);
+end
+$$;
+
+create function scope_signature(p_inner_block bytea, p_outer_block bytea, p_scope text) returns text
+language sql stable
+-- HMAC-SHA-256. A signature is worth nothing in another transaction: that began at another time, or in another process.
+return encode(
+  sha256(
+    p_outer_block
+      || sha256(
+        p_inner_block || convert_to(concat_ws('/', 'scope', extract(epoch from now()), pg_backend_pid(), p_scope), 'UTF8')
+      )
+  ),
+  'hex'
+);
+
+create function set_scope(p_orgs uuid[], p_user uuid default null, p_key uuid default null, p_all_orgs boolean default false)
+returns void
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Only for functions that have checked a secret. No login may call it.
+declare
+  v_scope constant text :=
+    concat_ws('/', coalesce(p_orgs, '{}'), coalesce(p_user::text, ''), coalesce(p_key::text, ''), p_all_orgs);
+begin
+  perform set_config('smartqueue.scope', scope_signature(k.inner_block, k.outer_block, v_scope) || '/' || v_scope, true)
+  from scope_signing_key k;
+end
+$$;
+
+create function verified_scope() returns text[]
+language plpgsql stable parallel restricted security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- The signature and what it signs; null without one, or with one that is not of this transaction. Takes 12 µs. Parallel
+-- workers are other processes, so only the leader of a parallel query can verify: policies call this in a subquery, which the
+-- leader evaluates.
+declare
+  v_setting constant text := current_setting('smartqueue.scope', true);
+  v_signature text;
+begin
+  select scope_signature(k.inner_block, k.outer_block, substr(v_setting, 66)) into v_signature from scope_signing_key k;
+  if left(v_setting, 64) = v_signature then
+    return string_to_array(v_setting, '/');
+  end if;
+  return null;
+end
+$$;
 
 create function scope_orgs() returns uuid[]
-language sql stable parallel safe
-return coalesce(nullif(current_setting('smartqueue.orgs', true), ''), '{}')::uuid[];
-
-create function sees_all_orgs() returns boolean
-language sql stable parallel safe
-return coalesce(current_setting('smartqueue.all_orgs', true), '') = 'on';
+language sql stable parallel restricted
+return coalesce((verified_scope())[2], '{}')::uuid[];
 
 create function scope_user() returns uuid
-language sql stable parallel safe
-return nullif(current_setting('smartqueue.user', true), '')::uuid;
+language sql stable parallel restricted
+return nullif((verified_scope())[3], '')::uuid;
 
 create function scope_key() returns uuid
-language sql stable parallel safe
-return nullif(current_setting('smartqueue.key', true), '')::uuid;
+language sql stable parallel restricted
+return nullif((verified_scope())[4], '')::uuid;
 
-create function scope_name() returns text
-language sql stable parallel safe
--- The name of the user who wants to sign in or is being invited.
-return lower(nullif(current_setting('smartqueue.name', true), ''));
+create function sees_all_orgs() returns boolean
+language sql stable parallel restricted
+return coalesce((verified_scope())[5], 'f') = 't';
 
-create function scope_secret() returns bytea
-language sql stable parallel safe
--- The hash of a refresh token, an API key or an invitation's token. Whoever presents it may see its row.
-return decode(nullif(current_setting('smartqueue.secret', true), ''), 'hex');
+-- Where a request came from, for the audit log. Not signed: no policy goes by it.
 
 create function scope_ip() returns inet
 language sql stable parallel safe
@@ -68,14 +134,9 @@ create function scope_request() returns text
 language sql stable parallel safe
 return nullif(current_setting('smartqueue.request', true), '');
 
-create function scope_source() returns uuid
-language sql stable parallel safe
--- The webhook source whose URL was called. Its row is visible.
-return nullif(current_setting('smartqueue.source', true), '')::uuid;
-
 -- Policies and column defaults call these with the rights of whoever runs the statement.
 grant execute on function
-  scope_orgs, sees_all_orgs, scope_user, scope_key, scope_name, scope_secret, scope_ip, scope_request, scope_source
+  verified_scope, scope_orgs, sees_all_orgs, scope_user, scope_key, scope_ip, scope_request
 to smartqueue_functions, smartqueue_workers;
 
 -- For the migrations below.
@@ -102,14 +163,15 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- For tables with a column org_id: the API sees the rows of the organisations it has entered, workers see all rows.
--- The scope is read in a subquery, which Postgres evaluates once for each statement and not for each row.
+-- The scope is read in a subquery, which Postgres evaluates once for each statement and not for each row, and the second
+-- one only if there is a row of an organisation that is not open.
 declare
   v_table text;
 begin
   foreach v_table in array p_tables loop
     execute format(
       'create policy of_org on %I to smartqueue_functions
-       using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]))', v_table
+       using (org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs()))', v_table
     );
     execute format('create policy of_all_orgs on %I to smartqueue_workers using (true)', v_table);
     call enable_row_security(v_table);

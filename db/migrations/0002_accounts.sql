@@ -17,14 +17,14 @@ create unique index users_username_key on users (lower(username));
 comment on index users_username_key is 'Usernames are unique regardless of case.';
 
 create index users_by_username_key on users (username_key);
-comment on index users_by_username_key is 'Serves begin-sign-in and create-invitation.';
+comment on index users_by_username_key is 'Serves begin_sign_in and user_named.';
 
 create table orgs (
   id uuid primary key,
   name text not null,
   created_at timestamptz not null default now(),
   -- Null if unknown or if the account was deleted.
-  created_by uuid default scope_user() references users on delete set null,
+  created_by uuid references users on delete set null,
   constraint orgs_name_length check (char_length(name) between 1 and 100)
 );
 
@@ -58,6 +58,8 @@ create table refresh_families (
   -- The client address at that time.
   ip inet default scope_ip(),
   user_agent text,
+  -- SHA-256 of the session's secret, which its access tokens carry.
+  secret_hash bytea not null,
   foreign key (org_id, user_id) references memberships on delete cascade,
   constraint refresh_families_user_agent_length check (char_length(user_agent) <= 256)
 );
@@ -220,39 +222,27 @@ with (fillfactor = 50);
 create index sign_in_attempts_by_time on sign_in_attempts (last_attempt);
 comment on index sign_in_attempts_by_time is 'Serves delete-stale.';
 
--- Row-level security
+-- Row-level security. Passwords, hashes of secrets and rows that nobody has entered for yet are reached by definer functions
+-- only (db/accounts): sign-in by the exact name, tokens, keys and invitation links by their hash.
 
 create policy of_member on memberships to smartqueue_functions
   using (
-    (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user())
+    org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user()) or (select sees_all_orgs())
   )
-  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
-comment on policy of_member on memberships is
-  'Users see their own memberships, but cannot add themselves to an organisation.';
+  with check (org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs()));
 
-create policy of_member on orgs to smartqueue_functions
+create policy of_member on orgs for select to smartqueue_functions
   using (
-    (select sees_all_orgs())
-    or id = any ((select scope_orgs())::uuid[])
+    id = any ((select scope_orgs())::uuid[])
     or exists (select from memberships m where m.org_id = orgs.id and m.user_id = (select scope_user()))
-    or exists (
-      select
-      from invitations i
-      where i.org_id = orgs.id
-        and (i.user_id = (select scope_user()) or i.token_hash = (select scope_secret()))
-    )
-  )
-  with check ((select sees_all_orgs()) or id = any ((select scope_orgs())::uuid[]));
+    or exists (select from invitations i where i.org_id = orgs.id and i.user_id = (select scope_user()))
+    or (select sees_all_orgs())
+  );
 create policy of_all_orgs on orgs for select to smartqueue_workers using (true);
-create policy of_creator on orgs for select to smartqueue_functions using (created_by = (select scope_user()));
-comment on policy of_creator on orgs is
-  'An organisation that a user created and left still counts towards their limit.';
 
-create policy of_acquaintance on users to smartqueue_functions
+create policy of_acquaintance on users for select to smartqueue_functions
   using (
-    (select sees_all_orgs())
-    or id = (select scope_user())
-    or username_key = (select scope_name())
+    id = (select scope_user())
     or exists (
       select
       from memberships m
@@ -265,56 +255,44 @@ create policy of_acquaintance on users to smartqueue_functions
       where i.org_id = any ((select scope_orgs())::uuid[])
         and users.id in (i.user_id, i.invited_by)
     )
-  )
-  with check ((select sees_all_orgs()) or id = (select scope_user()));
+    or (select sees_all_orgs())
+  );
 comment on policy of_acquaintance on users is
-  'Users see themselves, the user with exactly the name that is signing in or being invited, the members of the entered
-organisations, and users who invited someone or are invited there. They can change only themselves.';
+  'Oneself, members of the open organisation, and those who have invited or are invited there.';
 
-create policy of_holder on refresh_tokens to smartqueue_functions
-  using (token_hash = (select scope_secret()))
-  with check (true);
 create policy expired on refresh_tokens to smartqueue_workers using (expires_at < now());
 
 create policy of_user on refresh_families to smartqueue_functions
   using (
-    (select sees_all_orgs())
-    or user_id = (select scope_user())
-    or org_id = any ((select scope_orgs())::uuid[])
-    or id = (select t.family_id from refresh_tokens t where t.token_hash = (select scope_secret()))
+    user_id = (select scope_user()) or org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs())
   )
-  with check ((select sees_all_orgs()) or user_id = (select scope_user()));
+  with check (user_id = (select scope_user()) or (select sees_all_orgs()));
 create policy expired on refresh_families to smartqueue_workers using (expires_at < now());
 
-create policy of_org on api_keys to smartqueue_functions
+create policy of_org on api_keys for select to smartqueue_functions
   using (
-    (select sees_all_orgs())
-    or user_id = (select scope_user())
-    or org_id = any ((select scope_orgs())::uuid[])
-    or key_hash = (select scope_secret())
-  )
-  with check (
-    (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user())
+    org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user()) or (select sees_all_orgs())
   );
+create policy of_maker on api_keys for insert to smartqueue_functions
+  with check (org_id = any ((select scope_orgs())::uuid[]) and user_id = (select scope_user()));
+create policy revoked on api_keys for update to smartqueue_functions
+  using (org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs()));
 
 create policy of_org on invitations to smartqueue_functions
   using (
-    (select sees_all_orgs())
-    or org_id = any ((select scope_orgs())::uuid[])
-    or user_id = (select scope_user())
-    or token_hash = (select scope_secret())
+    org_id = any ((select scope_orgs())::uuid[]) or user_id = (select scope_user()) or (select sees_all_orgs())
   )
-  with check ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+  with check (org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs()));
 create policy expired on invitations to smartqueue_workers using (expires_at < now() - interval '30 days');
 
 create policy of_org on audit_log for select to smartqueue_functions
-  using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
+  using (org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs()));
 create policy signed on audit_log for insert to smartqueue_functions
   with check (
     (
-      (select sees_all_orgs())
-      or org_id = any ((select scope_orgs())::uuid[])
+      org_id = any ((select scope_orgs())::uuid[])
       or exists (select from memberships m where m.org_id = audit_log.org_id and m.user_id = (select scope_user()))
+      or (select sees_all_orgs())
     )
     and (actor_id is null or actor_id = (select scope_user()))
     and (api_key_id is null or api_key_id = (select scope_key()))
@@ -327,22 +305,19 @@ call enable_row_security(
 
 -- Grants
 
-grant select on
-  users, orgs, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, rate_limits,
-  sign_in_attempts
-to smartqueue_functions;
-grant insert on
-  orgs, memberships, refresh_families, refresh_tokens, api_keys, invitations, audit_log, rate_limits, sign_in_attempts
-to smartqueue_functions;
-grant insert (id, username, password_hash) on users to smartqueue_functions;
-grant update on rate_limits, sign_in_attempts to smartqueue_functions;
-grant update (password_hash) on users to smartqueue_functions;
+grant select on orgs, memberships, audit_log to smartqueue_functions;
+grant select (id, username, username_key, is_admin, created_at) on users to smartqueue_functions;
+grant select (id, user_id, org_id, created_at, revoked_at, expires_at, last_used_at, ip, user_agent)
+  on refresh_families to smartqueue_functions;
+grant select (id, org_id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at)
+  on api_keys to smartqueue_functions;
+grant select (id, org_id, role, user_id, invited_by, created_at, expires_at, accepted_at, accepted_by, revoked_at)
+  on invitations to smartqueue_functions;
+grant insert on api_keys, invitations, audit_log to smartqueue_functions;
 grant update (role) on memberships to smartqueue_functions;
-grant update (org_id, revoked_at, expires_at, last_used_at, ip, user_agent) on refresh_families to smartqueue_functions;
-grant update (replaced_at) on refresh_tokens to smartqueue_functions;
-grant update (last_used_at, revoked_at) on api_keys to smartqueue_functions;
-grant update (accepted_at, accepted_by, revoked_at) on invitations to smartqueue_functions;
-grant delete on memberships, sign_in_attempts to smartqueue_functions;
+grant update (org_id, revoked_at) on refresh_families to smartqueue_functions;
+grant update (revoked_at) on api_keys, invitations to smartqueue_functions;
+grant delete on memberships to smartqueue_functions;
 
 grant select on orgs to smartqueue_workers;
 -- The leader deletes what has expired.

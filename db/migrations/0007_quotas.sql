@@ -81,7 +81,7 @@ comment on index idempotency_keys_by_expiry is 'Serves delete-stale.';
 
 create policy of_org on quotas for select to smartqueue_functions
   using (
-    org_id is null or (select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[])
+    org_id is null or org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs())
   );
 create policy of_admin on quotas to smartqueue_functions using ((select sees_all_orgs()));
 create policy of_all_orgs on quotas for select to smartqueue_workers using (true);

@@ -62,8 +62,7 @@ create index webhook_deliveries_by_time on webhook_deliveries (received_at);
 comment on index webhook_deliveries_by_time is 'Serves delete-expired-deliveries.';
 
 create policy of_org on webhook_sources to smartqueue_functions
-  using ((select sees_all_orgs()) or org_id = any ((select scope_orgs())::uuid[]));
-create policy of_address on webhook_sources for select to smartqueue_functions using (id = (select scope_source()));
+  using (org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs()));
 
 call enable_row_security('webhook_sources');
 call isolate_by_org('webhook_deliveries');

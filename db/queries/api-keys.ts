@@ -114,11 +114,7 @@ export type KeyHolder = {
 export const findApiKey = (hash: string): Query<KeyHolder> => ({
   name: 'find-api-key',
   text: `
-    select k.id, k.org_id, k.user_id, m.role, k.scopes, k.expires_at
-    from smartqueue.api_keys k
-    join smartqueue.memberships m on m.org_id = k.org_id and m.user_id = k.user_id
-    where k.key_hash = decode($1::text, 'hex')
-      and k.revoked_at is null
-      and (k.expires_at is null or k.expires_at > now())`,
+    select id, org_id, user_id, role, scopes, expires_at
+    from smartqueue.find_api_key($1::text)`,
   values: [hash],
 })

@@ -95,14 +95,3 @@ export const listAuditLog = (page: {
     limit $4::int`,
   values: [page.orgId, page.action, page.before, page.limit],
 })
-
-/** A failed sign-in is told to all organisations of the user. Who it was is not known. */
-export const auditFailedSignIn = (userId: string): Query<never> => ({
-  name: 'audit-failed-sign-in',
-  text: `
-    insert into smartqueue.audit_log (org_id, action, target, actor_id)
-    select org_id, 'account.sign_in_failed', jsonb_build_object('user_id', user_id), null
-    from smartqueue.memberships
-    where user_id = $1::uuid`,
-  values: [userId],
-})

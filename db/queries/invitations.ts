@@ -56,8 +56,7 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
       select u.id, u.username, exists (
         select from smartqueue.memberships m where m.org_id = $2::uuid and m.user_id = u.id
       ) as is_member
-      from smartqueue.users u
-      where u.username_key = lower($5::text)
+      from smartqueue.user_named($5::text) u
     ),
     created as (
       insert into smartqueue.invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
@@ -157,41 +156,16 @@ export const revokeInvitation = (orgId: string, id: string): Query<{ id: string 
 })
 
 /**
- * Makes the invited user a member. Good once: the row lock makes a second one see that it was accepted. No row: it cannot
- * be accepted, or not by this user. `joined` false: they are a member already, and the invitation stays.
+ * Makes the user who has entered a member. Returns no row if they cannot accept the invitation. `joined` is false if
+ * they are a member already; the invitation then stays open.
  */
 export const acceptInvitation = (acceptance: {
   id: string
-  userId: string
   tokenHash: string | null
 }): Query<{ org_id: string; org_name: string; role: MemberRole; joined: boolean }> => ({
   name: 'accept-invitation',
   text: `
-    with invitation as materialized (
-      select i.id, i.org_id, i.role
-      from smartqueue.invitations i
-      where i.id = $1::uuid
-        and i.${PENDING}
-        and (i.user_id = $2::uuid or i.token_hash = decode($3::text, 'hex'))
-      for update
-    ),
-    joined as (
-      insert into smartqueue.memberships (org_id, user_id, role)
-      select org_id, $2::uuid, role
-      from invitation
-      on conflict (org_id, user_id) do nothing
-      returning org_id, user_id, role
-    ),
-    accepted as (
-      update smartqueue.invitations i
-      set accepted_at = now(), accepted_by = $2::uuid
-      from joined j, invitation v
-      where i.id = v.id
-    ),
-    audit as (${audit('member.joined', `jsonb_build_object('user_id', user_id, 'role', role, 'invitation_id', $1::uuid)`, 'joined')}
-    )
-    select v.org_id, o.name as org_name, v.role, exists (select from joined) as joined
-    from invitation v
-    join smartqueue.orgs o on o.id = v.org_id`,
-  values: [acceptance.id, acceptance.userId, acceptance.tokenHash],
+    select org_id, org_name, role, joined
+    from smartqueue.accept_invitation($1::uuid, $2::text)`,
+  values: [acceptance.id, acceptance.tokenHash],
 })

@@ -18,39 +18,16 @@ const COLUMNS = `
 
 const MEMBERS = `(select count(*)::integer from smartqueue.memberships m where m.org_id = o.id)`
 
-/**
- * The transaction has entered the new organisation, although it has no members yet. Returns no row if the
- * user has already created `limit` organisations. The personal one counts; organisations created by others do
- * not, whatever the user's role.
- */
+/** For the user who has entered. Null if they have already created `limit` organisations. */
 export const createOrg = (org: {
   id: string
-  userId: string
   name: string
   limit: number
-}): Query<{ id: string; name: string; created_at: Date }> => ({
+}): Query<{ created_at: Date | null }> => ({
   name: 'create-org',
   text: `
-    with org as (
-      insert into smartqueue.orgs (id, name, created_by)
-      select $2::uuid, $3::text, $1::uuid
-      where (
-        select count(*)
-        from smartqueue.orgs
-        where created_by = $1::uuid
-      ) < $4::int
-      returning id, id as org_id, name, created_at
-    ),
-    membership as (
-      insert into smartqueue.memberships (org_id, user_id, role)
-      select id, $1::uuid, 'org_admin'
-      from org
-    ),
-    audit as (${audit('org.created', `jsonb_build_object('name', name)`, 'org')}
-    )
-    select id, name, created_at
-    from org`,
-  values: [org.userId, org.id, org.name, org.limit],
+    select smartqueue.create_org($1::uuid, $2::text, $3::integer) as created_at`,
+  values: [org.id, org.name, org.limit],
 })
 
 export const getOrg = (orgId: string, userId: string): Query<OrgRow> => ({

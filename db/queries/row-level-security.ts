@@ -15,8 +15,6 @@ export type RowSecurityReport = {
   is_member: boolean
   /** It has the rights of the other runtime, too. */
   is_other: boolean
-  /** Organisations are open before anybody has entered: a setting of the role, the database or the URL. */
-  is_open: boolean
   /** It may create temporary tables, which take precedence over ours unless a search path lists pg_temp. */
   may_shadow: boolean
   /** It may create tables and functions in our schema. */
@@ -73,10 +71,6 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
         ),
         false
       ) as is_other,
-      (
-        coalesce(current_setting('smartqueue.all_orgs', true), '') <> ''
-        or coalesce(current_setting('smartqueue.orgs', true), '') not in ('', '{}')
-      ) as is_open,
       has_database_privilege(session_user, current_database(), 'temporary') as may_shadow,
       coalesce(has_schema_privilege(session_user, to_regnamespace('smartqueue'), 'create'), false) as may_create,
       array(
@@ -101,7 +95,7 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
 
 /** Why a runtime must not start with this role; nothing if it may. */
 export const faultOfRowSecurity = (report: RowSecurityReport, expected: string): string | undefined => {
-  const { role, bypasses_as, owns, open_table, is_member, is_other, is_open } = report
+  const { role, bypasses_as, owns, open_table, is_member, is_other } = report
   const { may_shadow, may_create, without_timeouts } = report
   const remedy = `Make a login with: npm run admin -- database-login ${expected === FUNCTIONS_ROLE ? 'functions' : 'workers'}`
   if (bypasses_as === role) return `The database role ${role} bypasses row-level security. ${remedy}`
@@ -113,8 +107,6 @@ export const faultOfRowSecurity = (report: RowSecurityReport, expected: string):
   if (!is_member) return `The database role ${role} is not in the group ${expected}. ${remedy}`
   if (is_other)
     return `The database role ${role} is in the groups of both the functions and the workers. ${remedy}`
-  if (is_open)
-    return `The database role ${role} has a smartqueue setting that opens organisations to everybody. Reset it.`
   if (may_shadow)
     return `The database role ${role} may create temporary tables, which could shadow SmartQueue's tables. Run npm run migrate as the owner of the database.`
   if (may_create)

@@ -218,11 +218,12 @@ export const enterStream = (
 ): Entry & Query<{ verdicts: StreamVerdict[] }> => ({
   name: 'enter-stream',
   text: `
-    select smartqueue.enter_stream($1::uuid, $2::uuid[], $3::uuid[], $4::uuid[]) as verdicts`,
+    select smartqueue.enter_stream($1::uuid, $2::uuid[], $3::uuid[], $4::uuid[], $5::text[]) as verdicts`,
   values: [
     orgId,
     members.map(({ userId }) => userId),
     members.map(({ sessionId }) => sessionId),
     members.map(({ keyId }) => keyId),
+    members.map(({ secret }) => secret),
   ],
 })

@@ -219,14 +219,26 @@ export type ReceivingSourceRow = {
   enabled: boolean
 }
 
-/** After `approachSource`, or by somebody of its organisation. */
-export const getReceivingSource = (id: string): Query<ReceivingSourceRow> => ({
+/** The source whose address a delivery was sent to. */
+export const findReceivingSource = (id: string): Query<ReceivingSourceRow> => ({
+  name: 'find-receiving-source',
+  text: `
+    select
+      org_id, id, version::text, name, scheme, verification, secret, previous_secret, previous_expires_at, filter,
+      template, enabled
+    from smartqueue.receiving_source($1::uuid)`,
+  values: [id],
+})
+
+/** The same of the open organisation. */
+export const getReceivingSource = (orgId: string, id: string): Query<ReceivingSourceRow> => ({
   name: 'get-receiving-source',
   text: `
     select
-      org_id, id, version::text, name, scheme, verification, secret, previous_secret, previous_expires_at, filter, template,
-      enabled
+      org_id, id, version::text, name, scheme, verification, secret, previous_secret, previous_expires_at, filter,
+      template, enabled
     from smartqueue.webhook_sources
-    where id = $1::uuid`,
-  values: [id],
+    where org_id = $1::uuid
+      and id = $2::uuid`,
+  values: [orgId, id],
 })

@@ -138,7 +138,7 @@ begin atomic
   ) a on true
   where mine.org_id = in_org
     and mine.job_id = in_job
-    and (sees_all_orgs() or in_org = any (scope_orgs()))
+    and is_open(in_org)
   group by mine.lane, mine.key;
 end;
 

@@ -10,7 +10,7 @@ begin atomic
   where org_id = in_org
     and tags @> array[in_tag]
     and tags <> '{}'
-    and (sees_all_orgs() or in_org = any (scope_orgs()) or pg_has_role(session_user, 'smartqueue_workers', 'usage'));
+    and is_open(in_org);
 end;
 
 grant execute on function tagged_jobs to smartqueue_functions, smartqueue_workers;

@@ -12,15 +12,17 @@ const claimsSchema = z.object({
   sub: z.uuid(),
   org: z.uuid(),
   sid: z.uuid(),
+  secret: z.string(),
   role: z.enum(ROLES),
   exp: z.number(),
 })
 
-export type Session = Pick<Principal, 'user_id' | 'org_id' | 'role'> & { session_id: string }
+export type Session = Pick<Principal, 'user_id' | 'org_id' | 'role' | 'secret'> & { session_id: string }
 
 export const signAccessToken = async (keys: KeyRing, session: Session): Promise<string> => {
   const { kid, key } = await keys.signer()
-  return new SignJWT({ org: session.org_id, role: session.role, sid: session.session_id })
+  const { org_id: org, role, session_id: sid, secret } = session
+  return new SignJWT({ org, role, sid, secret })
     .setProtectedHeader({ alg: ALGORITHM, kid })
     .setIssuer(ISSUER)
     .setAudience(ISSUER)
@@ -44,8 +46,8 @@ export const verifyAccessToken = async (
     })
     const claims = claimsSchema.safeParse(payload)
     if (!claims.success) return 'invalid'
-    const { sub, org, sid, role, exp } = claims.data
-    const proof = { session_id: sid, key_id: null, scopes: null, expires_at: exp * 1000 }
+    const { sub, org, sid, secret, role, exp } = claims.data
+    const proof = { session_id: sid, secret, key_id: null, scopes: null, expires_at: exp * 1000 }
     return { user_id: sub, org_id: org, role, ...proof }
   } catch (error) {
     if (error instanceof errors.JWTExpired) return 'expired'

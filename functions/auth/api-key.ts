@@ -1,5 +1,4 @@
 import { findApiKey } from '../../db/queries/api-keys.ts'
-import { enterWithApiKey } from '../../db/queries/scope.ts'
 import type { Database } from '../database.ts'
 import { SCOPES } from './permissions.ts'
 import type { Principal } from './principal.ts'
@@ -19,12 +18,12 @@ export const createApiKeys = (database: Database): ApiKeys => {
   const remembered = new Map<string, { principal: Principal; until: number }>()
 
   const load = async (hash: string): Promise<Principal | undefined> => {
-    const [holder] = await database.after(enterWithApiKey(hash))(findApiKey(hash))
+    const [holder] = await database.run(findApiKey(hash))
     if (!holder) return undefined
     const { id, org_id, user_id, role } = holder
     const expires_at = holder.expires_at?.getTime() ?? null
     const scopes = SCOPES.filter((scope) => holder.scopes.includes(scope))
-    return { user_id, org_id, role, session_id: null, key_id: id, scopes, expires_at }
+    return { user_id, org_id, role, session_id: null, key_id: id, secret: hash, scopes, expires_at }
   }
 
   return {

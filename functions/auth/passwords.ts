@@ -1,4 +1,4 @@
-import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
+import { randomBytes, scrypt } from 'node:crypto'
 
 /**
  * Scrypt at N = 2^14, r = 8, p = 5: OWASP's second setting, 16 MiB and about 165 ms on workerd.
@@ -8,31 +8,24 @@ const COST = { logN: 14, r: 8, p: 5 }
 const KEY_BYTES = 32
 
 /** `scrypt$logN$r$p$salt$key`, the last two in base64. */
-export const hashPassword = async (password: string): Promise<string> => {
-  const salt = randomBytes(16)
-  const key = await deriveKey(password, salt, COST)
-  return ['scrypt', COST.logN, COST.r, COST.p, salt.toString('base64'), key.toString('base64')].join('$')
+export const hashPassword = (password: string): Promise<string> =>
+  hashWith(password, parametersOf(randomBytes(16)))
+
+/**
+ * Hashes a password as a stored hash was made, whose parameters are all of it but the key: the database compares the
+ * two. Without parameters, for an unknown name, it costs the same, so that the time of an answer does not tell.
+ */
+export const hashWith = async (password: string, parameters: string | null): Promise<string> => {
+  const used = parameters ?? parametersOf(Buffer.alloc(16))
+  const [scheme, logN, r, p, salt] = used.split('$')
+  if (scheme !== 'scrypt' || !salt) throw new Error('A stored password hash has an unknown form')
+  const cost = { logN: Number(logN), r: Number(r), p: Number(p) }
+  const key = await deriveKey(password, Buffer.from(salt, 'base64'), cost)
+  return `${used}$${key.toString('base64')}`
 }
 
-export const verifyPassword = async (password: string, hash: string): Promise<boolean> => {
-  const [scheme, logN, r, p, salt, key] = hash.split('$')
-  if (scheme !== 'scrypt' || !salt || !key) throw new Error('A stored password hash has an unknown form')
-  const derived = await deriveKey(password, Buffer.from(salt, 'base64'), {
-    logN: Number(logN),
-    r: Number(r),
-    p: Number(p),
-  })
-  return timingSafeEqual(derived, Buffer.from(key, 'base64'))
-}
-
-/** Costs what a check costs. Spent on unknown names, so that the time of an answer does not tell them apart. */
-export const spendPasswordCheck = (password: string): Promise<boolean> => verifyPassword(password, DUMMY_HASH)
-
-/** A hash of the form and cost of all others, which no password is known to have. */
-const DUMMY_HASH = [
-  ...['scrypt', COST.logN, COST.r, COST.p],
-  ...[16, KEY_BYTES].map((bytes) => Buffer.alloc(bytes).toString('base64')),
-].join('$')
+const parametersOf = (salt: Buffer): string =>
+  ['scrypt', COST.logN, COST.r, COST.p, salt.toString('base64')].join('$')
 
 const deriveKey = (password: string, salt: Buffer, cost: typeof COST): Promise<Buffer> =>
   new Promise((resolve, reject) => {

@@ -9,6 +9,8 @@ export type Principal = {
   role: Role
   /** The sign-in, of a person. */
   session_id: string | null
+  /** The session's secret, or the hash of the API key. */
+  secret: string
   /** The API key, of a program, and what it was given. */
   key_id: string | null
   scopes: readonly Permission[] | null
@@ -16,9 +18,10 @@ export type Principal = {
   expires_at: number | null
 }
 
-export const memberOf = ({ user_id, org_id, session_id, key_id }: Principal): Member => ({
+export const memberOf = ({ user_id, org_id, session_id, key_id, secret }: Principal): Member => ({
   userId: user_id,
   orgId: org_id,
   sessionId: session_id,
   keyId: key_id,
+  secret,
 })

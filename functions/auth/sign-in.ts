@@ -1,36 +1,35 @@
 import type { z } from '@hono/zod-openapi'
-import {
-  type Account,
-  changePassword,
-  nameOf,
-  registerAccount,
-  registerInvited,
-} from '../../db/queries/accounts.ts'
-import { auditFailedSignIn } from '../../db/queries/audit.ts'
+import { type Account, nameOf, registerAccount } from '../../db/queries/accounts.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
+import type { Origin } from '../../db/queries/scope.ts'
 import {
-  approach,
-  enterWithRefreshToken,
-  type Origin,
-  openInvitationByToken,
-  takeTurns,
-} from '../../db/queries/scope.ts'
-import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
+  auditFailedSignIn,
+  beginSignIn,
+  changePassword,
+  matchPassword,
+  type NewSession,
+  startSession,
+} from '../../db/queries/sign-in.ts'
 import type { Run } from '../../db/query.ts'
 import { passwordFault } from '../../db/rules/password-rules.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
-import type { Database } from '../database.ts'
-import { NotEntered } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { ProblemError } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
 import type { Services } from '../services.ts'
-import { hashPassword, spendPasswordCheck, verifyPassword } from './passwords.ts'
+import { hashPassword, hashWith } from './passwords.ts'
 import type { Principal } from './principal.ts'
 import { LIMITS, nameBlocked, rateHeaders, rateLimited } from './rate-limit.ts'
-import { graceOf, isOfKind, REFRESH_TOKEN_DAYS, type RefreshKind, successorOf } from './refresh-kinds.ts'
+import {
+  graceOf,
+  isOfKind,
+  REFRESH_TOKEN_DAYS,
+  type RefreshKind,
+  sessionSecretOf,
+  successorOf,
+} from './refresh-kinds.ts'
 import type { passwordChange } from './schemas.ts'
 import { createSecret, hashSecret } from './secrets.ts'
 
@@ -38,7 +37,7 @@ type Credentials = { username: string; password: string }
 
 /** Somebody who has just proved who they are. */
 export type SignedIn = {
-  account: Account & { session_id: string }
+  account: Account & { session_id: string; secret: string }
   refreshToken: string
   headers: Record<string, string>
 }
@@ -59,24 +58,40 @@ export const register = async (
   const [verdict] = await database.run(hitRateLimit(LIMITS.register, origin.ip))
   if (!verdict) throw new Error('A hit is one row')
   if (!verdict.admitted) throw rateLimited(LIMITS.register, verdict)
-  const [passwordHash, refresh] = await Promise.all([hashPassword(password), createSecret(kind)])
-  const made = {
-    ...{ userId: uuidV7(), familyId: uuidV7(), username, passwordHash, userAgent: origin.userAgent },
-    ...{ refreshTokenHash: refresh.hash, refreshTokenDays: REFRESH_TOKEN_DAYS },
-  }
-  const account =
-    invitation === undefined
-      ? await registerAlone(database, origin, made)
-      : await registerWith(database, origin, { ...made, invitationHash: await hashSecret(invitation) })
+  const [passwordHash, session] = await Promise.all([hashPassword(password), createSession(kind)])
+  const invitationHash = invitation === undefined ? null : await hashSecret(invitation)
+  const [account] = await database.run(
+    registerAccount(
+      { userId: uuidV7(), username, passwordHash, orgId: uuidV7(), invitationHash },
+      session.stored,
+      origin,
+    ),
+  )
+  if (!account) throw invitationNotOpen()
   const headers = rateHeaders(LIMITS.register, verdict)
-  if (!account) {
+  if (account.user_id === null) {
     throw new ProblemError('username-taken', `"${username}" is taken. Choose another name, or sign in.`, {
       errors: [{ in: 'body', pointer: '#/username', detail: 'is taken: choose another, or sign in' }],
       headers,
     })
   }
-  return { account: { ...account, session_id: made.familyId }, refreshToken: refresh.secret, headers }
+  return { ...signedIn(account, session), headers }
 }
+
+/** A new session: what the client gets, and what is stored. */
+type Session = { refreshToken: string; secret: string; stored: NewSession }
+
+const createSession = async (kind: RefreshKind): Promise<Session> => {
+  const { secret: refreshToken, hash: tokenHash } = await createSecret(kind)
+  const secret = sessionSecretOf(kind, refreshToken)
+  const stored = { id: uuidV7(), secretHash: await hashSecret(secret), tokenHash, days: REFRESH_TOKEN_DAYS }
+  return { refreshToken, secret, stored }
+}
+
+const signedIn = (account: Account, { refreshToken, secret, stored }: Session) => ({
+  account: { ...account, session_id: stored.id, secret },
+  refreshToken,
+})
 
 const registrationClosed = (registration: 'invite' | 'closed'): ProblemError =>
   new ProblemError(
@@ -85,35 +100,6 @@ const registrationClosed = (registration: 'invite' | 'closed'): ProblemError =>
       ? 'Registration requires an invitation link. Ask an org_admin for one and send its token as "invitation".'
       : 'Only the operator creates accounts. Ask the operator of this system for one.',
   )
-
-/** Returns undefined if the name is taken. */
-const registerAlone = async (
-  database: Database,
-  origin: Origin,
-  account: Omit<Parameters<typeof registerAccount>[0], 'orgId'>,
-): Promise<Account | undefined> => {
-  const orgId = uuidV7()
-  const { userId, username: name } = account
-  const run = database.after(approach({ orgId, userId, name, origin }))
-  const [registered] = await run(registerAccount({ ...account, orgId }))
-  return registered
-}
-
-/** Returns undefined if the name is taken. */
-const registerWith = async (
-  database: Database,
-  origin: Origin,
-  account: Parameters<typeof registerInvited>[0],
-): Promise<Account | undefined> => {
-  const { userId, username: name, invitationHash: secretHash } = account
-  const run = database.after(approach({ userId, name, secretHash, origin }), openInvitationByToken())
-  const [registered] = await run(registerInvited(account)).catch((error: unknown) => {
-    if (error instanceof NotEntered && error.reason === 'closed') return []
-    throw error
-  })
-  if (!registered) throw invitationNotOpen()
-  return registered.user_id === null ? undefined : registered
-}
 
 const invitationNotOpen = (): ProblemError =>
   new ProblemError(
@@ -134,16 +120,15 @@ export const login = async (
   { username, password }: Credentials,
   { kind, hold }: { kind: RefreshKind; hold: Hold },
 ): Promise<SignedIn> => {
-  const anyone = database.after(approach({ name: username, origin }))
-  const { userId, hash, headers } = await countAttempt(anyone, username, origin)
-  const isRight = hash === null ? await spendPasswordCheck(password) : await verifyPassword(password, hash)
-  if (userId === null || !isRight) {
-    if (userId !== null) hold(tellOfFailure(database.after(approach({ userId, origin })), userId))
+  const { parameters, headers } = await countAttempt(database.run, username, origin)
+  const session = await createSession(kind)
+  const user = { username, passwordHash: await hashWith(password, parameters), spareOrgId: uuidV7() }
+  const [account] = await database.run(startSession(user, session.stored, origin))
+  if (!account) {
+    hold(database.run(auditFailedSignIn(username, origin)).catch(logFailure))
     throw wrongCredentials(headers)
   }
-  const session = await startSessionOf(database, userId, origin, kind)
-  if (!session) throw wrongCredentials(headers)
-  return { ...session, headers }
+  return { ...signedIn(account, session), headers }
 }
 
 const wrongCredentials = (headers: Record<string, string>): ProblemError =>
@@ -156,29 +141,7 @@ const countAttempt = async (run: Run, username: string, { ip }: Origin) => {
   if (!attempt.admitted) throw rateLimited(LIMITS.login, attempt)
   const headers = rateHeaders(LIMITS.login, attempt)
   if (attempt.blocked_for !== null) throw nameBlocked(attempt.blocked_for, headers)
-  return { userId: attempt.user_id, hash: attempt.password_hash, headers }
-}
-
-const tellOfFailure = (run: Run, userId: string): Promise<unknown> =>
-  run(auditFailedSignIn(userId)).catch(logFailure)
-
-/** Returns undefined if the account was deleted in the meantime. */
-const startSessionOf = async (
-  database: Database,
-  userId: string,
-  origin: Origin,
-  kind: RefreshKind,
-): Promise<Omit<SignedIn, 'headers'> | undefined> => {
-  const refresh = await createSecret(kind)
-  const [familyId, orgId] = [uuidV7(), uuidV7()]
-  const run = database.after(approach({ userId, orgId, origin }), takeTurns('orgs', userId))
-  const [account] = await run(
-    startSession({
-      ...{ userId, orgId, familyId, tokenHash: refresh.hash, days: REFRESH_TOKEN_DAYS },
-      userAgent: origin.userAgent,
-    }),
-  )
-  return account && { account: { ...account, session_id: familyId }, refreshToken: refresh.secret }
+  return { parameters: attempt.password_parameters, headers }
 }
 
 /** Undefined: the token is worth nothing. */
@@ -192,14 +155,15 @@ export const refresh = async (
     successorOf(kind, keys, presented),
     hashSecret(presented),
   ])
-  const run = database.after(enterWithRefreshToken(presentedHash, origin))
-  const [account] = await run(
-    rotateRefreshToken({
-      ...{ presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS },
-      ...{ graceSeconds: graceOf(kind), userAgent: origin.userAgent },
-    }),
+  const rotation = { presentedHash, successorHash: successor.hash, days: REFRESH_TOKEN_DAYS }
+  const [account] = await database.run(
+    rotateRefreshToken({ ...rotation, graceSeconds: graceOf(kind) }, origin),
   )
-  return account && { account, refreshToken: successor.secret }
+  if (!account) return undefined
+  return {
+    account: { ...account, secret: sessionSecretOf(kind, presented) },
+    refreshToken: successor.secret,
+  }
 }
 
 /**
@@ -210,8 +174,7 @@ export const logout = async (
   origin: Origin,
   presented: string,
 ): Promise<string | undefined> => {
-  const hash = await hashSecret(presented)
-  const [ended] = await database.after(enterWithRefreshToken(hash, origin))(endSession(hash))
+  const [ended] = await database.run(endSession(await hashSecret(presented), origin))
   return ended?.org_id ?? undefined
 }
 
@@ -226,7 +189,7 @@ export const replacePassword = async (
   const { username, hash, headers } = await confirmPassword(run, userId, origin, confirmed)
   refuseGuessable('#/new_password', new_password, username)
   const to = await hashPassword(new_password)
-  const [changed] = await run(changePassword({ userId, orgId, sessionId, from: hash, to, revokeKeys }))
+  const [changed] = await run(changePassword({ orgId, sessionId, from: hash, to, revokeKeys }))
   if (!changed) throw passwordChanged(headers)
   return { ended_sessions: changed.ended, revoked_keys: changed.revoked }
 }
@@ -243,8 +206,10 @@ export const confirmPassword = async (
 ): Promise<{ username: string; hash: string; headers: Record<string, string> }> => {
   const [user] = await run(nameOf(userId))
   if (!user) throw new Error('A session without a user')
-  const { hash, headers } = await countAttempt(run, user.username, origin)
-  if (hash === null || !(await verifyPassword(password, hash))) {
+  const { parameters, headers } = await countAttempt(run, user.username, origin)
+  const hash = await hashWith(password, parameters)
+  const [verdict] = await run(matchPassword(hash))
+  if (!verdict?.matches) {
     throw new ProblemError('wrong-credentials', 'The password is wrong.', {
       errors: [{ in: 'body', pointer, detail: 'is wrong' }],
       headers,

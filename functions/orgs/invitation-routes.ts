@@ -9,13 +9,11 @@ import {
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
-import { enter, openInvitation, takeTurns } from '../../db/queries/scope.ts'
+import { takeTurns } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs } from '../auth/permit.ts'
-import { memberOf } from '../auth/principal.ts'
 import { LIMITS, rateLimited } from '../auth/rate-limit.ts'
 import { createSecret, hashSecret } from '../auth/secrets.ts'
-import { NotEntered } from '../database-errors.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
@@ -34,16 +32,8 @@ export const invitationRoutes = () =>
       if (!verdict?.admitted) throw rateLimited(LIMITS.invite, verdict)
       const id = uuidV7()
       const link = username === undefined ? await createSecret('invitation') : undefined
-      const scope = {
-        leastRole: 'org_admin' as const,
-        orgId,
-        ...(username !== undefined && { name: username }),
-      }
-      const [made] = await enterAs(
-        c,
-        scope,
-        takeTurns('invitations', orgId),
-      )(
+      const run = enterAs(c, { leastRole: 'org_admin', orgId }, takeTurns('invitations', orgId))
+      const [made] = await run(
         createInvitation({
           id,
           orgId,
@@ -101,20 +91,8 @@ export const invitationRoutes = () =>
     .openapi(acceptRoute, async (c) => {
       const { id } = c.req.valid('param')
       const { token } = c.req.valid('json')
-      const principal = c.get('principal')
       const tokenHash = token === undefined ? null : await hashSecret(token)
-      const options = { leastRole: 'user' as const, origin: originOf(c) }
-      const { database } = c.get('services')
-      const run = database.after(
-        enter(memberOf(principal), { ...options, ...(tokenHash !== null && { secretHash: tokenHash }) }),
-        openInvitation(id),
-      )
-      const [accepted] = await run(acceptInvitation({ id, userId: principal.user_id, tokenHash })).catch(
-        (error: unknown) => {
-          if (error instanceof NotEntered && error.reason === 'closed') throw noSuchInvitation(id)
-          throw error
-        },
-      )
+      const [accepted] = await c.get('run')(acceptInvitation({ id, tokenHash }))
       if (!accepted) throw noSuchInvitation(id)
       const { joined: isNew, ...membership } = accepted
       if (!isNew) throw alreadyMember(`You are a member of ${accepted.org_name} already.`)

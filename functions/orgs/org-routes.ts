@@ -1,14 +1,11 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
-import { approach, enter, takeTurns } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs, noSuchOrg } from '../auth/permit.ts'
-import { memberOf } from '../auth/principal.ts'
 import { activeSession } from '../auth/schemas.ts'
 import { viewSession } from '../auth/session-view.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
-import { originOf } from '../http/origin.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
@@ -18,17 +15,10 @@ export const orgRoutes = () =>
   createRouter()
     .openapi(createOrgRoute, async (c) => {
       const { name } = c.req.valid('json')
-      const { user_id: userId } = c.get('principal')
-      const [id, origin] = [uuidV7(), originOf(c)]
-      const { database, orgsPerAccount: limit } = c.get('services')
-      // Lets in whoever is signed in, and then opens the organisation that is about to be made, and no other.
-      const run = database.after(
-        enter(memberOf(c.get('principal')), { leastRole: 'user', origin }),
-        approach({ orgId: id, userId, origin }),
-        takeTurns('orgs', userId),
-      )
-      const [row] = await run(createOrg({ id, userId, name, limit }))
-      if (!row) {
+      const id = uuidV7()
+      const { orgsPerAccount: limit } = c.get('services')
+      const [row] = await c.get('run')(createOrg({ id, name, limit }))
+      if (!row?.created_at) {
         const detail = `You have reached the limit of ${limit} organisations that an account may create, including its personal one.`
         throw new ProblemError('limit-reached', detail)
       }
@@ -51,13 +41,14 @@ export const orgRoutes = () =>
     })
     .openapi(switchRoute, async (c) => {
       const { id: orgId } = c.req.valid('param')
-      const { user_id: userId, session_id: sessionId } = c.get('principal')
+      const { user_id: userId, session_id: sessionId, secret } = c.get('principal')
       if (sessionId === null) throw new Error('Only a session can switch')
       const [account] = await enterAs(c, { leastRole: 'user', orgId })(
         switchOrg({ orgId, userId, sessionId }),
       )
       if (!account) throw noSuchOrg(orgId)
-      return c.json(await viewSession(c.get('services').keys, { ...account, session_id: sessionId }), 200)
+      const session = { ...account, session_id: sessionId, secret }
+      return c.json(await viewSession(c.get('services').keys, session), 200)
     })
 
 const viewOrg = <

@@ -53,7 +53,7 @@ const replay = async (
 ) => {
   const services = c.get('services')
   const found = await lookUpDelivery(c, id, source_id)
-  const [row] = await c.get('run')(getReceivingSource(found.source_id))
+  const [row] = await c.get('run')(getReceivingSource(c.get('principal').org_id, found.source_id))
   if (!row) throw new ProblemError('not-found', 'The webhook source of this delivery was deleted.')
   const asked: Replay = {
     source: toReceiving(row),

@@ -35,10 +35,10 @@ const MOST_TRIES = 3
 /** Verifies, filters, renders, stores and journals. Throws if the delivery is rejected. */
 export const receive = async (services: Services, incoming: Incoming): Promise<Receipt> => {
   const { webhookSources, webhookRejections } = services
-  const { sourceId, origin } = incoming
+  const { sourceId } = incoming
   for (let tried = 1; ; tried++) {
     const maxAgeMs = webhookRejections.isReached(sourceId) ? REST_MS : undefined
-    const source = await webhookSources.find(sourceId, origin, maxAgeMs)
+    const source = await webhookSources.find(sourceId, maxAgeMs)
     if (!source) throw new ProblemError('not-found', 'There is no webhook source here, or it is disabled.')
     try {
       return await receiveFor(services, source, incoming)
@@ -84,7 +84,7 @@ const receiveFor = async (
     ...keep(source.redactor, headers, body),
   }
   const outcome = await storeDelivery(services, {
-    entry: enterWithSource(source, origin),
+    entry: enterWithSource(credentialsOf(source), origin),
     record,
     plan,
     eventKey: names.id === null ? null : eventKeyOf(source.id, names.id),
@@ -94,6 +94,12 @@ const receiveFor = async (
   services.edgeTotals.delivery(outcome.status, hold)
   return { ...outcome, deliveryId, orgId: source.orgId }
 }
+
+const credentialsOf = ({ id, version, secrets }: ReceivingSource) => ({
+  id,
+  version,
+  secret: secrets.current,
+})
 
 export const eventKeyOf = (sourceId: string, eventId: string): string => `hook:${sourceId}:${eventId}`
 
@@ -122,7 +128,7 @@ const reject = async (
     ...keepBeginning(source.redactor, headers, body),
   }
   const [, , journalled] = await database.transaction<[unknown, unknown, { id: string }]>([
-    enterWithSource(source, origin),
+    enterWithSource(credentialsOf(source), origin),
     lockRejections(source.orgId, source.id),
     journalRejection(record, problem.message),
   ])

@@ -3,14 +3,13 @@
  * delivery enters with the version that it was verified under, and is not let in if that has changed. Values are kept and
  * not promises: on workerd those belong to the request that asked.
  */
-import { approachSource, type Origin } from '../../db/queries/scope.ts'
-import { getReceivingSource, type ReceivingSourceRow } from '../../db/queries/webhook-sources.ts'
+import { findReceivingSource } from '../../db/queries/webhook-sources.ts'
 import type { Database } from '../database.ts'
 import { type ReceivingSource, toReceiving } from './receiving-source.ts'
 
 export type SourceCache = {
   /** Undefined: there is none that is enabled. */
-  find(id: string, origin: Origin, maxAgeMs?: number): Promise<ReceivingSource | undefined>
+  find(id: string, maxAgeMs?: number): Promise<ReceivingSource | undefined>
   /** It has turned out to be old. */
   forget(id: string): void
 }
@@ -26,11 +25,8 @@ export const createSourceCache = (database: Database, now: () => number = Date.n
   const kept = new Map<string, { source: ReceivingSource; loadedAt: number }>()
   const unknown = new Map<string, number>()
 
-  const load = async (id: string, origin: Origin): Promise<ReceivingSource | undefined> => {
-    const [, [row]] = await database.transaction<[unknown, ReceivingSourceRow]>([
-      approachSource(id, origin),
-      getReceivingSource(id),
-    ])
+  const load = async (id: string): Promise<ReceivingSource | undefined> => {
+    const [row] = await database.run(findReceivingSource(id))
     kept.delete(id)
     if (!row) remember(unknown, MAX_UNKNOWN, id, now())
     // One that is disabled is asked for each time: enabled again it receives at once.
@@ -41,11 +37,11 @@ export const createSourceCache = (database: Database, now: () => number = Date.n
   }
 
   return {
-    find: async (id, origin, maxAgeMs = KEPT_MS) => {
+    find: async (id, maxAgeMs = KEPT_MS) => {
       const one = kept.get(id)
       if (one && now() - one.loadedAt <= maxAgeMs) return one.source
       if (now() - (unknown.get(id) ?? Number.NEGATIVE_INFINITY) <= UNKNOWN_MS) return undefined
-      return load(id, origin)
+      return load(id)
     },
     forget: (id) => {
       kept.delete(id)

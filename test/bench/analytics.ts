@@ -140,7 +140,8 @@ const weigh = async (database: TestDatabase, term: string) => {
 
 const DAY = { span: 3600, seconds: 3600, count: 24 } as const
 
-const timeRoutes = async (database: TestDatabase, { orgId, userId }: Tenant): Promise<Timed[]> => {
+const timeRoutes = async (database: TestDatabase, tenant: Tenant): Promise<Timed[]> => {
+  const { orgId } = tenant
   const routes: Record<string, Query<unknown>> = {
     '/analytics/summary': getSummary(orgId),
     '/analytics/throughput?range=1h': getThroughput(orgId, { span: 60, seconds: 60, count: 60 }),
@@ -155,11 +156,7 @@ const timeRoutes = async (database: TestDatabase, { orgId, userId }: Tenant): Pr
     '/analytics/scheduler-leader': getLeaderHistory(),
     '/analytics/scheduling-gain?range=7d': getSchedulingGain(orgId, { seconds: 21_600, count: 28 }),
   }
-  const [session] = await database.sql<{ id: string }>(
-    'select id from smartqueue.refresh_families where user_id = $1',
-    [userId],
-  )
-  const entry = enter({ orgId, userId, sessionId: session?.id ?? null, keyId: null }, { leastRole: 'user' })
+  const entry = enter(tenant, { leastRole: 'user' })
   const timed: Timed[] = []
   for (const [what, query] of Object.entries(routes)) {
     const client = new pg.Client(asLogin(database.url, 'functions'))

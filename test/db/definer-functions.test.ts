@@ -126,7 +126,9 @@ for (const [kind, shadow] of Object.entries(SHADOWS)) {
           if (!callers.includes(login)) continue
           // A snapshot less than a second old would be returned unchanged.
           await database.sql(`update smartqueue.queue_snapshots set taken_at = 'epoch'`)
-          await assert.doesNotReject(client.query(call), `${name} as ${login}`)
+          // Some refuse nulls. A trap says that it is one.
+          const answer = await client.query(call).catch((error: Error) => error.message)
+          assert.doesNotMatch(String(answer), /shadow/, `${name} as ${login}`)
         }
       })
       await database.sql(`revoke temporary on database ${pathname.slice(1)} from test_${login}`)

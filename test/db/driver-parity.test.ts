@@ -1,16 +1,10 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import {
-  changePassword,
-  findUser,
-  listUsers,
-  nameOf,
-  registerAccount,
-  registerInvited,
-} from '../../db/queries/accounts.ts'
+import { findUser, listUsers, nameOf, registerAccount } from '../../db/queries/accounts.ts'
 import {
   getLeaderHistory,
   getQueueDepth,
@@ -24,7 +18,7 @@ import { lookForEvents, restartRollups, rollUp } from '../../db/queries/analytic
 import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
-import { auditFailedSignIn, listAuditLog } from '../../db/queries/audit.ts'
+import { listAuditLog } from '../../db/queries/audit.ts'
 import { readAutoscale } from '../../db/queries/autoscale.ts'
 import { findNearTicks, takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import {
@@ -147,18 +141,15 @@ import {
   listSchedules,
 } from '../../db/queries/schedules.ts'
 import { schemaVersion } from '../../db/queries/schema-version.ts'
-import {
-  approach,
-  approachSource,
-  enter,
-  enterTogether,
-  enterWithApiKey,
-  enterWithRefreshToken,
-  enterWithSource,
-  takeTurns,
-} from '../../db/queries/scope.ts'
+import { enter, enterTogether, enterWithSource, takeTurns } from '../../db/queries/scope.ts'
 import { endOtherSessions, endOwnSession, listSessions } from '../../db/queries/sessions.ts'
-import { beginSignIn, startSession } from '../../db/queries/sign-in.ts'
+import {
+  auditFailedSignIn,
+  beginSignIn,
+  changePassword,
+  matchPassword,
+  startSession,
+} from '../../db/queries/sign-in.ts'
 import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
 import { enterStream, readStream } from '../../db/queries/stream.ts'
 import { findIdempotencyKeys, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
@@ -174,6 +165,7 @@ import {
   changeSource,
   createSource,
   deleteSource,
+  findReceivingSource,
   getReceivingSource,
   getSource,
   listSources,
@@ -272,17 +264,14 @@ const LIMIT = { action: 'login', limit: 2, windowSeconds: 60 }
 const hash = (letter: string): string => letter.repeat(64)
 
 const playAccounts = async ({ play }: Stage): Promise<void> => {
-  const account = {
-    ...TENANT,
-    familyId: id(3),
-    username: 'ada',
-    passwordHash: TEXT,
-    refreshTokenHash: hash('a'),
-    refreshTokenDays: 30,
-    userAgent: TEXT,
-  }
-  await play(registerAccount(account))
-  await play(registerAccount({ ...account, userId: id(4), orgId: id(5), username: 'ADA' }))
+  const stored = (n: number, letter: string) => ({
+    ...{ id: id(n), secretHash: createHash('sha256').update(TEXT).digest('hex') },
+    ...{ tokenHash: hash(letter), days: 30 },
+  })
+  const account = { ...TENANT, username: 'ada', passwordHash: TEXT, invitationHash: null }
+  await play(registerAccount(account, stored(3, 'a'), ORIGIN))
+  const taken = { ...account, userId: id(4), orgId: id(5), username: 'ADA' }
+  await play(registerAccount(taken, stored(4, 'a'), ORIGIN))
   await play(findUser('Ada'))
   await play(nameOf(TENANT.userId))
   await play(listUsers({ after: null, limit: 10 }))
@@ -290,40 +279,37 @@ const playAccounts = async ({ play }: Stage): Promise<void> => {
     await play(beginSignIn(LIMIT, { username, ip: '2001:db8:1:2:3::4' }))
     await play(hitRateLimit(LIMIT, '::ffff:10.0.0.1'))
   }
-  const session = { userId: TENANT.userId, orgId: id(8), orgLimit: 5, days: 30, userAgent: TEXT }
-  await play(startSession({ ...session, familyId: id(6), tokenHash: hash('b') }))
-  await play(auditFailedSignIn(TENANT.userId))
-  await play(endSession(hash('b')))
-  await play(startSession({ ...session, familyId: id(61), tokenHash: hash('1') }))
+  const user = { username: 'Ada', passwordHash: TEXT, spareOrgId: id(8) }
+  await play(startSession(user, stored(6, 'b'), ORIGIN))
+  await play(auditFailedSignIn('Ada', ORIGIN))
+  await play(endSession(hash('b'), ORIGIN))
+  await play(startSession(user, stored(61, '1'), ORIGIN))
   await play(endOwnSession({ id: id(61), userId: TENANT.userId }))
-  await play(startSession({ ...session, familyId: id(62), tokenHash: hash('2') }))
+  await play(startSession(user, stored(62, '2'), ORIGIN))
   await play(endOtherSessions({ id: id(3), userId: TENANT.userId }))
   await play(listSessions({ userId: TENANT.userId, before: null, limit: 10 }))
-  const change = { ...TENANT, sessionId: id(3), from: TEXT, to: 'other', revokeKeys: true }
-  await play(changePassword(change))
+  await play(matchPassword(TEXT))
+  const change = { orgId: TENANT.orgId, sessionId: id(3), from: TEXT, to: 'other', revokeKeys: true }
   await play(changePassword(change))
 }
 
 /** Scopes last for a transaction, and these have none around them: what they answer is what counts here. */
 const playScopes = async ({ play }: Stage): Promise<void> => {
-  const member = { ...TENANT, sessionId: id(3), keyId: null }
-  await play(enter(member, { leastRole: 'user', origin: ORIGIN, name: TEXT, secretHash: hash('a') }))
+  const member = { ...TENANT, sessionId: id(3), keyId: null, secret: TEXT }
+  await play(enter(member, { leastRole: 'user', origin: ORIGIN }))
   await play(enterTogether([member, { ...member, sessionId: null, keyId: id(9) }]))
-  await play(enterWithRefreshToken(hash('a'), ORIGIN))
-  await play(enterWithApiKey(hash('c')))
-  await play(approach({ ...TENANT, name: TEXT, secretHash: hash('a'), origin: ORIGIN }))
-  const rotation = { presentedHash: hash('a'), successorHash: hash('c'), days: 30, userAgent: TEXT }
-  await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }))
-  await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }))
-  await play(rotateRefreshToken({ ...rotation, graceSeconds: null }))
-  await play(takeTurns('orgs', TENANT.userId))
+  const rotation = { presentedHash: hash('a'), successorHash: hash('c'), days: 30 }
+  await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }, ORIGIN))
+  await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }, ORIGIN))
+  await play(rotateRefreshToken({ ...rotation, graceSeconds: null }, ORIGIN))
+  await play(takeTurns('api-keys', TENANT.orgId))
   await play(inspectRowSecurity(FUNCTIONS_ROLE))
 }
 
 const playOrgs = async ({ play }: Stage): Promise<void> => {
   const { orgId, userId } = TENANT
   const page = { after: null, limit: 10 }
-  await play(createOrg({ id: id(7), userId, name: TEXT, limit: 5 }))
+  await play(createOrg({ id: id(7), name: TEXT, limit: 5 }))
   await play(getOrg(orgId, userId))
   await play(listOrgs({ userId, everybodys: true, ...page }))
   await play(switchOrg({ orgId: id(7), userId, sessionId: id(3) }))
@@ -338,11 +324,13 @@ const playOrgs = async ({ play }: Stage): Promise<void> => {
   await play(createInvitation({ ...link, id: id(33), username: 'nobody', tokenHash: null }))
   await play(listOrgInvitations({ orgId, ...page }))
   await play(listOwnInvitations({ userId, ...page }))
-  await play(acceptInvitation({ id: id(31), userId, tokenHash: hash('e') }))
-  const guest = { userId: id(34), familyId: id(35), username: 'grace', passwordHash: TEXT, userAgent: TEXT }
-  const asked = { invitationHash: hash('f'), refreshTokenHash: hash('3'), refreshTokenDays: 30 }
-  await play(registerInvited({ ...guest, ...asked, username: 'ADA' }))
-  await play(registerInvited({ ...guest, ...asked }))
+  await play(acceptInvitation({ id: id(31), tokenHash: hash('e') }))
+  const guest = { userId: id(34), username: 'grace', passwordHash: TEXT, orgId: id(36) }
+  const session = { id: id(35), secretHash: hash('3'), tokenHash: hash('3'), days: 30 }
+  for (const username of ['ADA', 'grace']) {
+    const invited = { ...guest, username, invitationHash: hash('f') }
+    await play(registerAccount(invited, session, ORIGIN))
+  }
   await play(revokeInvitation(orgId, id(32)))
   await play(listMembers({ orgId, ...page }))
   await play(changeRole({ orgId, userId, role: 'user' }))
@@ -674,9 +662,9 @@ const playWebhooks = async ({ play }: Stage): Promise<void> => {
   await play(changeSource(orgId, id(94), { name: `${TEXT}!`, filter: null }))
   await play(rotateSecret({ orgId, id: id(94), secret: `${TEXT}!`, keepPreviousSeconds: 60 }))
   await play(getSource(orgId, id(94)))
-  await play(approachSource(id(94), ORIGIN))
-  await play(enterWithSource({ id: id(94), version: '3' }, ORIGIN))
-  await play(getReceivingSource(id(94)))
+  await play(enterWithSource({ id: id(94), version: '3', secret: `${TEXT}!` }, ORIGIN))
+  await play(findReceivingSource(id(94)))
+  await play(getReceivingSource(orgId, id(94)))
   const event = { orgId, sourceId: id(94), eventId: TEXT, eventType: TEXT }
   const kept = { headers: JSON.stringify({ x: TEXT }), body: JSON.stringify(PAYLOAD) }
   const keys = { event: { key: TEXT, keepSeconds: 9 }, job: { key: 'other', bodyHash: hash('a') } }
@@ -774,7 +762,7 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
 
 const playStream = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId, userId } = TENANT
-  await play(enterStream(orgId, [{ userId, sessionId: id(3), keyId: null }]))
+  await play(enterStream(orgId, [{ userId, sessionId: id(3), keyId: null, secret: TEXT }]))
   await sql('delete from smartqueue.job_event_groups')
   // Of a transaction that is over on the whole server, whatever else runs there.
   await sql(

@@ -13,6 +13,7 @@ import {
   seedTenant,
   type Tenant,
 } from '../support/jobs.ts'
+import { enterAs } from '../support/sessions.ts'
 
 let database: TestDatabase
 let ada: Tenant
@@ -43,10 +44,7 @@ type Snapshot = {
 const inOrg = <Row>(tenant: Tenant, text: string, values: unknown[] = []): Promise<Row[]> =>
   withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
-    await client.query('select smartqueue.set_scope(array[$1]::uuid[], $2::uuid)', [
-      tenant.orgId,
-      tenant.userId,
-    ])
+    await enterAs(client, tenant)
     const { rows } = await client.query(text, values)
     await client.query('commit')
     return rows as Row[]

@@ -14,6 +14,7 @@ import { asLogin, createTestDatabase, type TestDatabase } from '../support/datab
 import { fillTables, tablesWithOrg } from '../support/every-table.ts'
 import { jobInState } from '../support/job-in-state.ts'
 import { seedTenant, type Tenant } from '../support/jobs.ts'
+import { enterAs } from '../support/sessions.ts'
 
 let database: TestDatabase
 let ada: Tenant
@@ -31,10 +32,7 @@ const inScope = async <T>(tenant: Tenant | undefined, work: (client: pg.Client) 
   withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
     if (tenant) {
-      await client.query(`select smartqueue.set_scope(array[$1]::uuid[], $2::uuid)`, [
-        tenant.orgId,
-        tenant.userId,
-      ])
+      await enterAs(client, tenant)
     }
     try {
       return await work(client)
@@ -59,14 +57,7 @@ test('in every table the functions see the rows of the organisation that they en
 })
 
 test('without having entered they see nothing at all', async () => {
-  for (const table of [
-    ...(await tablesWithOrg(database)),
-    'orgs',
-    'users',
-    'refresh_tokens',
-    'job_overview',
-    'held_jobs',
-  ]) {
+  for (const table of [...(await tablesWithOrg(database)), 'orgs', 'users', 'job_overview', 'held_jobs']) {
     if (table === 'held_jobs') continue
     const where = table === 'quotas' ? 'where org_id is not null' : ''
     await inScope(undefined, async (client) => {
@@ -75,50 +66,35 @@ test('without having entered they see nothing at all', async () => {
   }
 })
 
-test('the address of a webhook source shows that source, and its organisation to whoever names its version', async () => {
-  const [mine] = await database.sql<{ id: string }>(
-    'select id from smartqueue.webhook_sources where org_id = $1',
+test('a webhook source opens its organisation to whoever has its secret and its version', async () => {
+  const [mine] = await database.sql<{ id: string; secret: string }>(
+    'select id, secret from smartqueue.webhook_sources where org_id = $1',
     [ada.orgId],
   )
-  const enter = async (client: pg.Client, version: number | null): Promise<string> => {
-    const { rows } = await client.query('select smartqueue.enter_with_source($1, $2, null, null) as entry', [
-      mine?.id,
-      version,
-    ])
+  const enter = async (client: pg.Client, version: number, secret = mine?.secret): Promise<string> => {
+    const text = 'select smartqueue.enter_with_source($1, $2, $3, null, null) as entry'
+    const { rows } = await client.query(text, [mine?.id, version, secret])
     return rows[0].entry
   }
   const seen = async (client: pg.Client, table: string) =>
     (await client.query(`select org_id from smartqueue.${table}`)).rows.map(({ org_id }) => org_id)
   await inScope(undefined, async (client) => {
-    assert.equal(await enter(client, null), 'entered')
-    assert.deepEqual(await seen(client, 'webhook_sources'), [ada.orgId])
-    assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
-    for (const change of [
-      'update smartqueue.webhook_sources set enabled = enabled',
-      'delete from smartqueue.webhook_sources',
-    ]) {
-      assert.equal((await client.query(change)).rowCount, 0, change)
-    }
-  })
-  await inScope(undefined, async (client) => {
     assert.equal(await enter(client, 1), 'entered')
     assert.deepEqual([...new Set(await seen(client, 'webhook_deliveries'))], [ada.orgId])
     assert.deepEqual([...new Set(await seen(client, 'jobs'))], [ada.orgId])
   })
-  await inScope(undefined, async (client) => {
-    assert.equal(await enter(client, 2), 'closed')
-    assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
-  })
-  await inScope(bob, async (client) => {
-    assert.equal(await enter(client, null), 'entered', 'whoever asks, and wherever they have been')
-    assert.deepEqual(await seen(client, 'jobs'), [])
-  })
+  for (const [version, secret] of [[2], [1, 'wrong']] as const) {
+    await inScope(bob, async (client) => {
+      assert.equal(await enter(client, version, secret), 'closed', 'wherever they have been')
+      assert.deepEqual([await seen(client, 'webhook_deliveries'), await seen(client, 'jobs')], [[], []])
+    })
+  }
 })
 
 test('the setting of one transaction is gone in the next', async () => {
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
-    await client.query(`select smartqueue.set_scope(array[$1]::uuid[])`, [ada.orgId])
+    await enterAs(client, ada)
     assert.ok((await client.query('select from smartqueue.jobs')).rowCount)
     await client.query('commit')
     assert.equal((await client.query('select from smartqueue.jobs')).rowCount, 0)
@@ -150,7 +126,8 @@ test('nobody writes themselves into an organisation, or an invitation for themse
     `insert into smartqueue.invitations (id, org_id, role, user_id, invited_by, expires_at)
      values (gen_random_uuid(), '${bob.orgId}', 'org_admin', '${ada.userId}', '${bob.userId}', now() + interval '1 day')`,
     `insert into smartqueue.orgs (id, name) values (gen_random_uuid(), 'not entered')`,
-    `insert into smartqueue.refresh_families (id, user_id, org_id) values (gen_random_uuid(), '${bob.userId}', '${bob.orgId}')`,
+    `insert into smartqueue.refresh_families (id, user_id, org_id, secret_hash)
+     values (gen_random_uuid(), '${bob.userId}', '${bob.orgId}', '')`,
   ]) {
     await inScope(ada, (client) => assert.rejects(client.query(statement), { code: '42501' }, statement))
   }
@@ -261,9 +238,6 @@ test('nor may a role have a bypass within reach, or own a table', async () => {
   await database.sql(`alter role ${login.name} bypassrls`)
   assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /bypasses row-level security/)
   await database.sql(`alter role ${login.name} nobypassrls`)
-  await database.sql(`alter role ${login.name} set smartqueue.all_orgs = 'on'`)
-  assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /setting that opens organisations/)
-  await database.sql(`alter role ${login.name} reset smartqueue.all_orgs`)
   await database.sql(`grant create on schema smartqueue to ${login.name}`)
   await database.sql(`alter table smartqueue.pauses owner to ${login.name}`)
   assert.match((await inspect(url, FUNCTIONS_ROLE)) ?? '', /owns the table pauses/)

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { withLogin } from '../../worker-runtime/database-login.ts'
 import { migrateDatabase } from '../../worker-runtime/migrate.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, SHOW_ALL_ROWS, type TestDatabase } from '../support/database.ts'
 import { claim, completed, end, newJob, seedJobs, seedTenant } from '../support/jobs.ts'
 
 // An application that has tables with our names, and Rails' table of migrations.
@@ -44,6 +44,7 @@ test('a login that may not create the schema is told how to get it', async () =>
 test('SmartQueue shares a database with an application that has users and jobs of its own', async () => {
   await database.sql(`grant create on database ${databaseName} to ${owner.name}`)
   await migrateDatabase(ownerUrl)
+  await database.sql(SHOW_ALL_ROWS)
 
   const tenant = await seedTenant(database.run)
   await seedJobs(database.run, tenant, [newJob()])

@@ -114,7 +114,7 @@ test('in invite mode a link creates one account, in the organisation that sent i
     [owner.orgId],
     'and no personal organisation',
   )
-  const again = { username: user.username, password: 'correct horse', token: '', userId: '', orgId: '' }
+  const again = { ...owner, username: user.username, password: 'correct horse' }
   assert.equal((await signIn(edge, again)).body.user.org_id, owner.orgId)
   assert.equal((await database.sql(`select from users where username like 'guest-%'`)).length, 1)
   const log = await database.sql<{ action: string }>(

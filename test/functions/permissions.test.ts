@@ -87,7 +87,7 @@ const makeKey = (token: string): Promise<Answer> =>
 
 const makeSession = async (): Promise<string> => {
   const [row] = await database.sql<{ id: string }>(
-    'insert into refresh_families (id, user_id, org_id) values (gen_random_uuid(), $1, $2) returning id',
+    `insert into refresh_families (id, user_id, org_id, secret_hash) values (gen_random_uuid(), $1, $2, '') returning id`,
     [cast.owner.userId, cast.owner.orgId],
   )
   return row?.id ?? ''

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { after, before, test } from 'node:test'
-import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose'
+import { signAccessToken } from '../../functions/auth/access-token.ts'
+import { createKeyRing } from '../../functions/auth/key-ring.ts'
+import type { PrivateKey } from '../../functions/bindings.ts'
 import { fromElsewhere, registerUser } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
@@ -203,4 +206,30 @@ test('all other sign-ins can be ended at once, whatever their organisation', asy
     items.map(({ current }: { current: boolean }) => current),
     [true],
   )
+})
+
+test("the session's secret survives a refresh, and only those who have it get in", async () => {
+  const account = await registerUser(edge)
+  const { access_token, refresh_token } = (await signIn(edge, account)).body
+  const refreshed = await edge.request('POST', '/auth/refresh', { json: { refresh_token } })
+  const { sid, secret } = decodeJwt<{ sid: string; secret: string }>(access_token)
+  assert.match(secret, /^[0-9a-f]{32}$/)
+  assert.equal(decodeJwt(refreshed.body.access_token).secret, secret)
+  assert.notEqual(refreshed.body.refresh_token, refresh_token)
+  assert.equal((await look(access_token)).status, 200, 'other tabs go on')
+
+  const { text } = await edge.request('GET', '/auth/sessions', { token: access_token })
+  assert.ok(text.includes(sid) && !text.includes(secret))
+  const rows = await database.sql('select f::text from smartqueue.refresh_families f')
+  assert.ok(!JSON.stringify(rows).includes(secret), 'only its hash is stored')
+
+  const keys = createKeyRing(edge.authKeys.keys as PrivateKey[])
+  const session = {
+    user_id: account.userId,
+    org_id: account.orgId,
+    role: 'org_admin' as const,
+    session_id: sid,
+  }
+  const forged = await signAccessToken(keys, { ...session, secret: secret.replace(/./g, '0') })
+  assertProblem(await look(forged), 401, 'unauthenticated')
 })

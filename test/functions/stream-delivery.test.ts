@@ -9,7 +9,7 @@ import { createNudger } from '../../functions/stream/nudger.ts'
 import { paceMs } from '../../functions/stream/pace.ts'
 import { giveCredit, type Subscriber, subscribe, type Wish } from '../../functions/stream/subscriber.ts'
 
-const MEMBER = { orgId: 'o', userId: 'u', sessionId: 's', keyId: null }
+const MEMBER = { orgId: 'o', userId: 'u', sessionId: 's', keyId: null, secret: 'x' }
 const INCARNATION = '00000000000000aa'
 const START = { incarnation: INCARNATION, xid: '1', id: '0', position: 0 }
 const HEAD = { incarnation: INCARNATION, xid: '99', id: '0', position: 0 }

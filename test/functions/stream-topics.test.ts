@@ -15,7 +15,7 @@ after(() => mock.timers.reset())
 const follow = (topic: TopicName, answers: Record<string, () => unknown[]>) => {
   const frames: { type: string; lines?: unknown[] }[] = []
   const errors: unknown[] = []
-  const member = { orgId: 'o', userId: 'u', sessionId: 's', keyId: null }
+  const member = { orgId: 'o', userId: 'u', sessionId: 's', keyId: null, secret: 'x' }
   const place = { incarnation: '00000000000000aa', xid: '1', id: '0', position: 0 }
   const wish = { place: null, filter: { job_id: 'j' }, topics: [topic], logsAfter: '0' }
   const socket: Socket = {

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { decodeJwt } from 'jose'
 import { registerAccount } from '../../db/queries/accounts.ts'
+import type { Member } from '../../db/queries/scope.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { signAccessToken } from '../../functions/auth/access-token.ts'
 import { createKeyRing } from '../../functions/auth/key-ring.ts'
 import type { PrivateKey } from '../../functions/bindings.ts'
 import type { Edge } from './edge.ts'
+import { NOWHERE, newSession, storedSession } from './sessions.ts'
 
-export type TestAccount = { username: string; password: string; token: string; userId: string; orgId: string }
+export type TestAccount = Member & { username: string; password: string; token: string }
 
 const PASSWORD = 'correct horse battery'
 /** Of that password, made once: to make one takes a fifth of a second. */
@@ -26,19 +28,14 @@ const newName = (): string => `user-${process.pid}-${++created}`
 
 /** An account as a registration would have left it, with the token that it would have answered. */
 export const registerUser = async (edge: Edge): Promise<TestAccount> => {
-  const [username, userId, orgId, familyId] = [newName(), uuidV7(), uuidV7(), uuidV7()]
-  const refreshTokenHash = randomBytes(32).toString('hex')
-  await edge.seed(
-    registerAccount({
-      ...{ username, userId, orgId, familyId, refreshTokenHash },
-      passwordHash: PASSWORD_HASH,
-      refreshTokenDays: 30,
-      userAgent: null,
-    }),
-  )
-  const session = { user_id: userId, org_id: orgId, role: 'org_admin' as const, session_id: familyId }
-  const token = await signAccessToken(createKeyRing(edge.authKeys.keys as PrivateKey[]), session)
-  return { username, password: PASSWORD, token, userId, orgId }
+  const [username, userId, orgId, session] = [newName(), uuidV7(), uuidV7(), newSession()]
+  const account = { username, userId, orgId, passwordHash: PASSWORD_HASH, invitationHash: null }
+  await edge.seed(registerAccount(account, storedSession(session), NOWHERE))
+  const token = await signAccessToken(createKeyRing(edge.authKeys.keys as PrivateKey[]), {
+    ...{ user_id: userId, org_id: orgId, role: 'org_admin' },
+    ...{ session_id: session.sessionId, secret: session.secret },
+  })
+  return { username, password: PASSWORD, token, userId, orgId, ...session }
 }
 
 /** The same through the API, for tests of what that does. */
@@ -49,5 +46,7 @@ export const registerThroughApi = async (edge: Edge): Promise<TestAccount> => {
     headers: fromElsewhere(),
   })
   assert.equal(status, 201, text)
-  return { ...credentials, token: body.access_token, userId: body.user.id, orgId: body.user.org_id }
+  const { user, access_token: token } = body
+  const { sid: sessionId, secret } = decodeJwt<{ sid: string; secret: string }>(token)
+  return { ...credentials, token, userId: user.id, orgId: user.org_id, sessionId, keyId: null, secret }
 }

@@ -5,15 +5,13 @@ import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
 import { asLogin, type TestDatabase } from './database.ts'
 import type { Tenant } from './jobs.ts'
+import { enterAs } from './sessions.ts'
 
 /** Runs a query in a functions transaction that has entered the tenant's organisation. */
 export const runAs = <Row>(database: TestDatabase, tenant: Tenant, query: Query<Row>): Promise<Row[]> =>
   withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')
-    await client.query('select smartqueue.set_scope(array[$1]::uuid[], $2::uuid)', [
-      tenant.orgId,
-      tenant.userId,
-    ])
+    await enterAs(client, tenant)
     const { rows } = await client.query({ text: query.text, values: [...query.values] })
     await client.query('commit')
     return rows

@@ -4,6 +4,7 @@ import { type ClaimedJob, type ExchangeNews, readExchange } from '../../db/queri
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
+import type { Member } from '../../db/queries/scope.ts'
 import {
   type NewJob,
   readSubmitted,
@@ -17,24 +18,17 @@ import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import type { TestDatabase } from './database.ts'
+import { NOWHERE, newSession, storedSession } from './sessions.ts'
 import { waitFor } from './wait-for.ts'
 
-export type Tenant = { orgId: string; userId: string }
+/** A user in an organisation, with the credentials of a session. */
+export type Tenant = Member
 
 /** An account with its organisation, written past the API. */
 export const seedTenant = async (run: Run, username = `user-${uuidV7()}`): Promise<Tenant> => {
-  const tenant = { orgId: uuidV7(), userId: uuidV7() }
-  await run(
-    registerAccount({
-      ...tenant,
-      familyId: uuidV7(),
-      username,
-      passwordHash: 'none',
-      refreshTokenHash: crypto.randomUUID().replaceAll('-', ''),
-      refreshTokenDays: 30,
-      userAgent: null,
-    }),
-  )
+  const tenant = { orgId: uuidV7(), userId: uuidV7(), ...newSession() }
+  const account = { ...tenant, username, passwordHash: 'none', invitationHash: null }
+  await run(registerAccount(account, storedSession(tenant), NOWHERE))
   await run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
   return tenant
 }

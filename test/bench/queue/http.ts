@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { decodeJwt } from 'jose'
 import { Pool } from 'undici'
-import { approach } from '../../../db/queries/scope.ts'
+import { enter } from '../../../db/queries/scope.ts'
 import { submitJobs } from '../../../db/queries/submission.ts'
 import { startRunner, withHome } from '../../support/local-runner.ts'
 import { percentile } from '../report.ts'
@@ -125,7 +126,7 @@ const jsonHeaders = ({ token }: Account) => ({
 type Gateway = { address: string; connectionString: string }
 
 /** As Neon's driver sends it, in a transaction that has entered the organisation. */
-const bareStatement = (gateway: Gateway, { orgId, userId }: Account, jobs: number): HttpRequest => ({
+const bareStatement = (gateway: Gateway, { orgId, userId, token }: Account, jobs: number): HttpRequest => ({
   path: '/sql',
   headers: {
     'content-type': 'application/json',
@@ -134,7 +135,8 @@ const bareStatement = (gateway: Gateway, { orgId, userId }: Account, jobs: numbe
     'neon-array-mode': 'true',
   },
   body: () => {
-    const entry = approach({ orgId, userId, origin: { ip: null, userAgent: null, requestId: 'bench' } })
+    const { sid: sessionId, secret } = decodeJwt<{ sid: string; secret: string }>(token)
+    const entry = enter({ orgId, userId, sessionId, keyId: null, secret }, { leastRole: 'user' })
     const submission = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }], 'charge')
     const queries = [entry, submission].map(({ text, values }) => ({ query: text, params: values }))
     return JSON.stringify({ queries })

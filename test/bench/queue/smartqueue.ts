@@ -8,6 +8,7 @@ import { createSubmitter } from '../../../functions/jobs/submitter.ts'
 import { ensureLogin, type Runtime, withLogin } from '../../../worker-runtime/database-login.ts'
 import { migrateDatabase, withClient } from '../../../worker-runtime/migrate.ts'
 import { newJob, seedTenant, type Tenant } from '../../support/jobs.ts'
+import { newSession, storedSession } from '../../support/sessions.ts'
 import { type Contender, JOB_TYPE, PAYLOAD, type QueueClient } from './contender.ts'
 
 /** The statement of the API and the worker of the pods; what the API adds is measured apart (http.ts). */
@@ -79,10 +80,15 @@ const runOn =
     (await client.query({ name, text, values: [...values] })).rows
 
 export const findTenant = async (client: pg.Client): Promise<Tenant> => {
+  const session = newSession()
   const { rows } = await client.query(
-    'select org_id as "orgId", user_id as "userId" from smartqueue.memberships',
+    `insert into smartqueue.refresh_families (id, user_id, org_id, secret_hash)
+     select $1, user_id, org_id, decode($2, 'hex')
+     from smartqueue.memberships
+     returning org_id as "orgId", user_id as "userId"`,
+    [session.sessionId, storedSession(session).secretHash],
   )
-  return rows[0]
+  return { ...rows[0], ...session }
 }
 
 const UNFINISHED = `

@@ -1,0 +1,30 @@
+-- Exact rate limits: the conflict locks the row of the subject, and the update sees its newest version, so that of any
+-- number of concurrent requests exactly as many pass as may.
+
+create or replace function hit_rate_limit(p_action text, p_ip inet, p_limit integer, p_seconds integer)
+returns table (admitted boolean, remaining integer, resets_in integer)
+language sql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+-- Adds a hit of a network to its sliding log if there is room. `resets_in`: seconds until the oldest hit leaves the window.
+begin atomic
+  insert into rate_limits as r (action, subject, hits, admitted, last_hit)
+  values (p_action, coalesce(network_of(p_ip), 'unknown'), array[clock_timestamp()], true, clock_timestamp())
+  on conflict (action, subject) do update
+  set
+    (hits, admitted) = (
+      select
+        case
+          when count(*) < p_limit then coalesce(array_agg(hit order by hit), '{}') || clock_timestamp()
+          else array_agg(hit order by hit)
+        end,
+        count(*) < p_limit
+      from unnest(r.hits) as hit
+      where hit > clock_timestamp() - p_seconds * interval '1 second'
+    ),
+    last_hit = clock_timestamp()
+  returning
+    r.admitted, p_limit - cardinality(r.hits),
+    greatest(1, ceil(extract(epoch from r.hits[1] + p_seconds * interval '1 second' - clock_timestamp())))::integer;
+end;
+
+grant execute on function hit_rate_limit to smartqueue_functions;

@@ -1,0 +1,179 @@
+-- Signing in with a password. The functions compute scrypt; the stored hash never leaves the database. begin_sign_in counts
+-- the attempt and returns how to hash a password for one exact name: cost and salt. start_session compares the result.
+
+create or replace function begin_sign_in(p_username text, p_ip inet, p_limit integer, p_seconds integer)
+returns table (
+  admitted boolean, remaining integer, resets_in integer, blocked_for integer, password_parameters text
+)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Counts an attempt for the network and for the name, before the password is looked at. Names that nobody has are counted
+-- and blocked just the same: nothing tells them apart. `blocked_for`: seconds until the next attempt.
+declare
+  v_free_attempts constant integer := 10;
+  v_longest_block constant integer := 900;
+  -- After this time without an attempt the name starts over.
+  v_forget constant interval := interval '1 hour';
+  v_is_free boolean;
+begin
+  select h.admitted, h.remaining, h.resets_in
+  into admitted, remaining, resets_in
+  from hit_rate_limit('login', p_ip, p_limit, p_seconds) h;
+  if admitted then
+    insert into sign_in_attempts as a (name_hash, attempts, blocked_until, admitted, last_attempt)
+    values (sha256(convert_to(lower(p_username), 'UTF8')), 1, null, true, clock_timestamp())
+    on conflict (name_hash) do update
+    set (attempts, blocked_until, admitted, last_attempt) = (
+      select
+        case when so_far.blocked then a.attempts else so_far.tried end,
+        case
+          when so_far.blocked then a.blocked_until
+          when so_far.tried > v_free_attempts then
+            clock_timestamp()
+              + least(v_longest_block, 2 ^ least(so_far.tried - v_free_attempts, 20)) * interval '1 second'
+        end,
+        not so_far.blocked,
+        clock_timestamp()
+      from (
+        select
+          coalesce(a.blocked_until > clock_timestamp(), false) as blocked,
+          case when a.last_attempt < clock_timestamp() - v_forget then 1 else a.attempts + 1 end as tried
+      ) so_far
+    )
+    returning
+      a.admitted, greatest(1, ceil(extract(epoch from a.blocked_until - clock_timestamp())))::integer
+    into v_is_free, blocked_for;
+    if v_is_free then
+      blocked_for := null;
+      select regexp_replace(u.password_hash, '\$[^$]*$', '')
+      into password_parameters
+      from users u
+      where u.username_key = lower(p_username);
+    end if;
+  end if;
+  return next;
+end
+$$;
+
+create or replace function add_session(
+  p_session uuid, p_user uuid, p_org uuid, p_secret_hash text, p_token_hash text, p_days integer, p_user_agent text
+) returns void
+language sql
+begin atomic
+  -- For register and start_session.
+  insert into refresh_families (id, user_id, org_id, secret_hash, expires_at, user_agent)
+  values (p_session, p_user, p_org, decode(p_secret_hash, 'hex'), now() + p_days * interval '1 day', p_user_agent);
+  insert into refresh_tokens (token_hash, family_id, expires_at)
+  values (decode(p_token_hash, 'hex'), p_session, now() + p_days * interval '1 day');
+end;
+
+create or replace function start_session(
+  p_username text, p_password_hash text, p_session uuid, p_secret_hash text, p_token_hash text, p_days integer, p_org uuid,
+  p_ip text, p_user_agent text, p_request text
+) returns table (user_id uuid, username text, org_id uuid, role text)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Signs the user in to their oldest organisation. Someone who has left all of them, or was removed, gets a new personal one
+-- with the id `p_org`, whatever the limit: nobody is locked out of their account. Returns no row if the name or the password
+-- is wrong.
+declare
+  v_is_admin boolean;
+begin
+  perform set_origin(p_ip, p_request);
+  select u.id, u.username, u.is_admin
+  into user_id, username, v_is_admin
+  from users u
+  where u.username_key = lower(p_username)
+    and u.password_hash = p_password_hash;
+  if not found then return; end if;
+  perform pg_advisory_xact_lock(hashtextextended('orgs' || user_id, 0));
+  select m.org_id, m.role
+  into org_id, role
+  from memberships m
+  where m.user_id = start_session.user_id
+    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null)
+  order by m.created_at, m.org_id
+  limit 1;
+  if not found then
+    perform add_org(p_org, username, user_id);
+    org_id := p_org;
+    role := 'org_admin';
+  end if;
+  if v_is_admin then role := 'admin'; end if;
+  delete from sign_in_attempts a where a.name_hash = sha256(convert_to(lower(username), 'UTF8'));
+  perform add_session(p_session, user_id, org_id, p_secret_hash, p_token_hash, p_days, p_user_agent);
+  insert into audit_log (org_id, actor_id, action, target)
+  values (org_id, user_id, 'account.signed_in', jsonb_build_object('user_id', user_id));
+  return next;
+end
+$$;
+
+create or replace function audit_failed_sign_in(p_username text, p_ip text, p_request text) returns void
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- All organisations of the user are told, if there is one of this name. Who it was is not known.
+begin
+  perform set_origin(p_ip, p_request);
+  insert into audit_log (org_id, actor_id, action, target)
+  select m.org_id, null, 'account.sign_in_failed', jsonb_build_object('user_id', u.id)
+  from users u
+  join memberships m on m.user_id = u.id
+  where u.username_key = lower(p_username)
+    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null);
+end
+$$;
+
+create or replace function matches_password(p_password_hash text) returns boolean
+language sql stable security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+-- Whether it is the hash of the user who has entered.
+begin atomic
+  select exists (select from users u where u.id = scope_user() and u.password_hash = p_password_hash);
+end;
+
+create or replace function change_password(p_org uuid, p_session uuid, p_from text, p_to text, p_revoke_keys boolean)
+returns table (ended integer, revoked integer)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all organisations. Returns
+-- no row if the password was changed in the meantime.
+declare
+  v_user constant uuid := scope_user();
+begin
+  perform require_org(p_org);
+  update users u
+  set password_hash = p_to
+  where u.id = v_user
+    and u.password_hash = p_from
+    and scope_key() is null;
+  if not found then return; end if;
+  update refresh_families f
+  set revoked_at = now()
+  where f.user_id = v_user
+    and f.id <> p_session
+    and f.revoked_at is null;
+  get diagnostics ended = row_count;
+  insert into audit_log (org_id, action, target)
+  values (p_org, 'account.password_changed', jsonb_build_object('user_id', v_user));
+  with gone as (
+    update api_keys k
+    set revoked_at = now()
+    where k.user_id = v_user
+      and k.revoked_at is null
+      and p_revoke_keys
+    returning k.id, k.org_id, k.name, k.prefix
+  )
+  insert into audit_log (org_id, action, target)
+  select g.org_id, 'api_key.revoked', jsonb_build_object('api_key_id', g.id, 'name', g.name, 'prefix', g.prefix)
+  from gone g;
+  get diagnostics revoked = row_count;
+  return next;
+end
+$$;
+
+grant execute on function begin_sign_in, start_session, audit_failed_sign_in, matches_password, change_password
+to smartqueue_functions;
