@@ -1,0 +1,184 @@
+-- The steps that transitions share. Only they insert into ready_jobs, finished_jobs and job_event_groups, and only
+-- drop_from_leases takes jobs out of a lease.
+--
+-- Parameters are parallel arrays with one value for each job. An array with a single value speaks for all jobs, and an
+-- empty one means null. Values are read by their number over generate_series, because unnest of many arrays copies each
+-- of them once more: measured at 25 % of a drain. The functions are plpgsql, so that their plans stay cached in the
+-- session, and are called by transitions only, as the owner.
+--
+-- They take no locks. The caller holds the rows that the jobs come from, so that a job is never in two places.
+--
+-- Transitions set plan_cache_mode = force_generic_plan, and the steps inherit it. Otherwise Postgres finds that the
+-- plan depends on the number of jobs and plans each call anew: place_ready takes 104 µs for one job then, and 27 µs
+-- without. They also set enable_seqscan = off where they look rows up by key: a plan that was made while a table was
+-- empty must still be right when it is full.
+--
+-- Measured with Postgres 18, for 1 job and for 600, against the same insert written out with constants: place_ready 27
+-- and 3,110 µs (16 and 2,560), finish_jobs 35 and 1,790 µs (21 and 1,470), record_events 16 and 35 µs (12 and 29),
+-- requeue_jobs 70 and 5,200 µs, drop_from_leases 27 and 310 µs.
+
+create or replace function place_ready(
+  p_org_ids uuid[],
+  p_job_ids uuid[],
+  p_series_ids bigint[],
+  p_types text[],
+  p_lanes smallint[],
+  p_attempts integer[],
+  p_cpu_units real[],
+  p_memory_mb integer[],
+  p_predicted_ms real[],
+  p_start_bys timestamptz[],
+  p_alone boolean[] default '{f}'
+) returns void
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- A job that must run alone is parked: in a lane where ordinary claims do not look.
+begin
+  insert into ready_jobs (
+    org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by, alone
+  )
+  select
+    p_org_ids[least(n, cardinality(p_org_ids))], p_job_ids[n], p_series_ids[least(n, cardinality(p_series_ids))],
+    p_types[least(n, cardinality(p_types))],
+    p_lanes[least(n, cardinality(p_lanes))]
+      + case when p_alone[least(n, cardinality(p_alone))] then 10000 else 0 end,
+    p_attempts[least(n, cardinality(p_attempts))], p_cpu_units[least(n, cardinality(p_cpu_units))],
+    p_memory_mb[least(n, cardinality(p_memory_mb))], p_predicted_ms[least(n, cardinality(p_predicted_ms))],
+    p_start_bys[least(n, cardinality(p_start_bys))], p_alone[least(n, cardinality(p_alone))]
+  from generate_series(1, cardinality(p_job_ids)) as n;
+end
+$$;
+
+create or replace function requeue_jobs(
+  p_org_ids uuid[],
+  p_job_ids uuid[],
+  p_attempts integer[],
+  p_alone boolean[] default '{f}'
+) returns table (job_id uuid, type text)
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Jobs that were submitted before become ready, at the end of the lane that the newest estimate of their series gives
+-- them. Returns them with their types, for the wake-up.
+declare
+  v_org_ids uuid[];
+  v_job_ids uuid[];
+  v_series_ids bigint[];
+  v_types text[];
+  v_lanes smallint[];
+  v_attempts integer[];
+  v_cpu_units real[];
+  v_memory_mb integer[];
+  v_predicted_ms real[];
+  v_start_bys timestamptz[];
+  v_alone boolean[];
+begin
+  select
+    array_agg(q.org_id), array_agg(q.job_id), array_agg(q.series_id), array_agg(q.type), array_agg(q.lane),
+    array_agg(p_attempts[least(n, cardinality(p_attempts))]), array_agg(q.cpu_units), array_agg(q.memory_mb),
+    array_agg(q.predicted_ms), array_agg(q.start_by), array_agg(p_alone[least(n, cardinality(p_alone))])
+  into
+    v_org_ids, v_job_ids, v_series_ids, v_types, v_lanes, v_attempts, v_cpu_units, v_memory_mb, v_predicted_ms,
+    v_start_bys, v_alone
+  from generate_series(1, cardinality(p_job_ids)) as n
+  -- Its own subquery: job by job, by the keys of both tables. A plan for any number of jobs might read all of them.
+  cross join lateral (
+    select e.*
+    from queue_entries e
+    where e.org_id = p_org_ids[least(n, cardinality(p_org_ids))]
+      and e.job_id = p_job_ids[n]
+    offset 0
+  ) q;
+  if v_job_ids is null then return; end if;
+  perform place_ready(
+    v_org_ids, v_job_ids, v_series_ids, v_types, v_lanes, v_attempts, v_cpu_units, v_memory_mb, v_predicted_ms,
+    v_start_bys, v_alone
+  );
+  return query select j.id, j.type from unnest(v_job_ids, v_types) as j (id, type);
+end
+$$;
+
+create or replace function finish_jobs(
+  p_state job_state,
+  p_org_ids uuid[],
+  p_job_ids uuid[],
+  p_series_ids bigint[],
+  p_attempts integer[],
+  p_worker_ids text[] default '{}',
+  p_started_ats timestamptz[] default '{}',
+  p_runtimes_ms double precision[] default '{}',
+  p_results jsonb[] default '{}',
+  p_errors jsonb[] default '{}'
+) returns void
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Without a start of its own, an attempt began its runtime ago.
+begin
+  insert into finished_jobs (
+    org_id, job_id, series_id, state, attempts, result, error, fingerprint, worker_id, started_at, runtime_ms
+  )
+  select
+    p_org_ids[least(n, cardinality(p_org_ids))], p_job_ids[n], p_series_ids[least(n, cardinality(p_series_ids))],
+    p_state, p_attempts[least(n, cardinality(p_attempts))], p_results[least(n, cardinality(p_results))], error,
+    case when error is not null then error_fingerprint(error) end, p_worker_ids[least(n, cardinality(p_worker_ids))],
+    coalesce(
+      p_started_ats[least(n, cardinality(p_started_ats))],
+      now() - p_runtimes_ms[least(n, cardinality(p_runtimes_ms))] * interval '1 millisecond'
+    ),
+    p_runtimes_ms[least(n, cardinality(p_runtimes_ms))]
+  from generate_series(1, cardinality(p_job_ids)) as n
+  cross join lateral (select p_errors[least(n, cardinality(p_errors))] as error) as failure;
+end
+$$;
+
+create or replace function record_events(
+  p_org_ids uuid[],
+  p_job_ids uuid[],
+  p_states job_state[],
+  p_attempts integer[],
+  p_reasons text[] default '{}',
+  p_ats timestamptz[] default array[now()]
+) returns void
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- One row for each organisation. If there is only one, the row holds the arrays as they were given. Only a submission
+-- leaves the times empty, which is how the rollups tell it from other transitions.
+begin
+  if p_org_ids[1] = all (p_org_ids) then
+    insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+    values (p_org_ids[1], p_job_ids, p_states, p_attempts, p_reasons, p_ats);
+  else
+    insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
+    select
+      p_org_ids[n], array_agg(p_job_ids[n] order by n),
+      case when cardinality(p_states) > 1 then array_agg(p_states[n] order by n) else p_states end,
+      case when cardinality(p_attempts) > 1 then array_agg(p_attempts[n] order by n) else p_attempts end,
+      case when cardinality(p_reasons) > 1 then array_agg(p_reasons[n] order by n) else p_reasons end,
+      p_ats
+    from generate_series(1, cardinality(p_org_ids)) as n
+    group by p_org_ids[n];
+  end if;
+end
+$$;
+
+create or replace function drop_from_leases(p_tokens bigint[], p_job_ids uuid[]) returns void
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- The caller has locked the leases in the order of their tokens. Here unnest is the cheaper way: a long array of a row
+-- is stored apart, and would be fetched again for each of its values.
+begin
+  update leases l
+  set (job_ids, org_ids, attempts) = (
+    select
+      coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
+      coalesce(array_agg(h.attempt order by n), '{}')
+    from unnest(l.job_ids, l.org_ids, l.attempts) with ordinality as h (job_id, org_id, attempt, n)
+    where h.job_id not in (select unnest(p_job_ids))
+  )
+  where l.token = any (p_tokens);
+end
+$$;
