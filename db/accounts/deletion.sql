@@ -237,12 +237,12 @@ begin
 end
 $$;
 
-create or replace function remove_deleted_org(in_term bigint, most integer)
+create or replace function remove_deleted_org(p_term bigint, p_limit integer)
 returns table (deleted_org uuid, removed integer, told_workers text[], finished boolean)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- One batch for the leader: up to `most` rows of the first deleted organisation that has any left. Returns no row if
+-- One batch for the leader: up to `p_limit` rows of the first deleted organisation that has any left. Returns no row if
 -- there is nothing to do now, or if the term is over. `told_workers` have lost running jobs of any deleted
 -- organisation: those stop at once, however many rows of another organisation are removed first.
 --
@@ -250,39 +250,24 @@ as $$
 -- have finished, since the functions' transactions take less than half as long, and their rows are found here.
 declare
   v_deletion org_deletions;
+  v_orgs uuid[];
+  v_tokens bigint[];
 begin
-  if not exists (
-    select
-    from scheduler_leader l
-    where l.term = in_term
-      and l.incarnation = database_incarnation()
-  ) then
-    return;
-  end if;
-  with held as materialized (
-    select l.token, pending.ids
-    from leases l
-    cross join (select array(select d.id from org_deletions d where d.removed_at is null) as ids) pending
-    where l.org_ids && pending.ids
-    order by l.token
-    for update of l
-  ),
-  released as (
-    update leases l
-    set (job_ids, org_ids, attempts, started_ats) = (
-      select
-        coalesce(array_agg(h.job_id order by h.n), '{}'), coalesce(array_agg(h.org_id order by h.n), '{}'),
-        coalesce(array_agg(h.attempt order by h.n), '{}'), coalesce(array_agg(h.started_at order by h.n), '{}')
-      from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
-        with ordinality as h (job_id, org_id, attempt, started_at, n)
-      where h.org_id <> all (held.ids)
+  if not in_term(p_term) then return; end if;
+
+  v_orgs := array(select d.id from org_deletions d where d.removed_at is null);
+  v_tokens := array(select l.token from leases l where l.org_ids && v_orgs order by l.token for update);
+  told_workers := array(select distinct l.worker_id from leases l where l.token = any (v_tokens));
+  perform drop_from_leases(
+    v_tokens,
+    array(
+      select h.job_id
+      from leases l
+      cross join lateral unnest(l.job_ids, l.org_ids) as h (job_id, org_id)
+      where l.token = any (v_tokens)
+        and h.org_id = any (v_orgs)
     )
-    from held
-    where l.token = held.token
-    returning l.worker_id
-  )
-  select coalesce(array_agg(distinct r.worker_id), '{}') into told_workers
-  from released r;
+  );
   for v_deletion in
     select d.*
     from org_deletions d
@@ -292,8 +277,8 @@ begin
   loop
     deleted_org := v_deletion.id;
     finished := v_deletion.requested_at < now() - interval '1 minute';
-    removed := remove_org_rows(deleted_org, most, finished);
-    finished := finished and removed < most;
+    removed := remove_org_rows(deleted_org, p_limit, finished);
+    finished := finished and removed < p_limit;
     if finished then
       delete from orgs o where o.id = deleted_org;
       update org_deletions d set removed_at = now() where d.id = deleted_org;

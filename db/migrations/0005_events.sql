@@ -52,24 +52,6 @@ from job_event_groups g
 cross join lateral generate_series(1, cardinality(g.job_ids)) as n;
 comment on view job_events is 'One row for each transition of a job.';
 
-create function insert_job_event() returns trigger
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
-begin
-  insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
-  values (
-    new.org_id, array[new.job_id], array[new.state], array[new.attempt], array[new.reason],
-    array[coalesce(new.at, now())]
-  );
-  return new;
-end
-$$;
-
--- For statements that move few jobs. Those that move many insert into job_event_groups directly.
-create trigger job_events_insert instead of insert on job_events
-for each row execute function insert_job_event();
-
 create table stream_floor (
   only_row boolean primary key default true,
   xid xid8 not null,
@@ -120,9 +102,10 @@ $$;
 call isolate_by_org('job_event_groups');
 
 grant execute on function database_incarnation to smartqueue_functions, smartqueue_workers;
-grant select, insert on job_event_groups, job_events to smartqueue_functions;
+grant select on job_events to smartqueue_functions;
+grant select, insert on job_event_groups to smartqueue_functions;
 grant select on stream_floor to smartqueue_functions;
 grant select, insert, update, delete on job_event_groups to smartqueue_workers;
-grant select, insert on job_events to smartqueue_workers;
+grant select on job_events to smartqueue_workers;
 grant select, update on stream_floor to smartqueue_workers;
 grant select, insert on incarnations to smartqueue_functions, smartqueue_workers;

@@ -39,7 +39,7 @@ test('changes undone by a database crash are no longer shown', async () => {
   const entry = page.locator('.activity li', { has: page.getByRole('link', { name: 'first' }) })
   await submit('second')
   await database.sql(
-    `insert into job_events (org_id, job_id, state, attempt) select org_id, id, 'running', 1 from jobs where name = 'first'`,
+    `select record_events(array[org_id], array[id], '{running}', '{1}') from jobs where name = 'first'`,
   )
   await entry.getByText('running').waitFor()
   await database.sql(`delete from job_event_groups where states = '{running}'`)

@@ -58,7 +58,7 @@ test('what commits late comes after what was read, and nothing is skipped or rep
   const first = await untilNothingElseRuns(head, 2)
   assert.deepEqual(told(first.events), ['ready slow', 'ready quick'])
 
-  const write = `insert into job_events (org_id, job_id, state, attempt) values ($1, $2, $3, 0)`
+  const write = `select record_events(array[$1::uuid], array[$2::uuid], array[$3::job_state], '{0}')`
   await late.query('begin')
   await late.query(write, [ada.orgId, slow.id, 'running'])
   await database.sql(write, [ada.orgId, quick.id, 'running'])

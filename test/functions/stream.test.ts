@@ -31,7 +31,7 @@ const submit = async ({ token }: TestAccount, name: string, more: object = {}): 
 }
 
 /** An event that nobody is told of but the table, as a worker writes it. */
-const WRITE = `insert into job_events (org_id, job_id, state, attempt) values ($1, $2, $3, 1)`
+const WRITE = `select record_events(array[$1::uuid], array[$2::uuid], array[$3::job_state], '{1}')`
 
 test('every change of state arrives as it is committed, with the job that it is of', async () => {
   const ada = await registerUser(edge)
