@@ -1,11 +1,6 @@
 import { JOBS_CANCELLED, JOBS_READY, WORKER_ISOLATES } from '../db/channels.ts'
 import { removeDeletedOrg } from '../db/queries/deletion.ts'
-import { askToIsolate } from '../db/queries/isolation.ts'
 import { notify } from '../db/queries/notifications.ts'
-import { lookOut, type Outlook } from '../db/queries/outlook.ts'
-import { parkJobs, unparkJobs } from '../db/queries/parking.ts'
-import { rescoreJobs, takeMovedSeries } from '../db/queries/rescoring.ts'
-import { reserveCapacity } from '../db/queries/reservations.ts'
 import {
   deleteExpiredDeliveries,
   deleteExpiredEvents,
@@ -16,8 +11,20 @@ import {
   deleteStale,
   forgetIdleSeries,
 } from '../db/queries/retention.ts'
-import { estimateTypes, markSilentWorkers, reclaimExpiredLeases, wakeDueJobs } from '../db/queries/upkeep.ts'
 import type { Run } from '../db/query.ts'
+import {
+  askToIsolate,
+  lookOut,
+  markSilentWorkers,
+  type Outlook,
+  parkJobs,
+  reclaimExpiredLeases,
+  rescoreJobs,
+  reserveCapacity,
+  takeMovedSeries,
+  unparkJobs,
+  wakeDueJobs,
+} from '../db/queue/upkeep.ts'
 import type { Logger } from './logger.ts'
 
 /** One duty of the leader: does a bounded piece of work and answers the milliseconds until the next. */
@@ -63,7 +70,6 @@ export const createDuties = (options: DutyOptions): Duty[] => {
     reserve(options, look),
     isolate(options, look),
     rescore(options, look),
-    estimate(options),
     expire(options),
     forgetSeries(options),
     forget(options),
@@ -219,16 +225,6 @@ const rescore = ({ run }: DutyOptions, look: Look): Duty => {
     },
   }
 }
-
-const estimate = ({ run }: DutyOptions): Duty => ({
-  name: 'estimates by type',
-  step: async (term) => {
-    const startedAtMs = performance.now()
-    await run(estimateTypes(term))
-    // All series are looked at: with a million of them at most every fiftieth moment goes into it.
-    return Math.max(5 * SECOND, 50 * (performance.now() - startedAtMs))
-  },
-})
 
 const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
   name: 'retention',

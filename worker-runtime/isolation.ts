@@ -1,7 +1,7 @@
 import type { ClaimedJob } from '../db/queries/exchange-news.ts'
-import { endIsolation } from '../db/queries/isolation.ts'
 import { claimSuspect, readLoneJob } from '../db/queries/lone-claim.ts'
 import type { Run } from '../db/query.ts'
+import { endIsolation } from '../db/queue/upkeep.ts'
 import type { Capacity } from './capacity.ts'
 import { LEASE_SECONDS } from './lease-book.ts'
 

@@ -1,6 +1,6 @@
 import type { LeaseKey } from '../db/queries/exchange.ts'
-import { renewLeases } from '../db/queries/leases.ts'
 import type { Run } from '../db/query.ts'
+import { renewLeases } from '../db/queue/leases.ts'
 import { LEASE_SECONDS, type LeaseBook } from './lease-book.ts'
 import { createPoller } from './poller.ts'
 

@@ -1,5 +1,5 @@
-import { reportSlowJobs } from '../db/queries/slow-jobs.ts'
 import type { Run } from '../db/query.ts'
+import { reportSlowJobs } from '../db/queue/leases.ts'
 import { LEAST_SLOW_MS } from '../db/rules/slow.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import type { Logger } from './logger.ts'

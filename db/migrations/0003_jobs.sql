@@ -64,7 +64,7 @@ create table type_estimates (
   median_log double precision,
   drift_log double precision not null default 0
 );
-comment on table type_estimates is 'The first estimate for a series without executions. Written by the leader.';
+comment on table type_estimates is 'The first estimate for a series without executions. Written by the learner.';
 
 create table jobs (
   org_id uuid not null,

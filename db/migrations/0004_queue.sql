@@ -105,6 +105,7 @@ create table leases (
   attempts integer[] not null,
   -- Null while the worker has not started the job.
   started_ats timestamptz[] not null,
+  claimed_at timestamptz not null default now(),
   alone boolean not null default false
 )
 with (
@@ -205,14 +206,18 @@ select
   j.org_id,
   j.series_id,
   j.type,
-  lane_of(j.rank_base + j.rank_slope * coalesce(s.mean_log + j.residual_log, ln(j.predicted_ms))) as lane,
+  -- A subquery, so that every plan starts from the job, whatever it expects of the number of series.
+  lane_of(
+    j.rank_base + j.rank_slope * coalesce(
+      (select s.mean_log from series s where s.id = j.series_id) + j.residual_log, ln(j.predicted_ms)
+    )
+  ) as lane,
   j.cpu_units,
   j.memory_mb,
   j.predicted_ms::real as predicted_ms,
   j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by,
   j.run_at
-from jobs j
-join series s on s.id = j.series_id;
+from jobs j;
 comment on view queue_entries is 'The row in ready_jobs that a job gets if it becomes ready now.';
 
 create view held_jobs with (security_invoker = true) as
@@ -316,12 +321,10 @@ grant select on
   waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries,
   held_jobs, job_overview
 to smartqueue_functions;
-grant insert on
-  waiting_jobs, blocked_jobs, ready_jobs, finished_jobs, attempts, pauses
-to smartqueue_functions;
+grant insert on waiting_jobs, blocked_jobs, ready_jobs, pauses to smartqueue_functions;
 -- Locking a row requires the right to update it.
 grant update on waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs to smartqueue_functions;
-grant delete on waiting_jobs, blocked_jobs, ready_jobs, finished_jobs, pauses, reservations to smartqueue_functions;
+grant delete on pauses to smartqueue_functions;
 grant usage on sequence ready_keys to smartqueue_functions;
 
 grant select on pauses, queue_entries, held_jobs, job_overview to smartqueue_workers;

@@ -1,4 +1,3 @@
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { SILENT_SECONDS } from './queue-facts.ts'
@@ -48,7 +47,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         org_id, ${STATUSES.map((status) => `coalesce(sum(jobs) filter (where status = '${status}'), 0)::bigint as ${status}`).join(', ')},
         sum(predicted_ms) / 1000 as predicted_seconds
       from part
-      where ${IN_TERM}
+      where (select smartqueue.in_term($1::bigint))
       group by org_id
     ),
     spans as materialized (
@@ -79,7 +78,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
       where r.span = s.span
         and r.at = s.at
         and not exists (select from seen where org_id = r.org_id)
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
     ),
     newest as (
       insert into smartqueue.depth_samples as s (org_id, at, ${SUMS})
@@ -99,7 +98,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
     gone as (
       delete from smartqueue.depth_samples s
       where not exists (select from seen where org_id = s.org_id)
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
     ),
     slots as (
       insert into smartqueue.slot_changes (slots)
@@ -111,7 +110,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
           and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
       ) live
       where live.slots is distinct from (select slots from smartqueue.slot_changes order by at desc limit 1)
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       on conflict (at) do update
       set slots = excluded.slots
     ),${KEEP_GAUGES}

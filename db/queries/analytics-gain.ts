@@ -2,7 +2,6 @@
  * What the replay of the queue needs: attempts that have ended, in the order of their commits. A *stretch* of them goes from
  * where the last one was closed to a moment when nobody waits: up to there the order of the queue has had its whole effect.
  */
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
 import { IS_LATER_TRY, READY_AT } from './analytics-rollup.ts'
@@ -193,7 +192,7 @@ export const storeGains = (
       where reader = 'gains'
         and xid = $2::xid8
         and id = $3::bigint
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning reader
     ),
     added as (

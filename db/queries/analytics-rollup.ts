@@ -4,7 +4,6 @@
  * together (`rollup-totals.ts`). The rule that makes every event count once: the cursor is locked, read and moved by the very
  * statement that adds. One that dies has done nothing; of two at the same time the second goes on where the first has stopped.
  */
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { SHORTEST_MS } from '../rules/estimate.ts'
 import { APE_BUCKETS } from '../rules/log-histogram.ts'
@@ -18,10 +17,7 @@ export type RollupLimits = { groups: number; jobs: number }
 
 export type RollupPage = { groups: number; jobs: number /** There is more to count. */; more: boolean }
 
-/**
- * A submission tells of all its jobs with one time and one attempt, number 0, which no other statement does: waking, releasing
- * and retrying give each job its own.
- */
+/** Only a submission leaves the times of its events empty (record_events). */
 const IS_SUBMISSION = `times = 0 and attempts = '{0}' and states[1] in ('pending', 'blocked', 'ready')`
 
 /**
@@ -68,7 +64,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       select xid, id, foreign_id
       from smartqueue.analytics_cursors
       where reader = 'rollups'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       for update
     ),
     span as materialized (
@@ -314,7 +310,7 @@ export const restartRollups = (term: string): Query<{ reader: string }> => ({
         foreign_id
       )
     where xid > pg_snapshot_xmax(pg_current_snapshot())
-      and ${IN_TERM}
+      and (select smartqueue.in_term($1::bigint))
     returning reader`,
   values: [term],
 })

@@ -50,13 +50,6 @@ export const audit = (action: AuditAction, target: string, from: string): string
       select org_id, '${action}', ${target}
       from ${from}`
 
-/** One row for all jobs of `from`, of the organisation `$1`, with some of their ids. */
-export const auditJobs = (action: AuditAction, from: string): string => `
-      insert into smartqueue.audit_log (org_id, action, target)
-      select $1::uuid, '${action}', jsonb_build_object('count', count(*), 'job_ids', (array_agg(job_id order by job_id))[:20])
-      from ${from}
-      having count(*) > 0`
-
 export type AuditRow = {
   id: string
   at: Date

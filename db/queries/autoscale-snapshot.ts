@@ -6,11 +6,9 @@
  * part. With a million ready jobs it takes 2 ms, and 0.25 s when the sums by lane are made anew, for which `queue_snapshot` takes a
  * twentieth of the time at most. A hundred thousand jobs that wait for a moment within the lead time add 35 ms to it.
  */
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import type { ScalingSettings } from '../rules/autoscale.ts'
 import { DEFAULT_ESTIMATE } from '../rules/estimate.ts'
-import { HANDLED, HELD_BACK } from './parking.ts'
 import { SILENT_SECONDS } from './queue-facts.ts'
 import { startingEstimate } from './submission-terms.ts'
 
@@ -25,6 +23,21 @@ const LOOKED_AT = 5_000
 
 /** The leader forecasts every minute. After this long something keeps it from doing so. */
 const FORECAST_MINUTES = 3
+
+/** Types that at least one worker handles. */
+const HANDLED = `
+    handled as materialized (
+      select distinct unnest(types) as type
+      from smartqueue.workers
+      where status <> 'offline'
+    )`
+
+/** Whether a job `r` is held back, by sets that are made once, and not by a look at the pauses for each job. */
+const HELD_BACK = `(
+        r.type not in (select type from handled)
+        or r.org_id in (select org_id from smartqueue.pauses where type is null)
+        or (r.org_id, r.type) in (select org_id, type from smartqueue.pauses where type is not null)
+      )`
 
 /** Ticks of the same time, of all organisations. */
 export type NearTick = {
@@ -55,7 +68,7 @@ export const findNearTicks = (
       select org_id, cron, timezone, next_at, job ->> 'type' as type, job ->> 'name' as name
       from smartqueue.schedules
       where next_at <= now() + $2::double precision * interval '1 second'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
     ) r
     left join smartqueue.series s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
     left join lateral (${startingEstimate('r.org_id', 'r.type', 's.mean_log is null')}
@@ -184,7 +197,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
       where status = 'online'
         and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
     ) live
-    where ${IN_TERM}
+    where (select smartqueue.in_term($1::bigint))
     on conflict (only_row) do update
     set
       taken_at = now(),

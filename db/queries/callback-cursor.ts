@@ -1,4 +1,3 @@
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 
 /** A place among the events: a row of theirs, and how many of its jobs come before. */
@@ -32,7 +31,7 @@ export const moveCallbackCursor = (
     where xid = $2::xid8
       and id = $3::bigint
       and position = $4::int
-      and ${IN_TERM}
+      and (select smartqueue.in_term($1::bigint))
     returning true as moved`,
   values: [term, from.xid, from.id, from.position, to.xid, to.id, to.position],
 })
@@ -61,7 +60,7 @@ export const restartCallbackCursor = (term: string): Query<{ restarted: true }> 
           foreign_id
         )
       where xid > pg_snapshot_xmax(pg_current_snapshot())
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning xid
     ),
     -- The number before: whoever begins at the present is not lost.

@@ -1,4 +1,3 @@
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 
 /** What a delivery needs to know at the moment of an attempt. */
@@ -61,6 +60,6 @@ export const forgetDisabledUrls = (term: string, days: number): Query<never> => 
     delete from smartqueue.callback_endpoints
     where events = '{}'
       and disabled_at < now() - $2::double precision * interval '1 day'
-      and ${IN_TERM}`,
+      and (select smartqueue.in_term($1::bigint))`,
   values: [term, days],
 })

@@ -1,4 +1,3 @@
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 
 /** The last execution that was learned from: its transaction, and its number within it. */
@@ -31,7 +30,7 @@ export const getLearningState = (term: string): Query<LearningStateRow> => ({
       order by at desc
       limit 1
     ) p on true
-    where ${IN_TERM}`,
+    where (select smartqueue.in_term($1::bigint))`,
   values: [term],
 })
 
@@ -175,7 +174,7 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         by_source = $6::text::jsonb, accuracy = coalesce($7::text::jsonb, accuracy), updated_at = now()
       where xid = $8::xid8
         and id = $9::bigint
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning learned
     ),
     series_remembered as (

@@ -1,5 +1,4 @@
 /** Work that comes unannounced, by the minute, and the forecast of it. What fills the minutes is in analytics-rollup.ts. */
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { FIRST_UNCOUNTED_AT } from './analytics-rollup.ts'
 
@@ -40,7 +39,7 @@ export const recallForecaster = (term: string): Query<{ forecaster: string | nul
   name: 'recall-forecaster',
   text: `
     select (select encode(weights, 'base64') from smartqueue.load_forecasts) as forecaster
-    where ${IN_TERM}`,
+    where (select smartqueue.in_term($1::bigint))`,
   values: [term],
 })
 
@@ -60,7 +59,7 @@ export const storeForecast = (forecast: StoredForecast): Query<{ made_at: Date }
     set
       made_at = now(), from_at = to_timestamp(60 * $2::double precision), p50_ms = $3::double precision[],
       p90_ms = $4::double precision[]
-    where ${IN_TERM}
+    where (select smartqueue.in_term($1::bigint))
     returning made_at`,
   values: [forecast.term, forecast.fromMinute, forecast.p50Ms, forecast.p90Ms],
 })
@@ -82,7 +81,7 @@ export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: Date
     select
       now(), to_timestamp(60 * $2::double precision), $3::double precision[], $4::double precision[], $5::text,
       $6::text::jsonb, decode($7::text, 'base64'), case when $7::text is not null then now() end
-    where ${IN_TERM}
+    where (select smartqueue.in_term($1::bigint))
     on conflict (only_row) do update
     set
       made_at = excluded.made_at, from_at = excluded.from_at, p50_ms = excluded.p50_ms, p90_ms = excluded.p90_ms,
@@ -110,7 +109,7 @@ export const deleteExpiredLoad = (term: string, limit: number): Query<{ deleted:
         select at
         from smartqueue.load_minutes
         where at < now() - ${LOAD_KEPT}
-          and ${IN_TERM}
+          and (select smartqueue.in_term($1::bigint))
         order by at
         limit $2::int
       )

@@ -4,7 +4,8 @@ import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { HAS_PAUSES_OR_LIMITS, TOKEN } from './exchange-claim.ts'
 import { type ClaimedJob, type Executions, toTrace } from './exchange-news.ts'
 import { newestLaneOf } from './exchange-rerank.ts'
-import { BIG } from './reservations.ts'
+
+const BIG = `(cpu_units > 1 or memory_mb > 64)`
 
 export type LoneClaim = {
   workerId: string

@@ -1,4 +1,3 @@
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { type AccuracyValues, INSERT_POINT, pointColumns } from './learning.ts'
 
@@ -43,12 +42,12 @@ export const crownModel = (crowned: {
       update smartqueue.models
       set status = 'retired', evaluation = evaluation || '{"unreadable": true}'
       where status = 'champion'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning version
     )
     insert into smartqueue.models (version, status, weights, decided_at, trained_on)
     select $2::int, 'champion', decode($3::text, 'base64'), now(), 0
-    where ${IN_TERM}
+    where (select smartqueue.in_term($1::bigint))
       -- There is one champion: first that goes.
       and (select count(*) from unreadable) >= 0
     on conflict (version) do update
@@ -86,7 +85,7 @@ export const storeChallenger = (
       where version = $3::int
         and status = 'champion'
         and not exists (select from smartqueue.models where version = $2::int)
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
     ),
     retired as (
       update smartqueue.models
@@ -163,7 +162,7 @@ export const rollBackModel = ({
       where version = $2::int
         and status = 'champion'
         and exists (select from smartqueue.models where version = $3::int and weights is not null)
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning version
     )
     update smartqueue.models

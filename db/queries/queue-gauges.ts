@@ -3,7 +3,6 @@
  * stands with the job and not in the queue, and a million of them are not looked up: of many in one status some are, drawn by
  * their ids, and speak for all. The sum of a status is exact.
  */
-import { IN_TERM } from '../in-term.ts'
 
 /** Of a status. */
 const LOOKED_UP = 5_000
@@ -60,7 +59,7 @@ export const KEEP_GAUGES = `
           left join classes c on c.status = t.status
         ),
         (select min(oldest_ready_at) from part)
-      where ${IN_TERM}
+      where (select smartqueue.in_term($1::bigint))
       on conflict (only_row) do update
       set
         taken_at = excluded.taken_at,

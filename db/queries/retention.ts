@@ -1,4 +1,3 @@
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import { uuidV7Floor } from '../rules/uuid-v7.ts'
 import { MINUTES_KEPT } from './analytics-rollup.ts'
@@ -34,7 +33,7 @@ export const deleteExpiredJobs = (expiry: Expiry): Query<{ deleted: number }> =>
         -- One that is being retried has no row here any more, and keeps its job.
         for update skip locked
       ) f
-      where ${IN_TERM}
+      where (select smartqueue.in_term($1::bigint))
       limit $3::int
     ),
     finished as (
@@ -72,7 +71,7 @@ export const deleteExpiredEvents = (expiry: Expiry): Query<{ deleted: number }> 
           select id
           from smartqueue.job_event_groups
           where at < now() - $2::double precision * interval '1 day'
-            and ${IN_TERM}
+            and (select smartqueue.in_term($1::bigint))
           limit $3::int
         )
       )
@@ -105,7 +104,7 @@ export const deleteExpiredDeliveries = (expiry: Expiry): Query<{ deleted: number
       select org_id, id
       from smartqueue.webhook_deliveries
       where received_at < now() - $2::double precision * interval '1 day'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       order by received_at
       limit $3::int
     ),
@@ -131,7 +130,7 @@ export const deleteExpiredExecutions = (expiry: Expiry & { keep: number }): Quer
     with oldest as materialized (
       select xid, id, at
       from smartqueue.executions
-      where ${IN_TERM}
+      where (select smartqueue.in_term($1::bigint))
       order by xid, id
       limit $4::int
     ),
@@ -160,7 +159,7 @@ export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> =
       from smartqueue.schedule_ticks t
       where fired_at < now() - $2::double precision * interval '1 day'
         and exists (select from smartqueue.schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       order by fired_at
       limit $3::int
     ),
@@ -216,7 +215,7 @@ const deleteOldest = (cte: string, table: string, condition: string): string => 
           select ctid
           from ${table}
           where ${condition}
-            and ${IN_TERM}
+            and (select smartqueue.in_term($1::bigint))
           limit $3::int
         )
       )
@@ -240,7 +239,7 @@ export const forgetIdleSeries = (sweep: {
       select id
       from smartqueue.series
       where id > $3::bigint
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       order by id
       limit $4::int
     ),
@@ -272,37 +271,37 @@ export const deleteStale = (term: string): Query<{ deleted: number }> => ({
     with rate_limit as (
       delete from smartqueue.rate_limits
       where last_hit < now() - interval '1 hour'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning 1
     ),
     attempt as (
       delete from smartqueue.sign_in_attempts
       where last_attempt < now() - interval '1 day'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning 1
     ),
     key as (
       delete from smartqueue.idempotency_keys
       where expires_at < now() - interval '1 hour'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning 1
     ),
     invitation as (
       delete from smartqueue.invitations
       where expires_at < now() - interval '30 days'
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning 1
     ),
     token as (
       delete from smartqueue.refresh_tokens
       where expires_at < now()
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning 1
     ),
     family as (
       delete from smartqueue.refresh_families
       where expires_at < now()
-        and ${IN_TERM}
+        and (select smartqueue.in_term($1::bigint))
       returning 1
     )
     select (

@@ -4,7 +4,6 @@
  * version, which each change by a person moves on, and by its next tick, which each firing does. So of two leaders the
  * second waits for the first, and then finds nothing to do; if the first has failed, it does all of it.
  */
-import { IN_TERM } from '../in-term.ts'
 import type { Query } from '../query.ts'
 import type { CatchUp } from '../rules/catch-up.ts'
 import type { ScheduledJob } from '../rules/scheduled-job.ts'
@@ -42,7 +41,7 @@ export const findDueSchedules = (search: {
       version::text as version, now()
     from smartqueue.schedules
     where next_at <= now() + $2::double precision * interval '1 millisecond'
-      and ${IN_TERM}
+      and (select smartqueue.in_term($1::bigint))
     order by next_at
     limit $3::int`,
   values: [search.term, search.withinMs, search.limit],
@@ -55,7 +54,7 @@ const AS_FOUND = `org_id = $2::uuid
         and id = $3::uuid
         and version = $4::bigint
         and next_at = $5::timestamptz
-        and ${IN_TERM}`
+        and (select smartqueue.in_term($1::bigint))`
 
 const asFound = (term: string, { org_id, id, version, next_at }: FoundSchedule) =>
   [term, org_id, id, version, next_at.toISOString()] as const

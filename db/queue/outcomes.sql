@@ -27,15 +27,4 @@ begin atomic
   ) earlier;
 end;
 
-create or replace function has_finished(in_org uuid, in_job uuid) returns boolean
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Being a function it looks with a fresh snapshot, after the caller has locked the job's lease: an end that was
--- committed between the caller's snapshot and its lock is seen.
-begin
-  return exists (select from finished_jobs f where f.org_id = in_org and f.job_id = in_job);
-end
-$$;
-
-grant execute on function error_fingerprint, executions_of, has_finished to smartqueue_functions, smartqueue_workers;
+grant execute on function error_fingerprint, executions_of to smartqueue_functions, smartqueue_workers;

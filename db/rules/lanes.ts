@@ -2,9 +2,6 @@
 export const LOWEST_LANE = -5_000
 export const FIRST_PARKED_LANE = 5_000
 
-/** How many lanes further a job is parked. */
-export const PARKING = 10_000
-
 /** A tenth in ln wide: jobs of one lane differ by less than 10 % in rank. `lane_of` is the same rule in SQL. */
 export const laneOf = (rank: number): number => Math.floor(Math.min(Math.max(rank, -100), 100) * 10)
 

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { cancelJobs } from '../../db/queries/cancellation.ts'
+import { cancelJobs } from '../../db/queue/cancel.ts'
 import { FINISHED_STATES, JOB_STATES, type JobState } from '../../db/rules/job-states.ts'
 import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'

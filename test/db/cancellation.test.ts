@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
-import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { getJob } from '../../db/queries/jobs.ts'
 import type { Run } from '../../db/query.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { cancelJobs } from '../../db/queue/cancel.ts'
+import { retryJobs } from '../../db/queue/retry.ts'
+import { withClient } from '../../worker-runtime/migrate.ts'
+import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { COMPLETED, claimJob, claimTypes, end, FAILED, jobInState } from '../support/job-in-state.ts'
 import { exchange, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 
@@ -48,17 +50,6 @@ test('a former holder cannot complete a cancelled job', async () => {
   await cancel(id)
   await end(database.run, held, { state: 'completed', resultJson: '1' })
   assert.deepEqual([(await look(id)).status, (await look(id)).result], ['cancelled', null])
-})
-
-test('a job that a worker holds and has not started was not tried', async () => {
-  const id = await jobInState(database.run, tenant, 'running')
-  await database.sql(
-    'update leases set started_ats = array[null::timestamptz] where job_ids = array[$1::uuid]',
-    [id],
-  )
-  assert.equal((await cancel(id))[0]?.worker_id, 'worker-1', 'the worker must know all the same')
-  const job = await look(id)
-  assert.deepEqual([job.attempts, job.worker_id, job.started_at], [0, null, null])
 })
 
 test('a job that has completed stays so, although its lease goes on with others', async () => {
@@ -173,7 +164,7 @@ test('finished jobs and those of other organisations are left alone', async () =
   assert.deepEqual(await cancel(...ids), [])
 })
 
-test('a job that is claimed while it is being cancelled is found by the next try', async () => {
+test('a job that is claimed while it is being cancelled is taken from the worker', async () => {
   const [id] = await seedJobs(database.run, tenant, [newJob({ type: 'contested' })])
   assert.ok(id)
   const worker = new pg.Client(database.url)
@@ -185,8 +176,7 @@ test('a job that is claimed while it is being cancelled is found by the next try
   const first = cancel(id)
   await waitUntilBlocked()
   await worker.query('commit')
-  assert.deepEqual(await first, [], 'the row had moved on')
-  assert.equal((await cancel(id))[0]?.worker_id, 'w')
+  assert.equal((await first)[0]?.worker_id, 'w')
   await worker.end()
 })
 
@@ -209,6 +199,17 @@ test('many cancel and complete at the same time, and each job ends once', async 
   )
   assert.deepEqual(rows, [{ finished: 60, jobs: 60 }])
   assert.deepEqual(await database.sql('select job_id from held_jobs where job_id = any ($1)', [ids]), [])
+})
+
+test('the API cancels and retries nothing in an organisation that it has not entered', async () => {
+  const queued = await jobInState(database.run, tenant, 'ready')
+  const failed = await jobInState(database.run, tenant, 'failed')
+  await withClient(asLogin(database.url, 'functions'), async (client) => {
+    for (const { text, values } of [cancelJobs(tenant.orgId, [queued]), retryJobs(tenant.orgId, [failed])]) {
+      await assert.rejects(client.query(text, [...values]), { code: 'SQ401' })
+    }
+  })
+  assert.deepEqual([(await look(queued)).status, (await look(failed)).status], ['ready', 'failed'])
 })
 
 const waitUntilBlocked = async (): Promise<void> => {

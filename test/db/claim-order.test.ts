@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { Claim } from '../../db/queries/exchange.ts'
-import { wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { wakeDueJobs } from '../../db/queue/upkeep.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

@@ -6,7 +6,7 @@ import {
   type SubmittedJob,
   submitJobs,
 } from '../../db/queries/submission.ts'
-import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
+import { reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

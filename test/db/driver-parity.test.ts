@@ -42,7 +42,6 @@ import {
 import { listJobCallbacks } from '../../db/queries/callback-job.ts'
 import { findCallbacks } from '../../db/queries/callback-outbox.ts'
 import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callback-secrets.ts'
-import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { findDatabase } from '../../db/queries/databases.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
 import {
@@ -64,7 +63,6 @@ import {
   listOwnInvitations,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
-import { askToIsolate, endIsolation } from '../../db/queries/isolation.ts'
 import { getJobFacts } from '../../db/queries/job-facts.ts'
 import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { getJobGraph } from '../../db/queries/job-graph.ts'
@@ -83,7 +81,6 @@ import {
   recallTypes,
   storeLearned,
 } from '../../db/queries/learning.ts'
-import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import {
   deleteExpiredLoad,
   readLoad,
@@ -99,8 +96,6 @@ import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import { notify, ping } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
-import { lookOut } from '../../db/queries/outlook.ts'
-import { parkJobs, unparkJobs } from '../../db/queries/parking.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import { countFaults, getModelWeights, getPredictionInputs } from '../../db/queries/prediction-inputs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
@@ -109,8 +104,6 @@ import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
 import { getLeader, listPodLoads, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
-import { rescoreJobs, takeMovedSeries } from '../../db/queries/rescoring.ts'
-import { reserveCapacity } from '../../db/queries/reservations.ts'
 import {
   deleteExpiredDeliveries,
   deleteExpiredEvents,
@@ -121,7 +114,6 @@ import {
   deleteStale,
   forgetIdleSeries,
 } from '../../db/queries/retention.ts'
-import { retryJobs } from '../../db/queries/retries.ts'
 import { FUNCTIONS_ROLE, inspectRowSecurity } from '../../db/queries/row-level-security.ts'
 import {
   advanceSchedule,
@@ -150,15 +142,8 @@ import {
   matchPassword,
   startSession,
 } from '../../db/queries/sign-in.ts'
-import { reportSlowJobs } from '../../db/queries/slow-jobs.ts'
 import { enterStream, readStream } from '../../db/queries/stream.ts'
 import { findIdempotencyKeys, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
-import {
-  estimateTypes,
-  markSilentWorkers,
-  reclaimExpiredLeases,
-  wakeDueJobs,
-} from '../../db/queries/upkeep.ts'
 import { getDelivery, listDeliveries } from '../../db/queries/webhook-deliveries.ts'
 import { journalDelivery, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
 import {
@@ -173,6 +158,22 @@ import {
 } from '../../db/queries/webhook-sources.ts'
 import { askForWork, reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
+import { cancelJobs } from '../../db/queue/cancel.ts'
+import { releaseJobs, renewLeases, reportSlowJobs } from '../../db/queue/leases.ts'
+import { retryJobs } from '../../db/queue/retry.ts'
+import {
+  askToIsolate,
+  endIsolation,
+  lookOut,
+  markSilentWorkers,
+  parkJobs,
+  reclaimExpiredLeases,
+  rescoreJobs,
+  reserveCapacity,
+  takeMovedSeries,
+  unparkJobs,
+  wakeDueJobs,
+} from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { exchange, held, newJob } from '../support/jobs.ts'
@@ -464,7 +465,6 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await exchange(play, { workerId: 'w', claim: { limit: 2 } })
   await sql('update smartqueue.leases set expires_at = now()')
   await play(reclaimExpiredLeases(term, 10))
-  await play(estimateTypes(term))
   await play(takeMovedSeries(term, 10))
   const seriesIds = (await sql<{ id: string }>('select id from smartqueue.series order by id')).map(
     (row) => row.id,

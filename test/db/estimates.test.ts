@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { rescoreJobs, takeMovedSeries } from '../../db/queries/rescoring.ts'
 import type { SubmittedJob } from '../../db/queries/submission.ts'
-import { estimateTypes } from '../../db/queries/upkeep.ts'
+import { rescoreJobs, takeMovedSeries } from '../../db/queue/upkeep.ts'
 import {
   DEFAULT_ESTIMATE,
   type Estimate,
@@ -73,6 +72,13 @@ const estimateOf = async (name: string): Promise<SeriesEstimate> => {
     driftLog: row.drift_log,
   }
 }
+/** What the learner stores of a type; the empty type stands for all of them. */
+const learn = (type: string, { meanMs, medianMs }: { meanMs: number; medianMs: number | null }) =>
+  database.sql(
+    `insert into type_estimates (type, runs, mean_log, deviation_log, median_log)
+    values ($1, 3, ln($2::double precision), 0.3, ln($3::double precision))`,
+    [type, meanMs, medianMs],
+  )
 const near = (actual: number, expected: number, what: string) =>
   assert.ok(
     Math.abs(actual - expected) < 1e-9 * Math.max(1, Math.abs(expected)),
@@ -114,7 +120,7 @@ test('the estimate in SQL is the one in TypeScript, over random groups of runtim
   }
 })
 
-test('executions are recorded, and types estimated, while the estimate decays towards zero', async () => {
+test('executions are recorded while the estimate decays towards zero', async () => {
   await submit({ name: 'fast' })
   for (const tiny of ['5e-324', '-5e-324', '1e-300']) {
     await database.sql(
@@ -122,7 +128,6 @@ test('executions are recorded, and types estimated, while the estimate decays to
       [tiny],
     )
     await runTogether('fast', [0], [0])
-    await database.run(estimateTypes(term))
     const { meanLog, driftLog } = await estimateOf('fast')
     assert.deepEqual([meanLog, driftLog], [0, 0])
   }
@@ -229,8 +234,9 @@ test('a prediction comes from the series, else from its type, else from the defa
   assert.ok(known && known.predicted_p90_ms > known.predicted_ms)
 
   const [before] = await submit({ name: 'sibling' })
-  assert.equal(before?.prediction_source, 'default', 'the leader has not summed up the type yet')
-  await database.run(estimateTypes(term))
+  assert.equal(before?.prediction_source, 'default', 'the learner does not know the type yet')
+  await learn('test', { meanMs: 200, medianMs: null })
+  await learn('', { meanMs: 200, medianMs: null })
   const [sibling] = await submit({ name: 'another sibling' })
   assert.deepEqual([sibling?.prediction_source, Math.round(sibling?.predicted_ms ?? 0)], ['type', 200])
   const [stranger] = await submit({ type: 'other', name: 'x' })
@@ -241,39 +247,8 @@ test('a prediction comes from the series, else from its type, else from the defa
   )
 })
 
-test('the estimate of a type weighs its series, and a frequent one no more than a hundred runs', async () => {
-  await database.sql(
-    `insert into series (org_id, type, name, runs, mean_log, deviation_log)
-    values ($1, 't', 'often', 1000000, 2, 0.5), ($1, 't', 'seldom', 100, 4, 0.5), ($1, 'u', 'x', 1, 10, 0.5)`,
-    [tenant.orgId],
-  )
-  await database.run(estimateTypes(term))
-  const rows = await database.sql<{ type: string; mean_log: number; runs: string }>(
-    'select type, mean_log, runs from type_estimates order by type',
-  )
-  assert.deepEqual(
-    rows.map(({ type, mean_log }) => [type, Math.round(mean_log * 100) / 100]),
-    [
-      ['', 3.03],
-      ['t', 3],
-      ['u', 10],
-    ],
-  )
-})
-
-test('what the learner knows of a type is believed, and not written over', async () => {
-  await runTogether('known', [100, 100])
-  await database.run(estimateTypes(term))
-  await database.sql(`update type_estimates set median_log = ln(5000), runs = 1 where type = 'test'`)
-  await runTogether('known', [100])
-  await database.run(estimateTypes(term))
-  const rows = await database.sql(
-    `select type, runs::int, median_log is null as own from type_estimates order by type`,
-  )
-  assert.deepEqual(rows, [
-    { type: '', runs: 3, own: true },
-    { type: 'test', runs: 1, own: false },
-  ])
+test('the median that the learner knows of a type is what its new series start from', async () => {
+  await learn('test', { meanMs: 100, medianMs: 5_000 })
   const [job] = await submit({ name: 'unknown' })
   near(job?.predicted_ms ?? 0, 5_000, 'the median')
 })

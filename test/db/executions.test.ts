@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { cancelJobs } from '../../db/queries/cancellation.ts'
-import { releaseJobs } from '../../db/queries/leases.ts'
-import { reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
+import { cancelJobs } from '../../db/queue/cancel.ts'
+import { releaseJobs } from '../../db/queue/leases.ts'
+import { reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import type { Database } from '../../worker-runtime/database.ts'
 import { connectPinned, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -115,7 +115,7 @@ test('a group that is not recorded leaves no execution', async () => {
 test('the cancellation of a running job is an execution as far as it got, of a waiting one none', async () => {
   const [running] = await start('x')
   assert.ok(running)
-  await database.sql(`update leases set started_ats = array[now() - interval '2 seconds']`)
+  await database.sql(`update leases set claimed_at = now() - interval '2 seconds'`)
   const [waiting] = await seedJobs(database.run, tenant, [newJob({ name: 'x' })])
   await database.run(cancelJobs(tenant.orgId, [running.job_id, waiting ?? '']))
   const [row, ...others] = await recorded()

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
-import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { releaseJobs, renewLeases } from '../../db/queue/leases.ts'
+import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -196,13 +196,6 @@ test('a job that was never announced leaves both its events when it ends', async
   assert.ok(done.started_at && done.attempts === 1)
 })
 
-test('what was given back before it started leaves no event', async () => {
-  const [id] = await submit({})
-  const { claimed } = await exchange(database.run, { claim: { limit: 1, starts: false } })
-  await database.run(releaseJobs(claimed, 'shared'))
-  assert.deepEqual([await jobs.statusOf(id), await jobs.eventsOf(id)], ['ready', ['ready']])
-})
-
 test('one statement stores outcomes and brings the next jobs', async () => {
   await submit({ name: 'first' }, { name: 'second' })
   const job = await claimOne()
@@ -293,7 +286,7 @@ test('after any concurrent mix of transitions each job stands in one place, with
   await submit(...parents.map((parent) => ({ depends_on: [parent], max_attempts: 2 })))
   const turn = async (n: number): Promise<unknown> => {
     const workerId = `worker-${n}`
-    const { claimed } = await exchange(database.run, { workerId, claim: { limit: 7, starts: n % 2 === 0 } })
+    const { claimed } = await exchange(database.run, { workerId, claim: { limit: 7 } })
     const ended = claimed.map((job, i) => {
       if ((i + n) % 4 === 0) return completed(job)
       if ((i + n) % 4 === 1 && job.attempt >= 2) return failed(job)

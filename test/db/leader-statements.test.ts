@@ -5,18 +5,19 @@ import { takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import { beginTerm, confirmTerm, endSilentLeader, tryToLead } from '../../db/queries/leader.ts'
 import { type Learned, storeLearned } from '../../db/queries/learning.ts'
 import { crownModel, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
-import { parkJobs, unparkJobs } from '../../db/queries/parking.ts'
-import { rescoreJobs, takeMovedSeries } from '../../db/queries/rescoring.ts'
-import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
-import {
-  estimateTypes,
-  markSilentWorkers,
-  reclaimExpiredLeases,
-  wakeDueJobs,
-} from '../../db/queries/upkeep.ts'
 import { reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
+import {
+  markSilentWorkers,
+  parkJobs,
+  reclaimExpiredLeases,
+  rescoreJobs,
+  reserveCapacity,
+  takeMovedSeries,
+  unparkJobs,
+  wakeDueJobs,
+} from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -124,7 +125,6 @@ test('every duty sent under an old term, or a term from before a crash, changes 
     wakeDueJobs(inTerm, 10),
     reclaimExpiredLeases(inTerm, 10),
     markSilentWorkers(inTerm, 10),
-    estimateTypes(inTerm),
     takeMovedSeries(inTerm, 10),
     reserveCapacity(inTerm, 5),
     parkJobs(inTerm, '0', 10),

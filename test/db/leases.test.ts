@@ -3,13 +3,17 @@ import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
-import { askToIsolate, endIsolation } from '../../db/queries/isolation.ts'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
-import { releaseJobs, renewLeases } from '../../db/queries/leases.ts'
 import { claimLoneJob, claimSuspect, readLoneJob } from '../../db/queries/lone-claim.ts'
-import { unparkJobs } from '../../db/queries/parking.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
-import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { releaseJobs, renewLeases } from '../../db/queue/leases.ts'
+import {
+  askToIsolate,
+  endIsolation,
+  reclaimExpiredLeases,
+  unparkJobs,
+  wakeDueJobs,
+} from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   cancelHeldJob,
@@ -169,25 +173,6 @@ test('a job that keeps killing its worker ends in failed', async () => {
   }
   const job = await jobs.look(id)
   assert.deepEqual([job.error?.code, job.attempts], ['worker_lost', 2])
-})
-
-test('a job that was held and not started is given back uncounted, and watched closer from then on', async () => {
-  const [id] = await submit({ max_attempts: 1 })
-  await holdOne()
-  await expireAll()
-  const [reclaimed] = await reclaim()
-  assert.equal(reclaimed?.state, 'ready', 'although it has but one attempt')
-  assert.equal((await jobs.look(id)).attempts, 0)
-  assert.deepEqual(await jobs.eventsOf(id), ['ready'])
-  assert.deepEqual(await database.sql('select * from attempts'), [])
-
-  const again = await holdOne()
-  assert.equal(again.started, true, 'counts as started from the claim on')
-  assert.equal(await jobs.statusOf(id), 'running')
-  await expireAll()
-  await reclaim()
-  const dead = await jobs.look(id)
-  assert.deepEqual([dead.status, dead.attempts], ['failed', 1])
 })
 
 test('jobs that shared a lost worker are not charged, even if their leases expire one after the other', async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { cancelJobs } from '../../db/queries/cancellation.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
-import { renewLeases } from '../../db/queries/leases.ts'
 import type { Query } from '../../db/query.ts'
+import { cancelJobs } from '../../db/queue/cancel.ts'
+import { renewLeases } from '../../db/queue/leases.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,

@@ -3,7 +3,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import type { JobTrace } from '../../db/queries/exchange-news.ts'
 import { claimLoneJob, readLoneJob } from '../../db/queries/lone-claim.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
-import { wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { wakeDueJobs } from '../../db/queue/upkeep.ts'
 import type { Database } from '../../worker-runtime/database.ts'
 import { connectPinned, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

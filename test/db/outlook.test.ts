@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import { lookOut } from '../../db/queries/outlook.ts'
 import { reportWorker } from '../../db/queries/workers.ts'
 import type { Run } from '../../db/query.ts'
+import { lookOut } from '../../db/queue/upkeep.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { lookOut } from '../../db/queries/outlook.ts'
-import { parkJobs, unparkJobs } from '../../db/queries/parking.ts'
-import { reserveCapacity } from '../../db/queries/reservations.ts'
 import { reportWorker, type WorkerStatus } from '../../db/queries/workers.ts'
+import { lookOut, parkJobs, reserveCapacity, unparkJobs } from '../../db/queue/upkeep.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

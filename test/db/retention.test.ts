@@ -11,9 +11,9 @@ import {
   deleteExpiredTicks,
   forgetIdleSeries,
 } from '../../db/queries/retention.ts'
-import { retryJobs } from '../../db/queries/retries.ts'
 import { submitJobs } from '../../db/queries/submission.ts'
-import { wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { retryJobs } from '../../db/queue/retry.ts'
+import { wakeDueJobs } from '../../db/queue/upkeep.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {

@@ -113,9 +113,7 @@ test("a row of another organisation can neither be written nor moved there, nor 
     await assert.rejects(client.query(`update smartqueue.waiting_jobs set org_id = $1`, [bob.orgId]), refused)
   })
   await inScope(ada, async (client) => {
-    const { rowCount } = await client.query('delete from smartqueue.ready_jobs where org_id = $1', [
-      bob.orgId,
-    ])
+    const { rowCount } = await client.query('delete from smartqueue.pauses where org_id = $1', [bob.orgId])
     assert.equal(rowCount, 0)
   })
 })
@@ -145,8 +143,9 @@ test('whether anything has happened on the system is found without a look at wha
 })
 
 test('a statement that forgets the organisation touches only that of its own', async () => {
+  await database.sql('insert into smartqueue.pauses (org_id) values ($1), ($2)', [ada.orgId, bob.orgId])
   await inScope(ada, async (client) => {
-    const { rows } = await client.query('delete from smartqueue.waiting_jobs returning org_id')
+    const { rows } = await client.query('delete from smartqueue.pauses returning org_id')
     assert.deepEqual([...new Set(rows.map(({ org_id }) => org_id))], [ada.orgId])
   })
 })

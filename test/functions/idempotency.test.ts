@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { cancelJobs } from '../../db/queries/cancellation.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
+import { cancelJobs } from '../../db/queue/cancel.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Answer, type Edge, startEdge } from '../support/edge.ts'

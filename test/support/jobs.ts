@@ -12,8 +12,8 @@ import {
   type SubmissionRow,
   submitJobs,
 } from '../../db/queries/submission.ts'
-import { type ReclaimedJob, reclaimExpiredLeases } from '../../db/queries/upkeep.ts'
 import type { Run } from '../../db/query.ts'
+import { type ReclaimedJob, reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
-import { wakeDueJobs } from '../../db/queries/upkeep.ts'
+import { wakeDueJobs } from '../../db/queue/upkeep.ts'
 import type { Duty } from '../../worker-runtime/duties.ts'
 import { createLeader } from '../../worker-runtime/leader.ts'
 import { createLeadership, type Leadership } from '../../worker-runtime/leadership.ts'

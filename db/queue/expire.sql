@@ -1,0 +1,213 @@
+-- Reclaim expired leases: the watchdog.
+--
+-- Takes jobs back from workers that stopped renewing their leases. An attempt counts if its job was the only one that
+-- the worker held, so that a job that keeps killing its worker ends up failed. If the worker held several jobs, any of
+-- them or none may have been the cause, and no attempt counts. A job that is lost twice in a row becomes a suspect and
+-- runs alone from then on (ADR 22). Once a suspect kills a worker that it had to itself, the cause is known: the jobs
+-- that were lost with it before no longer have to run alone.
+--
+-- The leases of one worker expire at slightly different times. workers.lost_at keeps the last of them from looking like
+-- the only one: a token begins with the time at which its lease was created.
+--
+-- Locks, in this order: the expired leases, skipping those that somebody else has locked; rows of workers by id;
+-- suspects in ready_jobs by id; then whatever release_dependents locks. Everything is read after the leases are locked,
+-- so a completion that was recorded before is seen.
+--
+-- Indexes: attempts_by_job, ready_jobs_alone. Leases are few, one for each claim, and are read as a whole.
+--
+-- Measured: 0.4 s for a lost worker with 5,000 jobs in 40 of 400 leases, beside 250,000 other unfinished jobs.
+
+create or replace function reclaim_expired_leases(p_term bigint, p_limit integer)
+returns table (
+  job_id uuid,
+  type text,
+  worker_id text,
+  state job_state,
+  counts boolean,
+  suspect boolean,
+  acquitted_types text[]
+)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+declare
+  v_tokens bigint[];
+  v_lost record;
+  v_org_ids uuid[] := '{}';
+  v_job_ids uuid[] := '{}';
+  v_attempts integer[] := '{}';
+  v_suspects boolean[] := '{}';
+  v_failed uuid[] := '{}';
+  v_worker_ids text[] := '{}';
+begin
+  if not in_term(p_term) then return; end if;
+
+  v_tokens := array(
+    select l.token
+    from leases l
+    where l.expires_at <= now()
+    order by l.token
+    limit p_limit
+    for update skip locked
+  );
+  if v_tokens = '{}' then return; end if;
+  acquitted_types := acquit_suspects(v_tokens);
+
+  for v_lost in select * from judge_lost_jobs(v_tokens) loop
+    insert into job_logs (org_id, job_id, attempt, at, level, message)
+    values (v_lost.org_id, v_lost.job_id, v_lost.attempt, now(), 'error', v_lost.error ->> 'message');
+    if v_lost.fails then
+      perform finish_jobs(
+        'failed', array[v_lost.org_id], array[v_lost.job_id], array[v_lost.series_id], array[v_lost.attempt],
+        p_worker_ids => array[v_lost.worker_id],
+        p_started_ats => array[v_lost.claimed_at],
+        p_errors => array[v_lost.error]
+      );
+      perform record_events(
+        array[v_lost.org_id], array[v_lost.job_id], '{failed}', array[v_lost.attempt], '{worker_lost}'
+      );
+      v_failed := v_failed || v_lost.job_id;
+    else
+      insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
+      values (
+        v_lost.org_id, v_lost.job_id, v_lost.attempt, 'lost', v_lost.error, v_lost.worker_id, v_lost.claimed_at
+      );
+      v_org_ids := v_org_ids || v_lost.org_id;
+      v_job_ids := v_job_ids || v_lost.job_id;
+      v_attempts := v_attempts || case when v_lost.counts then v_lost.attempt else v_lost.attempt - 1 end;
+      v_suspects := v_suspects || v_lost.suspect;
+    end if;
+    v_worker_ids := v_worker_ids || v_lost.worker_id;
+    job_id := v_lost.job_id;
+    type := case when not v_lost.fails then v_lost.type end;
+    worker_id := v_lost.worker_id;
+    state := case when v_lost.fails then 'failed' else 'ready' end;
+    counts := v_lost.counts;
+    suspect := v_lost.suspect;
+    return next;
+  end loop;
+
+  update workers w
+  set lost_at = now()
+  from (
+    select o.worker_id
+    from workers o
+    where o.worker_id = any (v_worker_ids)
+    order by o.worker_id
+    for update
+  ) lost
+  where w.worker_id = lost.worker_id;
+  delete from leases l where l.token = any (v_tokens);
+  if v_job_ids <> '{}' then
+    perform requeue_jobs(v_org_ids, v_job_ids, v_attempts, v_suspects);
+    perform record_events(v_org_ids, v_job_ids, '{ready}', v_attempts, '{worker_lost}');
+  end if;
+  perform release_dependents('{}', v_failed);
+end
+$$;
+
+create or replace function last_execution(p_org uuid, p_job uuid) returns table (outcome text, worker_id text)
+language sql stable rows 1
+-- The last unfinished attempt of a job. Attempts that were given back say nothing about the job.
+begin atomic
+  select a.outcome, a.worker_id
+  from attempts a
+  where a.org_id = p_org
+    and a.job_id = p_job
+    and a.outcome <> 'given_back'
+  order by a.id desc
+  limit 1;
+end;
+
+create or replace function judge_lost_jobs(p_tokens bigint[])
+returns table (
+  org_id uuid,
+  job_id uuid,
+  series_id bigint,
+  type text,
+  worker_id text,
+  claimed_at timestamptz,
+  attempt integer,
+  counts boolean,
+  fails boolean,
+  suspect boolean,
+  error jsonb
+)
+language sql stable
+-- The unfinished jobs of expired leases. A lease still names jobs that have completed, and no others that it does not
+-- hold.
+begin atomic
+  with in_hand as materialized (
+    select h.worker_id, count(*) as jobs
+    from held_jobs h
+    where h.worker_id in (select l.worker_id from leases l where l.token = any (p_tokens))
+    group by h.worker_id
+  ),
+  lost as materialized (
+    select
+      h.org_id, h.job_id, h.attempt, l.worker_id, l.claimed_at, l.alone,
+      i.jobs = 1 and (w.lost_at < to_timestamp((l.token >> 20) / 1000.0)) is not false as counts
+    from leases l
+    join in_hand i on i.worker_id = l.worker_id
+    left join workers w on w.worker_id = l.worker_id
+    cross join lateral unnest(l.job_ids, l.org_ids, l.attempts) as h (job_id, org_id, attempt)
+    where l.token = any (p_tokens)
+      and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
+  )
+  select
+    d.org_id, d.job_id, j.series_id, j.type, d.worker_id, d.claimed_at, d.attempt, d.counts,
+    d.counts and d.attempt >= j.max_attempts,
+    (d.alone or before.outcome = 'lost') is true,
+    jsonb_build_object(
+      'code', 'worker_lost',
+      'message', 'Worker ' || d.worker_id || ' stopped answering during attempt ' || d.attempt
+        || case when d.counts then '.' else '. The worker also held other jobs, so the attempt does not count.' end
+    )
+  from lost d
+  join jobs j on j.org_id = d.org_id and j.id = d.job_id
+  left join lateral last_execution(d.org_id, d.job_id) before on true;
+end;
+
+create or replace function acquit_suspects(p_tokens bigint[]) returns text[]
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- If one of these leases had its worker to itself, its job is the cause. The suspects that were lost together with it
+-- before need not run alone any more. Returns their types.
+declare
+  v_worker_ids text[] := array(
+    select before.worker_id
+    from held_jobs h
+    join leases l on l.token = h.token
+    cross join lateral last_execution(h.org_id, h.job_id) before
+    where h.token = any (p_tokens)
+      and l.alone
+  );
+  v_types text[];
+begin
+  if v_worker_ids = '{}' then return '{}'; end if;
+
+  with acquitted as (
+    update ready_jobs r
+    set alone = false, lane = r.lane - 10000, key = nextval('ready_keys')
+    from (
+      select s.org_id, s.job_id
+      from ready_jobs s
+      cross join lateral last_execution(s.org_id, s.job_id) before
+      where s.alone
+        and before.worker_id = any (v_worker_ids)
+      order by s.job_id
+      for update of s
+    ) cleared
+    where r.org_id = cleared.org_id
+      and r.job_id = cleared.job_id
+    returning r.type
+  )
+  select coalesce(array_agg(distinct a.type), '{}') into v_types from acquitted a;
+  return v_types;
+end
+$$;
+
+grant execute on function reclaim_expired_leases to smartqueue_workers;

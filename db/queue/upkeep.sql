@@ -1,0 +1,226 @@
+-- The leader's look at what there is to do, and its care for workers: reservations, isolation and silence.
+--
+-- look_out answers for all duties at once. Most of the time there is nothing to do, and trying each duty takes several
+-- times as long. Each of its questions is answered by one probe of an index (waiting_jobs_due, series_moved,
+-- ready_jobs_big, ready_jobs_alone) or from a table with few rows.
+--
+-- The others lock rows of workers, in the order of their ids, and rows of reservations, which only the leader inserts.
+
+create or replace function look_out()
+returns table (due boolean, expired boolean, moved boolean, big boolean, suspects boolean, held_back text)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  due := exists (select from waiting_jobs where wake_at <= now());
+  expired := exists (select from leases where expires_at <= now());
+  moved := exists (select from series s where s.moved);
+  big := exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 5000)
+    or exists (select from reservations);
+  suspects := exists (select from ready_jobs where alone)
+    or exists (select from workers where isolates and status = 'online');
+  -- What is paused or without a worker, as a text that changes when it does. Empty: nothing is.
+  held_back := concat_ws(
+    ' ',
+    (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),
+    (select string_agg(type, ' ' order by type) from job_types where type <> all (handled_types()))
+  );
+  return next;
+end
+$$;
+
+create or replace function reserve_capacity(p_term bigint, p_after_seconds integer)
+returns table (job_id uuid, worker_id text)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+-- A job that is bigger than most is overtaken by smaller ones that fit into what is free. When it has waited for a
+-- while and it would be its turn, by rank or by age, a worker that could hold it keeps room: the one with the most free
+-- slots, and one job for each worker. Reservations that are no longer needed are dropped.
+begin
+  if not in_term(p_term) then return; end if;
+
+  delete from reservations v
+  where not exists (select from ready_jobs r where r.org_id = v.org_id and r.job_id = v.job_id and r.lane < 5000)
+    or not exists (select from workers w where w.worker_id = v.worker_id and w.status = 'online');
+
+  return query
+  with host as materialized (
+    select w.worker_id, w.types, w.cpu_units, w.memory_mb, w.slots - w.running as free_slots
+    from workers w
+    where w.status = 'online'
+      and not exists (select from reservations v where v.worker_id = w.worker_id)
+  ),
+  -- Only what some worker can hold now: a job that none can must not stand in the way of the next.
+  big as materialized (
+    select r.job_id, r.org_id, r.type, r.cpu_units, r.memory_mb
+    from ready_jobs r
+    where (r.cpu_units > 1 or r.memory_mb > 64)
+      and r.lane < 5000
+      and r.ready_at < now() - p_after_seconds * interval '1 second'
+      and not exists (select from reservations v where v.job_id = r.job_id)
+      and (
+        not exists (
+          select
+          from ready_jobs s
+          where (s.lane, s.key) < (r.lane, r.key)
+            and not (s.cpu_units > 1 or s.memory_mb > 64)
+        )
+        or not exists (
+          select
+          from ready_jobs s
+          where s.key < r.key
+            and s.lane < 5000
+            and not (s.cpu_units > 1 or s.memory_mb > 64)
+        )
+      )
+      and exists (
+        select
+        from host h
+        where r.type = any (h.types)
+          and r.cpu_units <= h.cpu_units
+          and r.memory_mb <= h.memory_mb
+      )
+    order by r.ready_at
+    limit 1
+  )
+  insert into reservations as v (job_id, org_id, worker_id, cpu_units, memory_mb)
+  select r.job_id, r.org_id, h.worker_id, r.cpu_units, r.memory_mb
+  from big r
+  join host h on r.type = any (h.types) and r.cpu_units <= h.cpu_units and r.memory_mb <= h.memory_mb
+  order by h.free_slots desc, h.worker_id
+  limit 1
+  returning v.job_id, v.worker_id;
+end
+$$;
+
+create or replace function mark_silent_workers(p_term bigint, p_silent_seconds integer) returns setof text
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Workers that have not been heard of are marked offline, and forgotten a day later.
+begin
+  if not in_term(p_term) then return; end if;
+  delete from workers w
+  where w.status = 'offline'
+    and w.last_seen < now() - interval '1 day';
+  return query
+  update workers w
+  set status = 'offline', running = 0
+  from (
+    select o.worker_id
+    from workers o
+    where o.status <> 'offline'
+      and o.last_seen < now() - p_silent_seconds * interval '1 second'
+    order by o.worker_id
+    for update
+  ) silent
+  where w.worker_id = silent.worker_id
+  returning w.worker_id;
+end
+$$;
+
+create or replace function ask_to_isolate(p_term bigint, p_silent_seconds integer)
+returns table (worker_id text, newly boolean)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+-- Picks a worker to run suspects alone, if a suspect may run and not too many workers isolate already: the worker that
+-- is predicted to finish its jobs first. While a worker drains, its free slots are idle, so it is not asked to drain
+-- for longer than the suspects have already waited; a minute is always acceptable. A worker that drains for suspects
+-- that are gone is released. Returns all workers that should isolate and have not taken their turn yet. They are
+-- notified repeatedly; a worker that is no longer notified goes back to ordinary work.
+begin
+  if not in_term(p_term) then return; end if;
+
+  return query
+  with suspect as materialized (
+    select
+      r.type, r.cpu_units, r.memory_mb,
+      (
+        select extract(epoch from now() - max(a.finished_at)) * 1000
+        from attempts a
+        where a.org_id = r.org_id
+          and a.job_id = r.job_id
+          and a.outcome = 'lost'
+      ) as waited_ms
+    from ready_jobs r
+    where r.alone
+      and not exists (select from pauses p where p.org_id = r.org_id and (p.type is null or p.type = r.type))
+      and not exists (
+        select
+        from quotas_of(r.org_id) q
+        where q.running_jobs <= (select count(*) from held_jobs h where h.org_id = r.org_id)
+      )
+  ),
+  online as materialized (
+    select
+      w.worker_id, w.isolates,
+      exists (
+        select
+        from suspect s
+        where s.type = any (w.types)
+          and s.cpu_units <= w.cpu_units
+          and s.memory_mb <= w.memory_mb
+      ) as is_able
+    from workers w
+    where w.status = 'online'
+      and w.last_seen > now() - p_silent_seconds * interval '1 second'
+  ),
+  busy as materialized (
+    select o.worker_id
+    from online o
+    where o.isolates
+      and o.is_able
+    union
+    select l.worker_id
+    from leases l
+    join online o on o.worker_id = l.worker_id
+    where l.alone
+  ),
+  chosen as materialized (
+    select o.worker_id
+    from online o
+    left join lateral (
+      select max(j.predicted_ms - extract(epoch from now() - h.started_at) * 1000) as ms
+      from held_jobs h
+      join jobs j on j.org_id = h.org_id and j.id = h.job_id
+      where h.worker_id = o.worker_id
+    ) remaining on true
+    where o.is_able
+      and o.worker_id not in (select b.worker_id from busy b)
+      and coalesce(remaining.ms, 0) <= (select greatest(60000, max(s.waited_ms)) from suspect s)
+      -- At most one worker in four runs suspects at a time, but always at least one.
+      and (select count(*) from busy) < (select greatest(1, count(*) / 4) from online)
+    order by remaining.ms nulls first, o.worker_id
+    limit 1
+  ),
+  told as materialized (
+    select c.worker_id, true as isolates
+    from chosen c
+    union all
+    select o.worker_id, o.is_able
+    from online o
+    where o.isolates
+  ),
+  changed as (
+    update workers w
+    set isolates = t.isolates
+    from told t
+    where w.worker_id = t.worker_id
+      and w.isolates <> t.isolates
+    returning w.worker_id
+  )
+  select t.worker_id, t.worker_id in (select c.worker_id from changed c)
+  from told t
+  where t.isolates;
+end
+$$;
+
+grant execute on function look_out, reserve_capacity, mark_silent_workers, ask_to_isolate to smartqueue_workers;

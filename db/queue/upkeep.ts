@@ -1,0 +1,152 @@
+/** What the leader does for the queue. Every function takes the term: a former leader changes nothing. */
+
+import { SILENT_SECONDS } from '../queries/queue-facts.ts'
+import type { Query } from '../query.ts'
+
+/** What there is to do for the leader. */
+export type Outlook = {
+  /** Jobs whose time has come. */
+  due: boolean
+  /** Leases that were not renewed. */
+  expired: boolean
+  /** Series whose estimate has moved. */
+  moved: boolean
+  /** Jobs that may need a reservation, or reservations that may not be needed any more. */
+  big: boolean
+  /** Whether there are jobs that have to run alone, or workers that are still draining for them. */
+  suspects: boolean
+  /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
+  held_back: string
+}
+
+export const lookOut = (): Query<Outlook> => ({
+  name: 'look-out',
+  text: `
+    select due, expired, moved, big, suspects, held_back
+    from smartqueue.look_out()`,
+  values: [],
+})
+
+/** Jobs whose time has come, run_at or backoff, become ready. */
+export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string; type: string }> => ({
+  name: 'wake-due-jobs',
+  text: `
+    select job_id, type
+    from smartqueue.wake_due_jobs(p_term => $1::bigint, p_limit => $2::int)`,
+  values: [term, limit],
+})
+
+export type ReclaimedJob = {
+  job_id: string
+  /** Null if the job failed. */
+  type: string | null
+  worker_id: string
+  state: 'ready' | 'failed'
+  /** Whether the attempt counts. */
+  counts: boolean
+  /** Whether it runs alone from now on. */
+  suspect: boolean
+  /** Types of jobs that no longer have to run alone. */
+  acquitted_types: string[]
+}
+
+/** The watchdog: takes jobs back from workers that stopped renewing their leases. */
+export const reclaimExpiredLeases = (term: string, limit: number): Query<ReclaimedJob> => ({
+  name: 'reclaim-expired-leases',
+  text: `
+    select job_id, type, worker_id, state, counts, suspect, acquitted_types
+    from smartqueue.reclaim_expired_leases(p_term => $1::bigint, p_limit => $2::int)`,
+  values: [term, limit],
+})
+
+/** Workers that have not been heard of are marked offline, and forgotten a day later. */
+export const markSilentWorkers = (term: string, silentSeconds: number): Query<{ worker_id: string }> => ({
+  name: 'mark-silent-workers',
+  text: `
+    select worker_id
+    from smartqueue.mark_silent_workers(p_term => $1::bigint, p_silent_seconds => $2::int) as worker_id`,
+  values: [term, silentSeconds],
+})
+
+/** How many rows were looked at, the last of them, how many moved, and how many should come back but were locked. */
+export type ParkingStep = {
+  looked_at: number
+  last_key: string | null
+  types: string[] | null
+  moved: number
+  missed: number
+}
+
+/** Parks what must not be claimed, among the next jobs in order of age. */
+export const parkJobs = (term: string, afterKey: string, limit: number): Query<ParkingStep> => ({
+  name: 'park-jobs',
+  text: `
+    select looked_at, last_key, types, moved, missed
+    from smartqueue.park_jobs(p_term => $1::bigint, p_after_key => $2::bigint, p_limit => $3::int)`,
+  values: [term, afterKey, limit],
+})
+
+/** Brings parked jobs back that may be claimed again, among the next in order of age. */
+export const unparkJobs = (term: string, afterKey: string, limit: number): Query<ParkingStep> => ({
+  name: 'unpark-jobs',
+  text: `
+    select looked_at, last_key, types, moved, missed
+    from smartqueue.unpark_jobs(p_term => $1::bigint, p_after_key => $2::bigint, p_limit => $3::int)`,
+  values: [term, afterKey, limit],
+})
+
+/** Series whose estimate has moved since their queued jobs were scored. */
+export const takeMovedSeries = (term: string, limit: number): Query<{ id: string }> => ({
+  name: 'take-moved-series',
+  text: `
+    select id
+    from smartqueue.take_moved_series(p_term => $1::bigint, p_limit => $2::int) as id`,
+  values: [term, limit],
+})
+
+/** Puts queued jobs of these series into the lane of the newest estimate, among the next in order of age. */
+export const rescoreJobs = (sweep: {
+  term: string
+  seriesIds: readonly string[]
+  afterKey: string
+  limit: number
+}): Query<{ looked_at: number; last_key: string | null; moved: number }> => ({
+  name: 'rescore-jobs',
+  text: `
+    select looked_at, last_key, moved
+    from smartqueue.rescore_jobs(
+      p_term => $1::bigint, p_series_ids => $2::bigint[], p_after_key => $3::bigint, p_limit => $4::int
+    )`,
+  values: [sweep.term, sweep.seriesIds, sweep.afterKey, sweep.limit],
+})
+
+/** A worker keeps room for a big job that smaller ones would overtake for ever. */
+export const reserveCapacity = (
+  term: string,
+  afterSeconds: number,
+): Query<{ job_id: string; worker_id: string }> => ({
+  name: 'reserve-capacity',
+  text: `
+    select job_id, worker_id
+    from smartqueue.reserve_capacity(p_term => $1::bigint, p_after_seconds => $2::int)`,
+  values: [term, afterSeconds],
+})
+
+/** Returns all workers that should run suspects alone and have not taken their turn yet. */
+export const askToIsolate = (term: string): Query<{ worker_id: string; newly: boolean }> => ({
+  name: 'ask-to-isolate',
+  text: `
+    select worker_id, newly
+    from smartqueue.ask_to_isolate(p_term => $1::bigint, p_silent_seconds => $2::int)`,
+  values: [term, SILENT_SECONDS],
+})
+
+/** Called when the worker has taken its turn or found no suspect. */
+export const endIsolation = (workerId: string): Query<never> => ({
+  name: 'end-isolation',
+  text: `
+    update smartqueue.workers
+    set isolates = false
+    where worker_id = $1::text`,
+  values: [workerId],
+})
