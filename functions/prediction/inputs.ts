@@ -3,7 +3,7 @@
  * refreshed in the background; beyond that it is waited for, but not for long: a submission goes on without a prediction
  * rather than wait for one. Values are kept and not promises: on workerd those belong to the request that asked.
  */
-import { emptyGlobalMemory, type GlobalMemory, unpackGlobalMemory } from '../../db/learning/global-memory.ts'
+
 import { getPredictionInputs, type PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
 import {
   areSumsDue,
@@ -17,6 +17,7 @@ import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/que
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { fromBase64 } from './base64.ts'
+import { emptyGlobalMemory, type GlobalMemory, unpackGlobalMemory } from './model/global-memory.ts'
 import { type SeriesInputs, toSeries } from './series-inputs.ts'
 
 export type SeriesName = { type: string; name: string }

@@ -1,10 +1,10 @@
 import { z } from '@hono/zod-openapi'
-import { INPUT_NAMES } from '../../db/learning/encoder.ts'
-import { EXPERTS } from '../../db/learning/experts.ts'
 import type { EtaAccuracyRow, ModelCardRow } from '../../db/queries/model-card.ts'
 import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
 import { timestamp } from '../http/openapi.ts'
 import { round } from '../jobs/job-view.ts'
+import { INPUT_NAMES } from './model/encoder.ts'
+import { EXPERTS } from './model/experts.ts'
 
 const version = z
   .object({

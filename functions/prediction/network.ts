@@ -1,7 +1,7 @@
-import { INPUTS } from '../../db/learning/encoder.ts'
-import type { Consideration, Residuals } from '../../db/learning/predict-runtime.ts'
 import { createPredictor } from './lstm/predictor.ts'
 import { CorruptWeights, parseWeights } from './lstm/weights-format.ts'
+import { INPUTS } from './model/encoder.ts'
+import type { Consideration, Residuals } from './model/predict-runtime.ts'
 
 export type OpenNetwork = {
   /** What it says of each job, all in one step. */

@@ -1,9 +1,9 @@
-import { type RuntimePrediction as Concluded, conclude, consider } from '../../db/learning/predict-runtime.ts'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import { packSample } from '../../db/learning/sample.ts'
-import { baselineOf, type JobTraits, type SeriesView } from '../../db/learning/series-view.ts'
 import { P90_DEVIATIONS } from '../../db/rules/estimate.ts'
 import { toBase64 } from './base64.ts'
+import { type RuntimePrediction as Concluded, conclude, consider } from './model/predict-runtime.ts'
+import { packSample } from './model/sample.ts'
+import { baselineOf, type JobTraits, type SeriesView } from './model/series-view.ts'
 import { openNetwork } from './network.ts'
 
 /** A job that is to be predicted, and all that is known for it. */

@@ -1,5 +1,3 @@
-import { emptyMemory, unpackMemory } from '../../db/learning/series-memory.ts'
-import type { OrgTypeEstimate, SeriesView, TypeEstimate } from '../../db/learning/series-view.ts'
 import type {
   EstimateRow,
   OrgTypeRow,
@@ -10,6 +8,8 @@ import type {
 import type { Estimate } from '../../db/rules/estimate.ts'
 import { uuidV7Ms } from '../../db/rules/uuid-v7.ts'
 import { fromBase64 } from './base64.ts'
+import { emptyMemory, unpackMemory } from './model/series-memory.ts'
+import type { OrgTypeEstimate, SeriesView, TypeEstimate } from './model/series-view.ts'
 
 /** What predictions look at of a series, unpacked: that is done once, when it is loaded. */
 export type SeriesInputs = {

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { INPUTS } from '../../db/learning/encoder.ts'
-import { emptyMemory, packMemory } from '../../db/learning/series-memory.ts'
 import type { PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { DatabaseUnavailable } from '../../functions/database-errors.ts'
@@ -11,6 +9,8 @@ import { createInputCache, InputsTimeout } from '../../functions/prediction/inpu
 import { joinParts } from '../../functions/prediction/job-predictions.ts'
 import { createWeights } from '../../functions/prediction/lstm/weights.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
+import { INPUTS } from '../../functions/prediction/model/encoder.ts'
+import { emptyMemory, packMemory } from '../../functions/prediction/model/series-memory.ts'
 import { createModelStore } from '../../functions/prediction/model-store.ts'
 import { buildRuntimeModel, type RuntimeModel } from '../../functions/prediction/runtime-model.ts'
 

@@ -1,8 +1,8 @@
-import { INPUTS } from '../../db/learning/encoder.ts'
-import { EXPERTS } from '../../db/learning/experts.ts'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import { packSample, type Sample } from '../../db/learning/sample.ts'
 import type { Run } from '../../db/query.ts'
+import { INPUTS } from '../../functions/prediction/model/encoder.ts'
+import { EXPERTS } from '../../functions/prediction/model/experts.ts'
+import { packSample, type Sample } from '../../functions/prediction/model/sample.ts'
 import { claim, completed, end, newJob, seedJobs, type Tenant } from './jobs.ts'
 
 /** What a predictor saw that always says a second, and three at most. */

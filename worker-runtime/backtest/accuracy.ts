@@ -1,5 +1,5 @@
-import { EXPERTS } from '../../db/learning/experts.ts'
 import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../../db/rules/estimate.ts'
+import { EXPERTS } from '../../functions/prediction/model/experts.ts'
 import { createEventHeap } from './event-heap.ts'
 import type { PastJob } from './history.ts'
 import { createRunningMean, createRunningMeans } from './running-mean.ts'

@@ -1,6 +1,10 @@
-import { type Network, predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
-import type { JobTraits, SeriesView } from '../../db/learning/series-view.ts'
 import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import {
+  type Network,
+  predictRuntime,
+  type RuntimePrediction,
+} from '../../functions/prediction/model/predict-runtime.ts'
+import type { JobTraits, SeriesView } from '../../functions/prediction/model/series-view.ts'
 import { createLearner, type Learner } from '../learning/learner.ts'
 import type { Decision } from '../learning/tournament.ts'
 import type { PastJob } from './history.ts'

@@ -1,6 +1,6 @@
-import { EXPERTS } from '../../db/learning/experts.ts'
-import type { Sample } from '../../db/learning/sample.ts'
 import type { AccuracyValues } from '../../db/queries/learning.ts'
+import { EXPERTS } from '../../functions/prediction/model/experts.ts'
+import type { Sample } from '../../functions/prediction/model/sample.ts'
 
 export type AccuracyWindow = {
   add(sample: Sample, log: number): void

@@ -1,11 +1,15 @@
-import { calibrate } from '../../db/learning/calibration.ts'
-import { hourOf } from '../../db/learning/encoder.ts'
-import { emptyGlobalMemory, type GlobalMemory } from '../../db/learning/global-memory.ts'
-import { judgeExperts, maturityOf, noErrors } from '../../db/learning/mixture.ts'
-import type { Sample } from '../../db/learning/sample.ts'
-import { emptyMemory, rememberRun, type SeriesMemory } from '../../db/learning/series-memory.ts'
-import type { OrgTypeEstimate } from '../../db/learning/series-view.ts'
 import type { Predictor } from '../../functions/prediction/lstm/predictor.ts'
+import { calibrate } from '../../functions/prediction/model/calibration.ts'
+import { hourOf } from '../../functions/prediction/model/encoder.ts'
+import { emptyGlobalMemory, type GlobalMemory } from '../../functions/prediction/model/global-memory.ts'
+import { judgeExperts, maturityOf, noErrors } from '../../functions/prediction/model/mixture.ts'
+import type { Sample } from '../../functions/prediction/model/sample.ts'
+import {
+  emptyMemory,
+  rememberRun,
+  type SeriesMemory,
+} from '../../functions/prediction/model/series-memory.ts'
+import type { OrgTypeEstimate } from '../../functions/prediction/model/series-view.ts'
 import { createRecallMap } from './recall-map.ts'
 import { createStateKeeper } from './state-keeper.ts'
 import { createTournament, type Decision, type Tournament, type Version } from './tournament.ts'

@@ -1,5 +1,3 @@
-import { emptyGlobalMemory, unpackGlobalMemory } from '../../db/learning/global-memory.ts'
-import { unpackSample } from '../../db/learning/sample.ts'
 import {
   type Cursor,
   type ExecutionRow,
@@ -10,6 +8,8 @@ import {
 } from '../../db/queries/learning.ts'
 import type { Run } from '../../db/query.ts'
 import { logOf } from '../../db/rules/estimate.ts'
+import { emptyGlobalMemory, unpackGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
+import { unpackSample } from '../../functions/prediction/model/sample.ts'
 import type { Logger } from '../logger.ts'
 import { type AccuracyWindow, createAccuracyWindow } from './accuracy-window.ts'
 import { findChampion, fromBase64, SEED } from './find-champion.ts'

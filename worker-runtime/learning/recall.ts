@@ -1,6 +1,3 @@
-import { EXPERTS } from '../../db/learning/experts.ts'
-import { emptyMemory, packMemory, type SeriesMemory, unpackMemory } from '../../db/learning/series-memory.ts'
-import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/series-view.ts'
 import {
   type ExecutionRow,
   type OrgTypeRow,
@@ -10,6 +7,14 @@ import {
 } from '../../db/queries/learning.ts'
 import type { Run } from '../../db/query.ts'
 import { stateSize } from '../../functions/prediction/lstm/weights.ts'
+import { EXPERTS } from '../../functions/prediction/model/experts.ts'
+import {
+  emptyMemory,
+  packMemory,
+  type SeriesMemory,
+  unpackMemory,
+} from '../../functions/prediction/model/series-memory.ts'
+import type { OrgTypeEstimate, TypeEstimate } from '../../functions/prediction/model/series-view.ts'
 import { fromBase64, SHAPE, toBase64 } from './find-champion.ts'
 import type { Learner } from './learner.ts'
 import { orgTypeKey } from './type-statistics.ts'

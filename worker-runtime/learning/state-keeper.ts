@@ -1,5 +1,5 @@
-import type { SeriesMemory } from '../../db/learning/series-memory.ts'
 import type { Predictor } from '../../functions/prediction/lstm/predictor.ts'
+import type { SeriesMemory } from '../../functions/prediction/model/series-memory.ts'
 import type { Lesson } from './training-memory.ts'
 
 /**

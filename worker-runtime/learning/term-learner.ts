@@ -4,8 +4,7 @@
  * again before anything else is learned. If the database does not take it, because the cursor is elsewhere or the term is
  * over, all that is in memory is thrown away and loaded anew.
  */
-import { packGlobalMemory } from '../../db/learning/global-memory.ts'
-import { packMemory } from '../../db/learning/series-memory.ts'
+
 import {
   type AccuracyValues,
   type ExecutionRow,
@@ -15,6 +14,8 @@ import {
 import { rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
+import { packGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
+import { packMemory } from '../../functions/prediction/model/series-memory.ts'
 import type { Logger } from '../logger.ts'
 import { toBase64 } from './find-champion.ts'
 import type { TaughtExecution } from './learner.ts'

@@ -4,11 +4,12 @@
  * only if it is better there beyond doubt. Then it is trained on. The champion before is kept for some rounds and can win its
  * place back in the same way.
  */
-import { INPUTS } from '../../db/learning/encoder.ts'
+
 import { createPredictor, type Predictor } from '../../functions/prediction/lstm/predictor.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 import { createTrainer } from '../../functions/prediction/lstm/trainer.ts'
 import { createWeights, DEFAULT_HIDDEN, type Weights } from '../../functions/prediction/lstm/weights.ts'
+import { INPUTS } from '../../functions/prediction/model/encoder.ts'
 import { createAverage } from './average-weights.ts'
 import { type Comparison, createEvidence } from './compare-paired.ts'
 import type { Lesson, TrainingMemory } from './training-memory.ts'

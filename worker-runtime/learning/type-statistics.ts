@@ -1,6 +1,6 @@
-import { type PastRun, REMEMBERED_RUNS } from '../../db/learning/series-memory.ts'
-import type { OrgTypeEstimate, TypeEstimate } from '../../db/learning/series-view.ts'
 import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import { type PastRun, REMEMBERED_RUNS } from '../../functions/prediction/model/series-memory.ts'
+import type { OrgTypeEstimate, TypeEstimate } from '../../functions/prediction/model/series-view.ts'
 import { createRecallMap } from './recall-map.ts'
 
 /** What is known of a type, of an organisation's jobs of it, and of all: what a series without executions starts from. */

@@ -1,11 +1,15 @@
-import { INPUTS } from '../../../db/learning/encoder.ts'
-import { EXPERTS } from '../../../db/learning/experts.ts'
-import { emptyGlobalMemory } from '../../../db/learning/global-memory.ts'
-import { packMemory, REMEMBERED_RUNS, unpackMemory } from '../../../db/learning/series-memory.ts'
 import { useEdgeBackend } from '../../../functions/prediction/lstm/edge-backend.ts'
 import { createRandom } from '../../../functions/prediction/lstm/random.ts'
 import { createWeights, DEFAULT_HIDDEN } from '../../../functions/prediction/lstm/weights.ts'
 import { serializeWeights } from '../../../functions/prediction/lstm/weights-format.ts'
+import { INPUTS } from '../../../functions/prediction/model/encoder.ts'
+import { EXPERTS } from '../../../functions/prediction/model/experts.ts'
+import { emptyGlobalMemory } from '../../../functions/prediction/model/global-memory.ts'
+import {
+  packMemory,
+  REMEMBERED_RUNS,
+  unpackMemory,
+} from '../../../functions/prediction/model/series-memory.ts'
 import { buildRuntimeModel, type PredictionRequest } from '../../../functions/prediction/runtime-model.ts'
 
 useEdgeBackend()

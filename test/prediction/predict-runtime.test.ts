@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { calibrate, initialStretch, spreadP90, spreadP99 } from '../../db/learning/calibration.ts'
-import { hourOf, INPUT_NAMES, INPUTS } from '../../db/learning/encoder.ts'
-import { EXPERTS } from '../../db/learning/experts.ts'
-import { emptyGlobalMemory } from '../../db/learning/global-memory.ts'
+import { DEFAULT_ESTIMATE, type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import { createRandom } from '../../functions/prediction/lstm/random.ts'
+import {
+  calibrate,
+  initialStretch,
+  spreadP90,
+  spreadP99,
+} from '../../functions/prediction/model/calibration.ts'
+import { hourOf, INPUT_NAMES, INPUTS } from '../../functions/prediction/model/encoder.ts'
+import { EXPERTS } from '../../functions/prediction/model/experts.ts'
+import { emptyGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
 import {
   expectedErrors,
   judgeExperts,
@@ -11,12 +18,10 @@ import {
   maturityOf,
   noErrors,
   weighExperts,
-} from '../../db/learning/mixture.ts'
-import { predictRuntime, type RuntimePrediction } from '../../db/learning/predict-runtime.ts'
-import { emptyMemory, rememberRun } from '../../db/learning/series-memory.ts'
-import type { JobTraits, SeriesView } from '../../db/learning/series-view.ts'
-import { DEFAULT_ESTIMATE, type Estimate, foldSample } from '../../db/rules/estimate.ts'
-import { createRandom } from '../../functions/prediction/lstm/random.ts'
+} from '../../functions/prediction/model/mixture.ts'
+import { predictRuntime, type RuntimePrediction } from '../../functions/prediction/model/predict-runtime.ts'
+import { emptyMemory, rememberRun } from '../../functions/prediction/model/series-memory.ts'
+import type { JobTraits, SeriesView } from '../../functions/prediction/model/series-view.ts'
 
 const JOB: JobTraits = {
   ...{ type: 'test', name: 'a job', sizeLog: 5, timeoutLog: 0, cpuLog: 0.7, memoryLog: 4 },

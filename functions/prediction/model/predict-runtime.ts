@@ -1,5 +1,5 @@
-import type { PredictionSource } from '../queries/submission.ts'
-import { flushTiny, P90_DEVIATIONS } from '../rules/estimate.ts'
+import type { PredictionSource } from '../../../db/queries/submission.ts'
+import { flushTiny, P90_DEVIATIONS } from '../../../db/rules/estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'

@@ -1,4 +1,4 @@
-import { DEFAULT_ESTIMATE, type Estimate } from '../rules/estimate.ts'
+import { DEFAULT_ESTIMATE, type Estimate } from '../../../db/rules/estimate.ts'
 import type { GlobalMemory } from './global-memory.ts'
 import type { PastRun, SeriesMemory } from './series-memory.ts'
 

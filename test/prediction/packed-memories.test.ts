@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { INPUTS } from '../../db/learning/encoder.ts'
-import { EXPERTS } from '../../db/learning/experts.ts'
-import { emptyGlobalMemory, packGlobalMemory, unpackGlobalMemory } from '../../db/learning/global-memory.ts'
-import { createReader, createWriter } from '../../db/learning/packing.ts'
-import { packSample, unpackSample } from '../../db/learning/sample.ts'
+import { INPUTS } from '../../functions/prediction/model/encoder.ts'
+import { EXPERTS } from '../../functions/prediction/model/experts.ts'
+import {
+  emptyGlobalMemory,
+  packGlobalMemory,
+  unpackGlobalMemory,
+} from '../../functions/prediction/model/global-memory.ts'
+import { createReader, createWriter } from '../../functions/prediction/model/packing.ts'
+import { packSample, unpackSample } from '../../functions/prediction/model/sample.ts'
 import {
   emptyMemory,
   packMemory,
@@ -12,7 +16,7 @@ import {
   rememberRun,
   type SeriesMemory,
   unpackMemory,
-} from '../../db/learning/series-memory.ts'
+} from '../../functions/prediction/model/series-memory.ts'
 import { sampleWith } from '../support/lessons.ts'
 
 /** Numbers that two bytes hold exactly. */
