@@ -52,6 +52,8 @@ const settings = {
   SMARTQUEUE_DRAIN_GOAL_SECONDS: wholeNumber(1, 86_400).default(20),
   /** How long a worker takes to start: work of so many seconds ahead is scaled for. */
   SMARTQUEUE_LEAD_SECONDS: wholeNumber(1, 3600).default(75),
+  /** Whether a new series may start from other organisations' runs of its type. */
+  SMARTQUEUE_SHARED_ESTIMATES: z.enum(['on', 'off']).default('off'),
   /** Where a worker answers probes and Prometheus. Unset: nowhere. */
   SMARTQUEUE_METRICS_PORT: wholeNumber(1, 65_535).optional(),
   /** Pods of workers, as Kubernetes selects them: what the controller sets deletion costs of. */

@@ -57,6 +57,7 @@ export const createLeading = (options: {
         logger,
         onError: failed('learning'),
         leadSeconds: options.config.SMARTQUEUE_LEAD_SECONDS,
+        sharesEstimates: options.config.SMARTQUEUE_SHARED_ESTIMATES === 'on',
         thread: options.learningThread,
       }),
     ],

@@ -215,6 +215,7 @@ begin
     ['series_memories', 'series_id = any (array(select s.id from series s where s.org_id = $1))'],
     ['series', 'org_id = $1'],
     ['org_type_estimates', 'org_id = $1'],
+    ['org_memories', 'org_id = $1'],
     ['executions', 'org_id = $1'],
     ['quotas', 'org_id = $1'],
     ['quota_states', 'org_id = $1'],

@@ -55,16 +55,15 @@ create index series_moved on series (id) where moved;
 comment on index series_moved is 'Serves rescore-jobs: series whose queued jobs are in the wrong lane.';
 
 create table type_estimates (
-  -- The empty string is the sum over all types.
   type text primary key,
   runs bigint not null,
   mean_log double precision not null,
   deviation_log double precision not null,
-  -- Median of the newest executions of the type.
-  median_log double precision,
-  drift_log double precision not null default 0
+  median_log double precision
 );
-comment on table type_estimates is 'The first estimate for a series without executions. Written by the learner.';
+comment on table type_estimates is
+  'The first estimate for a series whose organisation has not run the type, from all organisations. Empty unless
+SMARTQUEUE_SHARED_ESTIMATES is on. Written by the learner.';
 
 create table jobs (
   org_id uuid not null,
@@ -100,7 +99,7 @@ create table jobs (
   predicted_p99_ms double precision,
   -- The estimated wait that was shown at submission.
   promised_wait_ms double precision,
-  -- The predictor's inputs, packed by db/learning/sample.ts, to learn from when the job has run. Of similar jobs
+  -- The predictor's inputs, packed by functions/prediction/model/sample.ts, to learn from when the job has run. Of similar jobs
   -- submitted together, only the first few have one.
   sample bytea,
   callback_url text,

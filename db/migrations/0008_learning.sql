@@ -6,14 +6,16 @@ create table org_type_estimates (
   runs bigint not null,
   mean_log double precision not null,
   deviation_log double precision not null,
+  -- About the median of the last thousand.
+  median_log double precision,
   drift_log double precision not null default 0,
-  -- The newest executions, packed by db/learning/series-memory.ts.
+  -- The newest executions, packed by functions/prediction/model/series-memory.ts.
   memory bytea,
   primary key (org_id, type)
 );
 comment on table org_type_estimates is
   'The first estimate for a series without executions, if its organisation has run other jobs of the type. Written by
-the leader.';
+the learner.';
 
 create table executions (
   -- Readers follow xid and id up to the oldest running transaction, so they miss no rows.
@@ -40,13 +42,22 @@ alter table executions
 create table series_memories (
   series_id bigint primary key references series on delete cascade,
   org_id uuid not null,
-  -- Packed by db/learning/series-memory.ts: the newest executions, the experts' errors, the state of the network.
+  -- Packed by functions/prediction/model/series-memory.ts: newest executions, experts' errors, state of the network.
   memory bytea not null,
   updated_at timestamptz not null default now()
 )
 with (fillfactor = 70);
 comment on table series_memories is
   'The predictor''s memory of a series, in addition to its running estimate. Written by the learner.';
+
+create table org_memories (
+  org_id uuid primary key references orgs on delete cascade,
+  -- Packed by functions/prediction/model/org-memory.ts: calibration and the experts' errors.
+  memory bytea not null
+)
+with (fillfactor = 50);
+comment on table org_memories is
+  'The predictor''s memory of all series of an organisation together. Written by the learner.';
 
 create table models (
   version integer primary key,
@@ -66,13 +77,11 @@ create table models (
 comment on table models is 'Versions of the network with their evaluation and status.';
 
 create unique index models_champion on models (status) where status = 'champion';
-comment on index models_champion is 'Only one champion exists. Serves get-prediction-inputs.';
+comment on index models_champion is 'Only one champion exists. Serves prediction_inputs.';
 
 create table learning_state (
   -- One row.
   only_row boolean primary key default true,
-  -- Packed by db/learning/global-memory.ts: calibration, the weights of the experts, drift.
-  memory bytea,
   -- The last execution that was learned from.
   xid xid8 not null default '0',
   id bigint not null default 0,
@@ -108,14 +117,16 @@ create table prediction_faults (
 comment on table prediction_faults is
   'Why the API predicted without the model: corrupt weights, a timeout or an error.';
 
-call isolate_by_org('org_type_estimates', 'executions', 'series_memories');
+call isolate_by_org('org_type_estimates', 'executions', 'series_memories', 'org_memories');
 
 grant select on
-  org_type_estimates, executions, series_memories, models, learning_state, accuracy_points, prediction_faults
+  org_type_estimates, executions, series_memories, org_memories, models, learning_state, accuracy_points,
+  prediction_faults
 to smartqueue_functions;
 grant insert, update on prediction_faults to smartqueue_functions;
 -- Cancelling a running job records an execution.
 grant insert on executions to smartqueue_functions;
 grant select, insert, update, delete on
-  org_type_estimates, executions, series_memories, models, learning_state, accuracy_points, prediction_faults
+  org_type_estimates, executions, series_memories, org_memories, models, learning_state, accuracy_points,
+  prediction_faults
 to smartqueue_workers;

@@ -4,8 +4,6 @@ import type { Query } from '../query.ts'
 export type Cursor = { xid: string; id: string }
 
 export type LearningStateRow = Cursor & {
-  /** In base64. */
-  memory: string | null
   learned: number
   by_source: Record<string, number>
   /** Ever given, 0 if there is none. */
@@ -20,7 +18,7 @@ export const getLearningState = (term: string): Query<LearningStateRow> => ({
   name: 'get-learning-state',
   text: `
     select
-      s.xid::text, s.id::text, encode(s.memory, 'base64') as memory, s.learned::double precision as learned, s.by_source,
+      s.xid::text, s.id::text, s.learned::double precision as learned, s.by_source,
       (select coalesce(max(version), 0) from smartqueue.models) as newest_version,
       extract(epoch from now() - p.at)::double precision as point_age_s, p.executions as point_executions
     from smartqueue.learning_state s
@@ -102,31 +100,54 @@ export const recallSeries = (ids: readonly string[]): Query<{ series_id: string;
   values: [ids],
 })
 
-type EstimateColumns = { runs: number; mean_log: number; deviation_log: number; drift_log: number }
+export const recallOrgs = (ids: readonly string[]): Query<{ org_id: string; memory: string }> => ({
+  name: 'recall-orgs',
+  text: `
+    select org_id, encode(memory, 'base64') as memory
+    from smartqueue.org_memories
+    where org_id = any ($1::uuid[])`,
+  values: [ids],
+})
 
-export type OrgTypeRow = EstimateColumns & { org_id: string; type: string; memory: string | null }
+type EstimateColumns = { runs: number; mean_log: number; deviation_log: number; median_log: number }
+
+export type OrgTypeRow = EstimateColumns & {
+  org_id: string
+  type: string
+  drift_log: number
+  memory: string | null
+}
 
 export const recallOrgTypes = (orgTypes: readonly { org: string; type: string }[]): Query<OrgTypeRow> => ({
   name: 'recall-org-types',
   text: `
     select
-      o.org_id, o.type, o.runs::double precision as runs, o.mean_log, o.deviation_log, o.drift_log,
-      encode(o.memory, 'base64') as memory
+      o.org_id, o.type, o.runs::double precision as runs, o.mean_log, o.deviation_log,
+      coalesce(o.median_log, o.mean_log) as median_log, o.drift_log, encode(o.memory, 'base64') as memory
     from unnest($1::uuid[], $2::text[]) as wanted (org_id, type)
     join smartqueue.org_type_estimates o on o.org_id = wanted.org_id and o.type = wanted.type`,
   values: [orgTypes.map(({ org }) => org), orgTypes.map(({ type }) => type)],
 })
 
-export type TypeRow = EstimateColumns & { type: string; median_log: number }
+export type TypeRow = EstimateColumns & { type: string }
 
-/** Of the types that the learner keeps. */
+/** Estimates that organisations share. */
 export const recallTypes = (): Query<TypeRow> => ({
   name: 'recall-types',
   text: `
-    select
-      type, runs::double precision as runs, mean_log, deviation_log, drift_log, coalesce(median_log, mean_log) as median_log
+    select type, runs::double precision as runs, mean_log, deviation_log,
+      coalesce(median_log, mean_log) as median_log
     from smartqueue.type_estimates`,
   values: [],
+})
+
+/** Where organisations do not share estimates, nothing is left of a time when they did. */
+export const forgetTypes = (term: string): Query<never> => ({
+  name: 'forget-types',
+  text: `
+    delete from smartqueue.type_estimates
+    where (select smartqueue.in_term($1::bigint))`,
+  values: [term],
 })
 
 export type AccuracyValues = {
@@ -146,14 +167,15 @@ export type Learned = {
   term: string
   from: Cursor
   to: Cursor
-  /** All memories are packed, in base64. */
-  memory: string
   learned: number
   bySource: Record<string, number>
   accuracy: AccuracyValues | undefined
   /** Whether the accuracy is a point of the learning curve. */
   isPoint: boolean
+  /** All memories are packed, in base64. */
   series: readonly { id: string; memory: string }[]
+  orgs: readonly { id: string; memory: string }[]
+  /** Empty unless organisations share estimates. */
   types: readonly TypeRow[]
   orgTypes: readonly (OrgTypeRow & { memory: string })[]
 }
@@ -163,24 +185,24 @@ export type Learned = {
  * cursor is not where it was, or the term is over, nothing changes and there is no row. So it can be sent again.
  */
 export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
-  const { accuracy, series, types, orgTypes } = learned
+  const { accuracy, series, orgs, types, orgTypes } = learned
   return {
     name: 'store-learned',
     text: `
     with advanced as (
       update smartqueue.learning_state
       set
-        memory = decode($2::text, 'base64'), xid = $3::xid8, id = $4::bigint, learned = $5::bigint,
-        by_source = $6::text::jsonb, accuracy = coalesce($7::text::jsonb, accuracy), updated_at = now()
-      where xid = $8::xid8
-        and id = $9::bigint
+        xid = $2::xid8, id = $3::bigint, learned = $4::bigint, by_source = $5::text::jsonb,
+        accuracy = coalesce($6::text::jsonb, accuracy), updated_at = now()
+      where xid = $7::xid8
+        and id = $8::bigint
         and (select smartqueue.in_term($1::bigint))
       returning learned
     ),
     series_remembered as (
       insert into smartqueue.series_memories (series_id, org_id, memory)
       select s.id, s.org_id, decode(m.memory, 'base64')
-      from unnest($10::bigint[], $11::text[]) as m (series_id, memory)
+      from unnest($9::bigint[], $10::text[]) as m (series_id, memory)
       -- Those that have been forgotten meanwhile stay so.
       join smartqueue.series s on s.id = m.series_id
       where exists (select from advanced)
@@ -188,48 +210,58 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
       on conflict (series_id) do update
       set memory = excluded.memory, updated_at = now()
     ),
+    orgs_remembered as (
+      insert into smartqueue.org_memories (org_id, memory)
+      select m.org_id, decode(m.memory, 'base64')
+      from unnest($11::uuid[], $12::text[]) as m (org_id, memory)
+      where exists (select from advanced)
+        and exists (select from smartqueue.orgs where orgs.id = m.org_id)
+      order by m.org_id
+      on conflict (org_id) do update
+      set memory = excluded.memory
+    ),
     types_estimated as (
-      insert into smartqueue.type_estimates (type, runs, mean_log, deviation_log, drift_log, median_log)
-      select type, runs, mean_log, deviation_log, drift_log, median_log
+      insert into smartqueue.type_estimates (type, runs, mean_log, deviation_log, median_log)
+      select type, runs, mean_log, deviation_log, median_log
       from unnest(
-        $12::text[], $13::bigint[], $14::double precision[], $15::double precision[], $16::double precision[],
-        $17::double precision[]
-      ) as t (type, runs, mean_log, deviation_log, drift_log, median_log)
+        $13::text[], $14::bigint[], $15::double precision[], $16::double precision[], $17::double precision[]
+      ) as t (type, runs, mean_log, deviation_log, median_log)
       where exists (select from advanced)
       order by type
       on conflict (type) do update
       set
         runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log,
-        drift_log = excluded.drift_log, median_log = excluded.median_log
+        median_log = excluded.median_log
     ),
     org_types_estimated as (
-      insert into smartqueue.org_type_estimates (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
-      select org_id, type, runs, mean_log, deviation_log, drift_log, decode(memory, 'base64')
+      insert into smartqueue.org_type_estimates (
+        org_id, type, runs, mean_log, deviation_log, median_log, drift_log, memory
+      )
+      select org_id, type, runs, mean_log, deviation_log, median_log, drift_log, decode(memory, 'base64')
       from unnest(
-        $18::uuid[], $19::text[], $20::bigint[], $21::double precision[], $22::double precision[], $23::double precision[],
-        $24::text[]
-      ) as o (org_id, type, runs, mean_log, deviation_log, drift_log, memory)
+        $18::uuid[], $19::text[], $20::bigint[], $21::double precision[], $22::double precision[],
+        $23::double precision[], $24::double precision[], $25::text[]
+      ) as o (org_id, type, runs, mean_log, deviation_log, median_log, drift_log, memory)
       where exists (select from advanced)
         and exists (select from smartqueue.orgs where orgs.id = o.org_id)
       order by org_id, type
       on conflict (org_id, type) do update
       set
         runs = excluded.runs, mean_log = excluded.mean_log, deviation_log = excluded.deviation_log,
-        drift_log = excluded.drift_log, memory = excluded.memory
+        median_log = excluded.median_log, drift_log = excluded.drift_log, memory = excluded.memory
     ),
     point as (
       ${INSERT_POINT}
-      select (select version from smartqueue.models where status = 'champion'), ${pointColumns('$7')}
+      select (select version from smartqueue.models where status = 'champion'), ${pointColumns('$6')}
       from advanced
-      where $25::boolean
-        and $7 is not null
+      where $26::boolean
+        and $6 is not null
       on conflict do nothing
     )
     select learned::double precision as learned
     from advanced`,
     values: [
       learned.term,
-      learned.memory,
       learned.to.xid,
       learned.to.id,
       learned.learned,
@@ -239,12 +271,14 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
       learned.from.id,
       series.map(({ id }) => id),
       series.map(({ memory }) => memory),
+      orgs.map(({ id }) => id),
+      orgs.map(({ memory }) => memory),
       types.map(({ type }) => type),
       ...estimateColumns(types),
-      types.map(({ median_log }) => median_log),
       orgTypes.map(({ org_id }) => org_id),
       orgTypes.map(({ type }) => type),
       ...estimateColumns(orgTypes),
+      orgTypes.map(({ drift_log }) => drift_log),
       orgTypes.map(({ memory }) => memory),
       learned.isPoint,
     ],
@@ -265,5 +299,5 @@ const estimateColumns = (rows: readonly EstimateColumns[]): number[][] => [
   rows.map(({ runs }) => runs),
   rows.map(({ mean_log }) => mean_log),
   rows.map(({ deviation_log }) => deviation_log),
-  rows.map(({ drift_log }) => drift_log),
+  rows.map(({ median_log }) => median_log),
 ]

@@ -16,15 +16,12 @@ import type { Run } from '../../db/query.ts'
 import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
-import { fromBase64 } from './base64.ts'
-import { emptyGlobalMemory, type GlobalMemory, unpackGlobalMemory } from './model/global-memory.ts'
 import { type SeriesInputs, toSeries } from './series-inputs.ts'
 
 export type SeriesName = { type: string; name: string }
 
-/** Of everybody. */
+/** The same for everybody. */
 export type SharedInputs = {
-  global: GlobalMemory
   champion: number | null
   workers: readonly LiveWorker[]
   /** Undefined right after a crash of the server. */
@@ -143,8 +140,7 @@ const noteSubmission = (kept: Kept | undefined, lastSubmittedAtS: number): void 
   if (kept) kept.inputs = { ...kept.inputs, view: { ...kept.inputs.view, lastSubmittedAtS } }
 }
 
-const toShared = ({ learning_memory, champion, workers, queue }: PredictionInputsRow): SharedInputs => ({
-  global: learning_memory === null ? emptyGlobalMemory() : unpackGlobalMemory(fromBase64(learning_memory)),
+const toShared = ({ champion, workers, queue }: PredictionInputsRow): SharedInputs => ({
   champion,
   workers,
   queue: queue ? toSnapshot(queue, workers) : undefined,

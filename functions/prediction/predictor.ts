@@ -75,10 +75,10 @@ const toRequest = (
   job: JobToPredict,
   payloadBytes: number,
   { view }: SeriesInputs,
-  { queueDepth, global }: Inputs,
+  { queueDepth }: Inputs,
   nowMs: number,
 ): PredictionRequest => ({
-  view: { ...view, global },
+  view,
   job: {
     type: job.type,
     name: job.name,

@@ -3,12 +3,12 @@ import type {
   OrgTypeRow,
   PredictionInputsRow,
   SeriesInputsRow,
-  TypeEstimateRow,
 } from '../../db/queries/prediction-inputs.ts'
 import type { Estimate } from '../../db/rules/estimate.ts'
 import { uuidV7Ms } from '../../db/rules/uuid-v7.ts'
 import { fromBase64 } from './base64.ts'
-import { emptyMemory, unpackMemory } from './model/series-memory.ts'
+import { emptyOrgMemory, unpackOrgMemory } from './model/org-memory.ts'
+import { emptyMemory, unpackMemory, unpackTypeMemory } from './model/series-memory.ts'
 import type { OrgTypeEstimate, SeriesView, TypeEstimate } from './model/series-view.ts'
 
 /** What predictions look at of a series, unpacked: that is done once, when it is loaded. */
@@ -16,11 +16,12 @@ export type SeriesInputs = {
   type: string
   name: string
   paused: boolean
-  view: Omit<SeriesView, 'global'>
+  view: SeriesView
 }
 
-export const toSeries = ({ series, types }: PredictionInputsRow): SeriesInputs[] => {
-  const byType = new Map(types.map((row) => [row.type, toTypeEstimate(row)]))
+export const toSeries = ({ series, shared_types, org_memory }: PredictionInputsRow): SeriesInputs[] => {
+  const sharedTypes = new Map(shared_types.map((row) => [row.type, toTypeEstimate(row)]))
+  const org = org_memory === null ? emptyOrgMemory() : unpackOrgMemory(fromBase64(org_memory))
   return series.map((row) => ({
     type: row.type,
     name: row.name,
@@ -30,9 +31,9 @@ export const toSeries = ({ series, types }: PredictionInputsRow): SeriesInputs[]
       driftLog: row.drift_log ?? 0,
       memory: row.memory === null ? emptyMemory() : unpackMemory(fromBase64(row.memory)),
       orgType: row.org_type ? toOrgType(row.org_type) : undefined,
-      type: byType.get(row.type),
-      allTypes: byType.get(''),
+      sharedType: sharedTypes.get(row.type),
       lastSubmittedAtS: row.newest_job_id === null ? undefined : uuidV7Ms(row.newest_job_id) / 1000,
+      org,
     },
   }))
 }
@@ -43,20 +44,15 @@ const toSeriesEstimate = ({ runs, mean_log, deviation_log }: SeriesInputsRow): E
     ? undefined
     : { runs: runs ?? 0, meanLog: mean_log, deviationLog: deviation_log }
 
-const toEstimate = ({ runs, mean_log, deviation_log }: EstimateRow): Estimate => ({
+const toOrgType = (row: OrgTypeRow): OrgTypeEstimate => ({
+  ...toTypeEstimate(row),
+  driftLog: row.drift_log,
+  ...unpackTypeMemory(fromBase64(row.memory ?? '')),
+})
+
+const toTypeEstimate = ({ runs, mean_log, deviation_log, median_log }: EstimateRow): TypeEstimate => ({
   runs,
   meanLog: mean_log,
   deviationLog: deviation_log,
-})
-
-const toOrgType = (row: OrgTypeRow): OrgTypeEstimate => ({
-  ...toEstimate(row),
-  driftLog: row.drift_log,
-  newest: row.memory === null ? [] : unpackMemory(fromBase64(row.memory)).runs,
-})
-
-const toTypeEstimate = (row: TypeEstimateRow): TypeEstimate => ({
-  ...toEstimate(row),
-  medianLog: row.median_log ?? row.mean_log,
-  driftLog: row.drift_log,
+  medianLog: median_log,
 })

@@ -73,9 +73,11 @@ import { findJobOrg, getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import {
   type AccuracyValues,
+  forgetTypes,
   getLearningState,
   readExecutions,
   recallExecutions,
+  recallOrgs,
   recallOrgTypes,
   recallSeries,
   recallTypes,
@@ -504,16 +506,17 @@ const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> =
     'select id, org_id from smartqueue.series order by id limit 1',
   )
   assert.ok(series)
-  const estimate = { runs: 3, mean_log: 1 / 3, deviation_log: 1e-7, drift_log: -0.25 }
+  const estimate = { runs: 3, mean_log: 1 / 3, deviation_log: 1e-7, median_log: 2 / 3 }
   const memory = btoa('\0\xff')
   const accuracy = { errors: { smartqueue: 1 / 3, series: 1e-7 }, coverage: 0.9, mape: 12.5, executions: 7 }
   // Transactions have other numbers in the other database.
   const none = { xid: '0', id: '0' }
   const learned = {
-    ...{ term, from: none, to: { xid: '7', id: '9' }, memory, learned: 5, bySource: { lstm: 5 }, accuracy },
+    ...{ term, from: none, to: { xid: '7', id: '9' }, learned: 5, bySource: { lstm: 5 }, accuracy },
     series: [{ id: series.id, memory }],
-    types: [{ ...estimate, type: TEXT, median_log: 2 / 3 }],
-    orgTypes: [{ ...estimate, org_id: series.org_id, type: TEXT, memory }],
+    orgs: [{ id: series.org_id, memory }],
+    types: [{ ...estimate, type: TEXT }],
+    orgTypes: [{ ...estimate, drift_log: -0.25, org_id: series.org_id, type: TEXT, memory }],
     isPoint: true,
   }
   await play(getLearningState(term))
@@ -521,7 +524,9 @@ const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> =
   await play(storeLearned(learned))
   await play(recallSeries([series.id]))
   await play(recallOrgTypes([{ org: series.org_id, type: TEXT }]))
+  await play(recallOrgs([series.org_id]))
   await play(recallTypes())
+  await play(forgetTypes(term))
   // The oldest of all, with numbers of its own.
   await sql(`insert into smartqueue.executions (xid, id, org_id, series_id, at, outcome, job_ids, ran_ms)
     overriding system value
@@ -531,7 +536,7 @@ const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> =
   await play(recallExecutions({ xid: '1', id: '1' }, 10))
   await playModels({ play, sql }, term, accuracy)
   await sql(
-    'truncate smartqueue.models, accuracy_points, series_memories, org_type_estimates, type_estimates',
+    'truncate smartqueue.models, accuracy_points, series_memories, org_memories, org_type_estimates, type_estimates',
   )
 }
 

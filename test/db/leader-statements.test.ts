@@ -163,8 +163,8 @@ test('every duty sent under an old term, or a term from before a crash, changes 
 })
 
 const learned = (term: string): Learned => ({
-  ...{ term, from: { xid: '0', id: '0' }, to: { xid: '1', id: '1' }, memory: '', learned: 1, bySource: {} },
-  ...{ accuracy: undefined, isPoint: false, series: [], types: [], orgTypes: [] },
+  ...{ term, from: { xid: '0', id: '0' }, to: { xid: '1', id: '1' }, learned: 1, bySource: {} },
+  ...{ accuracy: undefined, isPoint: false, series: [], orgs: [], types: [], orgTypes: [] },
 })
 
 const SCALING = { slotsPerWorker: 1, drainGoalSeconds: 60, leadSeconds: 60, minWorkers: 1, maxWorkers: 5 }

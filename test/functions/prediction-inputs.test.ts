@@ -29,8 +29,8 @@ const rowOf = (series: { type: string; name: string }[], meanLog = 5): Predictio
     org_type: null,
     paused: false,
   })),
-  types: [],
-  learning_memory: null,
+  shared_types: [],
+  org_memory: null,
   champion: null,
   workers: [{ worker_id: 'w', types: ['test'], slots: 1, running: 0, cpu_units: 8, memory_mb: 512 }],
   queue: {
@@ -331,25 +331,20 @@ const withSeries =
   }
 
 const NEW = { runs: null, mean_log: null, deviation_log: null, drift_log: null, memory: null }
-const ESTIMATE = { runs: 9, mean_log: 4, deviation_log: 0.5, drift_log: 0 }
+const ESTIMATE = { runs: 9, mean_log: 4, deviation_log: 0.5, median_log: 4 }
 
-test('a series that has not run is predicted by its type, an unknown type by all types, and the first job of all by default', async () => {
+test('a series that has not run is predicted by its type, and the first job of a type by default', async () => {
   const ask = async (change: object, rest: object = {}) => {
     const stage = createStage()
     const [one] = await withSeries(stage)({ ...NEW, ...change }, rest)()
     assert.equal(faultsOf(stage), 0)
     return [one?.source, Math.round((one?.p50Log ?? 0) * 10) / 10]
   }
-  const types = [
-    { type: 'test', ...ESTIMATE, mean_log: 3, median_log: 2.5 },
-    { type: '', ...ESTIMATE, mean_log: 6, median_log: null },
-  ]
+  const shared_types = [{ type: 'test', ...ESTIMATE, median_log: 2.5 }]
+  const org_type = { ...ESTIMATE, drift_log: 0, memory: null }
   assert.deepEqual(await ask({}), ['default', 6.9])
-  assert.deepEqual(await ask({}, { types: types.slice(1) }), ['default', 6])
-  assert.deepEqual(await ask({}, { types }), ['type', 2.5])
-  const org_type = { ...ESTIMATE, memory: null }
-  const [source] = await ask({ org_type }, { types: types.slice(1) })
-  assert.equal(source, 'type')
+  assert.deepEqual(await ask({}, { shared_types }), ['type', 2.5])
+  assert.deepEqual(await ask({ org_type }, { shared_types }), ['type', 4])
 })
 
 test('weights that are damaged, or of another shape, are as none', async () => {

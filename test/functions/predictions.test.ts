@@ -75,7 +75,7 @@ test('a dry run is checked like a submission', async () => {
 })
 
 test('a job is submitted without a prediction of the model when its inputs cannot be had, and that is counted', async () => {
-  await database.sql('alter table learning_state rename to hidden')
+  await database.sql('alter table org_memories rename to hidden')
   try {
     const { status, body, text } = await submit({ ...JOB, name: 'unlucky' })
     assert.equal(status, 201, text)
@@ -83,7 +83,7 @@ test('a job is submitted without a prediction of the model when its inputs canno
     const dry = await predict({ ...JOB, name: 'unlucky too' })
     assert.deepEqual([dry.status, dry.body.prediction.source, dry.body.eta], [200, 'default', null])
   } finally {
-    await database.sql('alter table hidden rename to learning_state')
+    await database.sql('alter table hidden rename to org_memories')
   }
   await waitFor('the fault to be counted', async () => {
     const [row] = await database.sql<{ faults: string }>(

@@ -3,19 +3,21 @@ import { test } from 'node:test'
 import { INPUTS } from '../../functions/prediction/model/encoder.ts'
 import { EXPERTS } from '../../functions/prediction/model/experts.ts'
 import {
-  emptyGlobalMemory,
-  packGlobalMemory,
-  unpackGlobalMemory,
-} from '../../functions/prediction/model/global-memory.ts'
+  emptyOrgMemory,
+  packOrgMemory,
+  unpackOrgMemory,
+} from '../../functions/prediction/model/org-memory.ts'
 import { createReader, createWriter } from '../../functions/prediction/model/packing.ts'
 import { packSample, unpackSample } from '../../functions/prediction/model/sample.ts'
 import {
   emptyMemory,
   packMemory,
+  packTypeMemory,
   REMEMBERED_RUNS,
   rememberRun,
   type SeriesMemory,
   unpackMemory,
+  unpackTypeMemory,
 } from '../../functions/prediction/model/series-memory.ts'
 import { sampleWith } from '../support/lessons.ts'
 
@@ -99,21 +101,36 @@ test('a sample of another release is none', () => {
   assert.equal(unpackSample(bytes.map((byte, n) => (n === 0 ? 77 : byte))), undefined)
 })
 
-test('what is remembered of all series is read as it was packed, and of another release is begun anew', () => {
-  const memory = emptyGlobalMemory()
+test('what is remembered of an organisation is read as it was packed, and of another release is begun anew', () => {
+  const memory = emptyOrgMemory()
   memory.stretch = { p90: 0.25, p99: -1.5, seen: 77 }
   memory.general.forEach((known, n) => {
     known.weight = n
     known.errors = known.errors.map((_, k) => k / 8)
   })
-  const bytes = packGlobalMemory(memory)
-  assert.deepEqual(unpackGlobalMemory(bytes), memory)
+  const bytes = packOrgMemory(memory)
+  assert.deepEqual(unpackOrgMemory(bytes), memory)
   for (const wrong of [
     new Uint8Array(0),
     bytes.subarray(0, 20),
     bytes.map((b, n) => (n === 1 ? b + 1 : b)),
   ]) {
-    assert.deepEqual(unpackGlobalMemory(wrong), emptyGlobalMemory())
+    assert.deepEqual(unpackOrgMemory(wrong), emptyOrgMemory())
+  }
+})
+
+test("what is remembered of an organisation's type is read as it was packed", () => {
+  const run = { log: 5, sizeLog: 1, timeoutLog: 2, cpuLog: 0.5, gapLog: 3, hour: 23.5 }
+  const memory = { newest: [run, { ...run, log: 6 }], sampled: [5, 6.25, 7] }
+  const bytes = packTypeMemory(memory)
+  assert.deepEqual(unpackTypeMemory(bytes), memory)
+  const nothing = { newest: [], sampled: [] }
+  for (const wrong of [
+    new Uint8Array(0),
+    bytes.subarray(0, 20),
+    bytes.map((b, n) => (n === 0 ? b + 1 : b)),
+  ]) {
+    assert.deepEqual(unpackTypeMemory(wrong), nothing)
   }
 })
 

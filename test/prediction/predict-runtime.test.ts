@@ -10,7 +10,6 @@ import {
 } from '../../functions/prediction/model/calibration.ts'
 import { hourOf, INPUT_NAMES, INPUTS } from '../../functions/prediction/model/encoder.ts'
 import { EXPERTS } from '../../functions/prediction/model/experts.ts'
-import { emptyGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
 import {
   expectedErrors,
   judgeExperts,
@@ -19,6 +18,7 @@ import {
   noErrors,
   weighExperts,
 } from '../../functions/prediction/model/mixture.ts'
+import { emptyOrgMemory } from '../../functions/prediction/model/org-memory.ts'
 import { predictRuntime, type RuntimePrediction } from '../../functions/prediction/model/predict-runtime.ts'
 import { emptyMemory, rememberRun } from '../../functions/prediction/model/series-memory.ts'
 import type { JobTraits, SeriesView } from '../../functions/prediction/model/series-view.ts'
@@ -28,8 +28,8 @@ const JOB: JobTraits = {
   ...{ submittedAtS: 1_800_000_000, depthLog: 2 },
 }
 const nothingKnown = (): SeriesView => ({
-  ...{ estimate: undefined, driftLog: 0, memory: emptyMemory(), orgType: undefined, type: undefined },
-  ...{ allTypes: undefined, lastSubmittedAtS: undefined, global: emptyGlobalMemory() },
+  ...{ estimate: undefined, driftLog: 0, memory: emptyMemory(), orgType: undefined, sharedType: undefined },
+  ...{ lastSubmittedAtS: undefined, org: emptyOrgMemory() },
 })
 const everyone = (): boolean => true
 
@@ -38,7 +38,7 @@ test('the encoder gives each input a name and a finite value, whatever the job',
   assert.equal(new Set(INPUT_NAMES).size, INPUTS)
   const huge = { sizeLog: 40, timeoutLog: 40, cpuLog: 40, memoryLog: 40, depthLog: 40, submittedAtS: 1e12 }
   const estimate = { runs: 1e9, meanLog: 30, deviationLog: 40 }
-  const wild = { ...estimate, medianLog: -30, driftLog: 50, newest: [] }
+  const wild = { ...estimate, medianLog: -30, driftLog: 50, newest: [], sampled: [] }
   const memory = emptyMemory()
   for (const log of [-30, 30, 0]) {
     rememberRun(memory, { log, sizeLog: 0, timeoutLog: 40, cpuLog: 0, gapLog: 30, hour: 0 }, 2e12)
@@ -47,8 +47,7 @@ test('the encoder gives each input a name and a finite value, whatever the job',
     ...nothingKnown(),
     estimate,
     memory,
-    type: wild,
-    allTypes: wild,
+    sharedType: wild,
     orgType: wild,
     driftLog: -50,
   }
@@ -126,16 +125,35 @@ for (const [what, believed, actual] of [
   })
 }
 
+test("whatever the network says, a prediction stays between what the organisation's own runs say", () => {
+  const says = (residual: number) => () => ({ p50: residual, p90: residual + 9 })
+  for (const residual of [-8, 8]) {
+    const alone = predictRuntime(nothingKnown(), JOB, undefined)
+    const { p50Log, p90Log } = predictRuntime(nothingKnown(), JOB, says(residual))
+    assert.deepEqual([p50Log, p90Log], [alone.p50Log, alone.p90Log], 'a newcomer does not notice')
+    const memory = emptyMemory()
+    for (const log of [6.9, 7.1, 7]) {
+      rememberRun(memory, { log, sizeLog: 5, timeoutLog: 0, cpuLog: 0.7, gapLog: 0, hour: 0 }, 1)
+    }
+    // All that has been seen of the network so far is that it is never wrong.
+    const errors = [...EXPERTS.map((expert) => (expert === 'lstm' ? 0 : 40)), 20]
+    const estimate = { runs: 40, meanLog: 7.05, deviationLog: 0.1 }
+    const view = { ...nothingKnown(), memory: { ...memory, errors, weight: 40 }, estimate }
+    const trusted = predictRuntime(view, JOB, says(residual)).p50Log
+    assert.ok(trusted >= 6.9 && trusted <= 7.1, `${trusted}`)
+  }
+})
+
 type Series = { view: SeriesView; job: JobTraits }
 
 /** Each execution is predicted, and then learned from, as the product does it. */
 const follow = (runtimeOf: (n: number, random: () => number) => { log: number; sizeLog?: number }) => {
   const random = createRandom(3)
-  const global = emptyGlobalMemory()
+  const org = emptyOrgMemory()
   const series = Array.from(
     { length: 5 },
     (_, n): Series => ({
-      view: { ...nothingKnown(), global },
+      view: { ...nothingKnown(), org },
       job: { ...JOB, name: `series ${n}` },
     }),
   )
@@ -155,12 +173,12 @@ const follow = (runtimeOf: (n: number, random: () => number) => { log: number; s
 const NOTHING: Estimate = { runs: 0, meanLog: 0, deviationLog: 0 }
 
 const learn = (view: SeriesView, { sample }: RuntimePrediction, log: number, atS: number): void => {
-  const { memory, global } = view
+  const { memory, org } = view
   memory.seen++
   if (memory.errors.length === 0) Object.assign(memory, noErrors())
-  const general = global.general[maturityOf(sample.runs)] ?? noErrors()
+  const general = org.general[maturityOf(sample.runs)] ?? noErrors()
   judgeExperts(memory, general, sample.advice, log, memory.seen - sample.seen)
-  calibrate(global.stretch, sample.spreadLog, log - sample.p50Log)
+  calibrate(org.stretch, sample.spreadLog, log - sample.p50Log)
   const { sizeLog, timeoutLog, cpuLog, gapLog } = sample
   rememberRun(memory, { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(atS) }, atS + 10)
   view.estimate = foldSample(view.estimate ?? NOTHING, { runs: 1, meanLog: log, spreadLog: 0 })

@@ -5,7 +5,7 @@ import * as tf from '@tensorflow/tfjs-core'
 import { createPredictor } from '../../functions/prediction/lstm/predictor.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
 import { INPUTS } from '../../functions/prediction/model/encoder.ts'
-import { emptyGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
+import { emptyOrgMemory } from '../../functions/prediction/model/org-memory.ts'
 import { predictRuntime } from '../../functions/prediction/model/predict-runtime.ts'
 import { emptyMemory } from '../../functions/prediction/model/series-memory.ts'
 import { buildRuntimeModel, type PredictionRequest } from '../../functions/prediction/runtime-model.ts'
@@ -22,10 +22,9 @@ const request = (n: number): PredictionRequest => ({
     // Some have not been through the network, some through one of another width.
     memory: { ...emptyMemory(), state: numbers([128, 0, 64][n % 3] ?? 0, n) },
     orgType: undefined,
-    type: undefined,
-    allTypes: undefined,
+    sharedType: undefined,
     lastSubmittedAtS: 1_000,
-    global: emptyGlobalMemory(),
+    org: emptyOrgMemory(),
   },
   job: {
     type: 'http',

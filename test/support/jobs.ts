@@ -306,7 +306,7 @@ export const misplacedJobs = (sql: TestDatabase['sql']) =>
 export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
   await sql(`
     truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_event_groups, job_logs,
-      job_progress, job_dependencies, series, series_memories, executions, type_estimates, org_type_estimates, pauses, reservations,
+      job_progress, job_dependencies, series, series_memories, executions, type_estimates, org_type_estimates, org_memories, pauses, reservations,
       workers, scheduler_leader, queue_snapshots, job_rollups, prediction_rollups, depth_rollups, depth_samples, scheduling_gains,
       slot_changes, leader_terms, load_minutes, job_totals, queue_gauges`)
   await sql(

@@ -20,6 +20,7 @@ import { sampleWith } from '../support/lessons.ts'
 before(useWasmBackend)
 
 const lesson = (overrides: Partial<Lesson> = {}): Lesson => ({
+  org: 'o',
   series: 'a',
   vintage: 0,
   x: new Float32Array(SHAPE.inputs),
@@ -112,38 +113,79 @@ const near = (actual: ArrayLike<number>, expected: ArrayLike<number>): void => {
   for (let n = 0; n < expected.length; n++) assert.ok(Math.abs((actual[n] ?? 0) - (expected[n] ?? 0)) < 1e-5)
 }
 
-test('a type has the median of its newest executions, its drift, and those of each organisation', () => {
-  const types = createTypeStatistics()
-  const run = (log: number) => ({ log, sizeLog: 0, timeoutLog: 0, cpuLog: 0, gapLog: 0, hour: 0 })
-  for (let n = 0; n < 1_500; n++)
+const run = (log: number) => ({ log, sizeLog: 0, timeoutLog: 0, cpuLog: 0, gapLog: 0, hour: 0 })
+
+test("an organisation's type has the median of about the last thousand executions, and its drift", () => {
+  const types = createTypeStatistics({ sharesEstimates: false })
+  for (let n = 0; n < 1_700; n++)
     types.observe({ org: 'o', type: 't', run: run(n < 500 ? 100 : n % 3), baseLog: 0 })
   types.observe({ org: 'p', type: 'u', run: run(50), baseLog: 0 })
-  assert.equal(types.type('t')?.medianLog, 1, 'those of the beginning are forgotten')
-  assert.equal(types.type('t')?.runs, 1_500)
-  assert.ok((types.type('t')?.driftLog ?? 0) > 0.5)
-  assert.equal(types.allTypes()?.runs, 1_501)
-  assert.equal(types.orgType('o', 't')?.newest.length, 48)
+  const { medianLog, runs, driftLog, newest } = types.orgType('o', 't') ?? assert.fail()
+  assert.deepEqual([medianLog, runs, newest.length], [1, 1_700, 48], 'those of the beginning are forgotten')
+  assert.ok(driftLog > 0.5)
   assert.deepEqual(
-    [types.orgType('p', 'u')?.meanLog, types.orgType('o', 'u'), types.type('v')],
+    [types.orgType('p', 'u')?.meanLog, types.orgType('o', 'u'), types.sharedType('u')],
     [50, undefined, undefined],
   )
 })
 
-test('types go on from what was stored, and organisations are recalled', () => {
-  const known = { runs: 7, meanLog: 3, deviationLog: 1, driftLog: 0.5 }
-  const types = createTypeStatistics((key) =>
-    key === orgTypeKey('o', 't') ? { ...known, newest: [] } : undefined,
-  )
-  for (const log of [1, 2, 9]) types.recollect('t', log, 0)
-  types.restore('t', { ...known, medianLog: 99 })
-  types.restore('seldom', { ...known, medianLog: 4 })
-  assert.deepEqual(types.type('t'), { ...known, medianLog: 2 }, 'the median is that of the executions')
-  assert.deepEqual(types.type('seldom'), { ...known, medianLog: 4 })
+test('only if estimates are shared, a type is known beyond the organisation, and goes on from what was stored', () => {
+  const known = { runs: 7, meanLog: 3, deviationLog: 1, medianLog: 4 }
+  for (const sharesEstimates of [true, false]) {
+    const types = createTypeStatistics({ sharesEstimates })
+    for (const org of ['o', 'p']) types.observe({ org, type: 't', run: run(5), baseLog: 0 })
+    assert.equal(types.sharedType('t')?.runs, sharesEstimates ? 2 : undefined)
+  }
+  const types = createTypeStatistics({ sharesEstimates: true })
+  types.restore('seldom', known)
+  assert.equal(types.sharedType('seldom')?.medianLog, 4)
+})
+
+test("an organisation's types are recalled", () => {
+  const known = { runs: 7, meanLog: 3, deviationLog: 1, medianLog: 3, driftLog: 0.5, newest: [], sampled: [] }
+  const recall = (key: string) => (key === orgTypeKey('o', 't') ? known : undefined)
+  const types = createTypeStatistics({ recall, sharesEstimates: false })
   assert.equal(types.hasOrgType(orgTypeKey('o', 't')), false)
   assert.equal(types.orgType('o', 't')?.runs, 7)
   assert.equal(types.hasOrgType(orgTypeKey('o', 't')), true)
   types.trim(0)
   assert.equal(types.hasOrgType(orgTypeKey('o', 't')), false)
+})
+
+test('no organisation has more of a batch than its share', () => {
+  const shareOf = (orgs: number): number => {
+    const memory = createTrainingMemory(SHAPE)
+    for (let n = 0; n < 5_000; n++) {
+      const few = n < 20 * orgs
+      memory.add(lesson({ org: few ? `${n % orgs}` : 'many', series: `${n}`, target: few ? 0 : 1 }))
+    }
+    const { targets, weights } = memory.batch(createRandom(1))
+    const sum = (values: Float32Array): number => values.reduce((total, value) => total + value, 0)
+    return sum(weights.map((weight, n) => weight * (targets[n] ?? 0))) / sum(weights)
+  }
+  assert.ok(Math.abs(shareOf(1) - 1 / 2) < 1e-6, 'with few, all have the same')
+  assert.ok(Math.abs(shareOf(3) - 1 / 4) < 1e-6)
+  assert.ok(Math.abs(shareOf(200) - 0.05) < 1e-6, 'with many, one has at most a twentieth')
+})
+
+test('a version that helps one organisation at the expense of another is not promoted', () => {
+  const decide = (others: number): string[] => {
+    const memory = createTrainingMemory(SHAPE)
+    const tournament = createTournament({ seed: 1 })
+    // The same jobs take as long as predicted in one organisation, and e³ times as long in the other.
+    for (let n = 0; n < 60; n++)
+      memory.add(lesson({ org: 'quiet', series: `q${n % 5}`, vintage: n, target: others }))
+    const decisions: string[] = []
+    for (let round = 0; round < 4; round++) {
+      for (let n = 0; n < 400; n++)
+        memory.add(lesson({ org: 'busy', series: `b${n}`, vintage: round, target: 3 }))
+      decisions.push(...tournament.round(memory).map(({ kind }) => kind))
+    }
+    tournament.dispose()
+    return decisions
+  }
+  assert.ok(!decide(0).includes('promoted'))
+  assert.ok(decide(3).includes('promoted'), 'where both agree, it is')
 })
 
 test('what was used longest ago is let go of first, and recalled when it is asked for', () => {
@@ -283,8 +325,8 @@ test('a timeout judges nobody and is no past run, but the network has seen it', 
   learner.settle()
   const memory = learner.memory('a')
   assert.deepEqual([memory.seen, memory.runs, memory.errors, memory.state.length], [0, [], [], 128])
-  assert.equal(learner.types.type('t'), undefined)
-  assert.deepEqual(learner.global.stretch, { p90: 0, p99: 0, seen: 0 })
+  assert.equal(learner.types.orgType('o', 't'), undefined)
+  assert.deepEqual(learner.orgMemory('o').stretch, { p90: 0, p99: 0, seen: 0 })
   learner.dispose()
 })
 
@@ -293,7 +335,6 @@ test('executions that are shown again are trained on, and remembered no second t
   learner.replay(Array.from({ length: 150 }, (_, n) => execution(7, { series: `${n % 3}` })))
   assert.equal(learner.isRoundDue(), true)
   assert.deepEqual(learner.memory('1'), emptyMemory())
-  assert.equal(learner.types.type('t')?.runs, 150, 'for the median')
   assert.equal(learner.types.orgType('o', 't'), undefined)
   learner.dispose()
 })

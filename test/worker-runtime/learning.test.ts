@@ -3,8 +3,8 @@ import { after, before, beforeEach, test } from 'node:test'
 import { readExecutions } from '../../db/queries/learning.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { parseWeights } from '../../functions/prediction/lstm/weights-format.ts'
-import { unpackGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
-import { unpackMemory } from '../../functions/prediction/model/series-memory.ts'
+import { unpackOrgMemory } from '../../functions/prediction/model/org-memory.ts'
+import { unpackMemory, unpackTypeMemory } from '../../functions/prediction/model/series-memory.ts'
 import { createTermLearner } from '../../worker-runtime/learning/term-learner.ts'
 import { useWasmBackend } from '../../worker-runtime/learning/wasm-backend.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -42,9 +42,9 @@ beforeEach(async () => {
   await database.sql(`insert into learning_state default values`)
 })
 
-const learnerOf = (term: string, by: Run = run) => {
+const learnerOf = (term: string, by: Run = run, sharesEstimates = false) => {
   const { log, logger } = keepLog()
-  return { ...createTermLearner({ run: by, term, logger }), log }
+  return { ...createTermLearner({ run: by, term, logger, sharesEstimates }), log }
 }
 /** Until there is nothing more to do at once. */
 const stepAll = async (learner: { step(): Promise<number> }): Promise<void> => {
@@ -62,7 +62,6 @@ const state = async () => {
     learned: string
     by_source: Record<string, number>
     accuracy: { errors?: Record<string, number>; coverage?: number; mape?: number; executions?: number }
-    memory: Buffer
   }>('select * from learning_state')
   assert.ok(row)
   return { ...row, learned: Number(row.learned) }
@@ -164,13 +163,14 @@ test('failed and cancelled attempts teach nothing, and a timeout is a lower boun
     select org_id, id, 'cancelled', array[gen_random_uuid()], array[5] from series`)
   const learner = learnerOf(await lead(run))
   await learnAll(learner)
-  const { learned, accuracy, memory: packed } = await state()
+  const { learned, accuracy } = await state()
   assert.equal(learned, 2, 'one that completed and one that timed out')
   assert.equal(accuracy.executions, 1, 'how long the other would have run nobody knows')
   const memory = await memoryOf('x')
   assert.deepEqual([memory?.seen, memory?.runs.length], [1, 1])
   assert.equal(memory?.state.length, 128, 'the network has seen both')
-  assert.ok(unpackGlobalMemory(packed).general.some(({ weight }) => weight === 1))
+  const [org] = await database.sql<{ memory: Buffer }>('select memory from org_memories')
+  assert.ok(unpackOrgMemory(org?.memory ?? Buffer.alloc(0)).general.some(({ weight }) => weight === 1))
   learner.dispose()
 })
 
@@ -184,8 +184,8 @@ test('executions without a sample only count', async () => {
   learner.dispose()
 })
 
-test('types and the types of organisations are kept, and go on in the next term', async () => {
-  const first = learnerOf(await lead(run))
+test('the types of organisations are kept, and go on in the next term; so do shared types', async () => {
+  const first = learnerOf(await lead(run), run, true)
   await runLessons(
     run,
     tenant,
@@ -196,11 +196,8 @@ test('types and the types of organisations are kept, and go on in the next term'
     database.sql<{ type: string; runs: number; median: number }>(
       `select type, runs::int, round(exp(median_log))::int as median from type_estimates order by type`,
     )
-  assert.deepEqual(await types(), [
-    { type: '', runs: 3, median: 200 },
-    { type: 'test', runs: 3, median: 200 },
-  ])
-  const second = learnerOf(await lead(run))
+  assert.deepEqual(await types(), [{ type: 'test', runs: 3, median: 200 }])
+  const second = learnerOf(await lead(run), run, true)
   await runLessons(
     run,
     tenant,
@@ -208,24 +205,23 @@ test('types and the types of organisations are kept, and go on in the next term'
   )
   await learnAll(second)
   assert.deepEqual(
-    (await types()).map(({ runs, median }) => [runs, median]),
-    [
-      [5, 300],
-      [5, 300],
-    ],
+    (await types()).map(({ runs }) => runs),
+    [5],
   )
-  const [row] = await database.sql<{ runs: string; drift_log: number; memory: Buffer }>(
-    'select runs, drift_log, memory from org_type_estimates',
+  const [row] = await database.sql<{ runs: string; median: number; drift_log: number; memory: Buffer }>(
+    'select runs, round(exp(median_log))::int as median, drift_log, memory from org_type_estimates',
   )
-  assert.equal(Number(row?.runs), 5)
+  assert.deepEqual([Number(row?.runs), row?.median], [5, 300])
   assert.ok((row?.drift_log ?? 0) < -0.5, 'all ran faster than predicted')
-  const newest = unpackMemory(row?.memory ?? Buffer.alloc(0)).runs.map(({ log }) => Math.exp(log))
+  const newest = unpackTypeMemory(row?.memory ?? Buffer.alloc(0)).newest.map(({ log }) => Math.exp(log))
   assert.deepEqual(
     newest.map((ms) => Math.round(ms / 100)),
     [1, 2, 3, 4, 5],
   )
-  first.dispose()
-  second.dispose()
+  const third = learnerOf(await lead(run))
+  await learnAll(third)
+  assert.deepEqual(await types(), [], 'nothing is left where estimates are private')
+  for (const learner of [first, second, third]) learner.dispose()
 })
 
 test('only what all transactions before have ended is read', async () => {

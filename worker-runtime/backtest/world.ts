@@ -60,9 +60,8 @@ export const createWorld = (options: { seed: number; floorMs: number; withNetwor
       ...row,
       memory: learner.memory(series),
       orgType: learner.types.orgType(job.org, job.type),
-      type: learner.types.type(job.type),
-      allTypes: learner.types.allTypes(),
-      global: learner.global,
+      sharedType: learner.types.sharedType(job.type),
+      org: learner.orgMemory(job.org),
     }
     const prediction = predictRuntime(view, traitsOf(job, atS, depth), network)
     row.lastSubmittedAtS = atS

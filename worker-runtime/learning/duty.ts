@@ -9,7 +9,12 @@ import type { Duty } from '../duties.ts'
 import type { LogFields, Logger } from '../logger.ts'
 
 /** What the thread is told at its start, and what it says. */
-export type ThreadTask = { url: string; applicationName: string; term: string; leadSeconds: number }
+export type ThreadTask = Pick<
+  LearningOptions,
+  'url' | 'applicationName' | 'leadSeconds' | 'sharesEstimates'
+> & {
+  term: string
+}
 export type ThreadMessage =
   | { kind: 'log'; level: keyof Logger; message: string; fields: LogFields | undefined }
   | { kind: 'failed'; reason: string }
@@ -32,6 +37,8 @@ export type LearningOptions = {
   onError: (error: Error) => void
   /** How far ahead the load is forecast. */
   leadSeconds: number
+  /** Whether a new series may start from other organisations' runs of its type. */
+  sharesEstimates: boolean
   thread?: URL | undefined
   restartMs?: number
 }
@@ -39,14 +46,14 @@ export type LearningOptions = {
 type Running = { thread: Thread; term: string; exited: Promise<void> }
 
 export const createLearningDuty = (options: LearningOptions): Duty => {
-  const { url, applicationName, leadSeconds, restartMs = RESTART_MS } = options
+  const { url, applicationName, leadSeconds, sharesEstimates, restartMs = RESTART_MS } = options
   let running: Running | undefined
   let crash: Error | undefined
   let termSeen: string | undefined
   let startAtMs = 0
 
   const start = (term: string): Running => {
-    const task: ThreadTask = { url, applicationName, term, leadSeconds }
+    const task: ThreadTask = { url, applicationName, term, leadSeconds, sharesEstimates }
     const thread = new Thread(options.thread ?? new URL('./thread.ts', import.meta.url), {
       workerData: task,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },

@@ -1,8 +1,8 @@
 import type { Predictor } from '../../functions/prediction/lstm/predictor.ts'
 import { calibrate } from '../../functions/prediction/model/calibration.ts'
 import { hourOf } from '../../functions/prediction/model/encoder.ts'
-import { emptyGlobalMemory, type GlobalMemory } from '../../functions/prediction/model/global-memory.ts'
 import { judgeExperts, maturityOf, noErrors } from '../../functions/prediction/model/mixture.ts'
+import { emptyOrgMemory, type OrgMemory } from '../../functions/prediction/model/org-memory.ts'
 import type { Sample } from '../../functions/prediction/model/sample.ts'
 import {
   emptyMemory,
@@ -30,11 +30,12 @@ export type TaughtExecution = {
 }
 
 export type Learner = {
-  readonly global: GlobalMemory
   readonly types: TypeStatistics
   memory(series: string): SeriesMemory
-  /** Whether it need not be recalled. */
+  orgMemory(org: string): OrgMemory
+  /** Whether they need not be recalled. */
   isAtHand(series: string): boolean
+  isOrgAtHand(org: string): boolean
   learn(execution: TaughtExecution): void
   /** Executions that were learned from before, oldest first: to train on again. What is remembered of them stays as it is. */
   replay(executions: readonly TaughtExecution[]): void
@@ -46,7 +47,7 @@ export type Learner = {
   isRoundDue(): boolean
   /** Judges the versions on what none of them was trained on, then trains on it. */
   round(): Decision[]
-  /** Lets go of the series, and of the types of organisations, that were used longest ago. They are recalled as they were stored. */
+  /** Lets go of the series, organisations and types that were used longest ago. They are recalled as they were stored. */
   trim(most: number): void
   dispose(): void
 }
@@ -58,14 +59,17 @@ export const createLearner = (options: {
   former?: Version | undefined
   /** Later versions have higher numbers. */
   newestVersion?: number | undefined
-  global?: GlobalMemory
   /** What is known of a series from before. */
   recall?: (series: string) => SeriesMemory | undefined
+  recallOrg?: (org: string) => OrgMemory | undefined
   /** And of an organisation's jobs of a type, by `orgTypeKey`. */
   recallOrgType?: (key: string) => OrgTypeEstimate | undefined
+  /** Whether a new series may start from other organisations' runs of its type. */
+  sharesEstimates?: boolean | undefined
 }): Learner => {
-  const global = options.global ?? emptyGlobalMemory()
-  const types = createTypeStatistics(options.recallOrgType)
+  const { sharesEstimates = false } = options
+  const types = createTypeStatistics({ recall: options.recallOrgType, sharesEstimates })
+  const orgs = createRecallMap((org) => options.recallOrg?.(org))
   const memories = createRecallMap((series) => options.recall?.(series))
   const tournament: Tournament = createTournament(options)
   const training = createTrainingMemory(tournament.shape)
@@ -79,6 +83,14 @@ export const createLearner = (options: {
     return fresh
   }
 
+  const orgMemory = (org: string): OrgMemory => {
+    const known = orgs.get(org)
+    if (known) return known
+    const fresh = emptyOrgMemory()
+    orgs.set(org, fresh)
+    return fresh
+  }
+
   const learn = (execution: TaughtExecution): void => {
     const { log, censored, endedAtS, sample } = execution
     const own = memory(execution.series)
@@ -86,15 +98,20 @@ export const createLearner = (options: {
     if (!sample) return
     teach(own, execution, sample)
     if (censored) return
-    judge(own, sample, log)
+    judge(own, orgMemory(execution.org), sample, log)
     const { sizeLog, timeoutLog, cpuLog, gapLog, submittedAtS } = sample
     const run = { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(submittedAtS) }
     types.observe({ ...execution, run, baseLog: sample.baseLog })
     rememberRun(own, run, endedAtS)
   }
 
-  const teach = (own: SeriesMemory, { series, log, censored }: TaughtExecution, sample: Sample): void => {
+  const teach = (
+    own: SeriesMemory,
+    { org, series, log, censored }: TaughtExecution,
+    sample: Sample,
+  ): void => {
     const lesson = {
+      org,
       series,
       vintage: sample.runs,
       x: sample.x,
@@ -110,29 +127,29 @@ export const createLearner = (options: {
     // The memories know these already: their states are those after the newest.
     const anew = new Map<string, SeriesMemory>()
     for (const execution of executions) {
-      const { series, type, log, censored, sample } = execution
+      const { series, sample } = execution
       if (!sample) continue
       const own = anew.get(series) ?? emptyMemory()
       anew.set(series, own)
       teach(own, execution, sample)
-      if (!censored) types.recollect(type, log, sample.baseLog)
     }
     keeper.settle()
     tournament.begin(training)
   }
 
-  const judge = (own: SeriesMemory, sample: Sample, log: number): void => {
+  const judge = (own: SeriesMemory, org: OrgMemory, sample: Sample, log: number): void => {
     const staleness = own.seen - sample.seen
     if (own.errors.length === 0) Object.assign(own, noErrors())
-    judgeExperts(own, global.general[maturityOf(sample.runs)] ?? noErrors(), sample.advice, log, staleness)
-    calibrate(global.stretch, sample.spreadLog, log - sample.p50Log)
+    judgeExperts(own, org.general[maturityOf(sample.runs)] ?? noErrors(), sample.advice, log, staleness)
+    calibrate(org.stretch, sample.spreadLog, log - sample.p50Log)
   }
 
   return {
-    global,
     types,
     memory,
+    orgMemory,
     isAtHand: memories.has,
+    isOrgAtHand: orgs.has,
     learn,
     replay,
     settle: keeper.settle,
@@ -145,6 +162,7 @@ export const createLearner = (options: {
     },
     trim: (most) => {
       memories.trim(most)
+      orgs.trim(most)
       types.trim(most)
     },
     dispose: tournament.dispose,

@@ -1,6 +1,7 @@
 import {
   type Cursor,
   type ExecutionRow,
+  forgetTypes,
   getLearningState,
   type LearningStateRow,
   recallExecutions,
@@ -8,7 +9,6 @@ import {
 } from '../../db/queries/learning.ts'
 import type { Run } from '../../db/query.ts'
 import { logOf } from '../../db/rules/estimate.ts'
-import { emptyGlobalMemory, unpackGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
 import { unpackSample } from '../../functions/prediction/model/sample.ts'
 import type { Logger } from '../logger.ts'
 import { type AccuracyWindow, createAccuracyWindow } from './accuracy-window.ts'
@@ -40,8 +40,9 @@ export const loadLearner = async (options: {
   run: Run
   term: string
   logger: Logger
+  sharesEstimates: boolean
 }): Promise<LoadedLearner | undefined> => {
-  const { run, term } = options
+  const { run, term, sharesEstimates } = options
   const [state] = await run(getLearningState(term))
   if (!state) return undefined
   const { xid, id, learned, newest_version: newestVersion } = state
@@ -52,11 +53,13 @@ export const loadLearner = async (options: {
     seed: SEED + Number(term),
     ...champions,
     newestVersion,
-    global: state.memory === null ? emptyGlobalMemory() : unpackGlobalMemory(fromBase64(state.memory)),
+    sharesEstimates,
     recall: recall.series,
+    recallOrg: recall.org,
     recallOrgType: recall.orgType,
   })
   const accuracy = createAccuracyWindow()
+  if (!sharesEstimates) await run(forgetTypes(term))
   const replayed = await recallAll(run, learner, { xid, id }).catch((error: unknown) => {
     learner.dispose()
     throw error

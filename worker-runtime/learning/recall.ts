@@ -1,6 +1,7 @@
 import {
   type ExecutionRow,
   type OrgTypeRow,
+  recallOrgs,
   recallOrgTypes,
   recallSeries,
   type TypeRow,
@@ -8,11 +9,13 @@ import {
 import type { Run } from '../../db/query.ts'
 import { stateSize } from '../../functions/prediction/lstm/weights.ts'
 import { EXPERTS } from '../../functions/prediction/model/experts.ts'
+import { type OrgMemory, unpackOrgMemory } from '../../functions/prediction/model/org-memory.ts'
 import {
   emptyMemory,
-  packMemory,
+  packTypeMemory,
   type SeriesMemory,
   unpackMemory,
+  unpackTypeMemory,
 } from '../../functions/prediction/model/series-memory.ts'
 import type { OrgTypeEstimate, TypeEstimate } from '../../functions/prediction/model/series-view.ts'
 import { fromBase64, SHAPE, toBase64 } from './find-champion.ts'
@@ -21,20 +24,24 @@ import { orgTypeKey } from './type-statistics.ts'
 
 export type Recall = {
   series(id: string): SeriesMemory | undefined
+  org(id: string): OrgMemory | undefined
   orgType(key: string): OrgTypeEstimate | undefined
   /** Fetches what the learner will ask for when it learns from these. */
   prepare(learner: Learner, rows: readonly ExecutionRow[]): Promise<void>
 }
 
-/** What is stored of series and of the types of organisations, fetched for a batch of executions at once. */
+/** What is stored of series, organisations and their types, fetched for a batch of executions at once. */
 export const createRecall = (run: Run): Recall => {
   let series = new Map<string, SeriesMemory>()
+  let orgs = new Map<string, OrgMemory>()
   let orgTypes = new Map<string, OrgTypeEstimate>()
   return {
     series: (id) => series.get(id),
+    org: (id) => orgs.get(id),
     orgType: (key) => orgTypes.get(key),
     prepare: async (learner, rows) => {
       const ids = new Set(rows.map(({ series_id }) => series_id).filter((id) => !learner.isAtHand(id)))
+      const orgIds = new Set(rows.map(({ org_id }) => org_id).filter((id) => !learner.isOrgAtHand(id)))
       const pairs = new Map(
         rows.flatMap(({ org_id: org, type }) =>
           type === null ? [] : [[orgTypeKey(org, type), { org, type }]],
@@ -42,8 +49,10 @@ export const createRecall = (run: Run): Recall => {
       )
       const wanted = [...pairs].filter(([key]) => !learner.types.hasOrgType(key)).map(([, pair]) => pair)
       const foundSeries = ids.size > 0 ? await run(recallSeries([...ids])) : []
+      const foundOrgs = orgIds.size > 0 ? await run(recallOrgs([...orgIds])) : []
       const foundOrgTypes = wanted.length > 0 ? await run(recallOrgTypes(wanted)) : []
       series = new Map(foundSeries.map(({ series_id, memory }) => [series_id, toMemory(memory)]))
+      orgs = new Map(foundOrgs.map(({ org_id, memory }) => [org_id, unpackOrgMemory(fromBase64(memory))]))
       orgTypes = new Map(foundOrgTypes.map((row) => [orgTypeKey(row.org_id, row.type), toOrgType(row)]))
     },
   }
@@ -60,27 +69,21 @@ const toMemory = (text: string): SeriesMemory => {
 }
 
 const toOrgType = (row: OrgTypeRow): OrgTypeEstimate => ({
-  ...toEstimate(row),
+  ...toTypeEstimate(row),
   driftLog: row.drift_log,
-  newest: row.memory === null ? [] : unpackMemory(fromBase64(row.memory)).runs,
+  ...unpackTypeMemory(fromBase64(row.memory ?? '')),
 })
 
-export const toTypeEstimate = (row: TypeRow): TypeEstimate => ({
-  ...toEstimate(row),
-  medianLog: row.median_log,
-  driftLog: row.drift_log,
-})
-
-const toEstimate = (row: { runs: number; mean_log: number; deviation_log: number }) => ({
+export const toTypeEstimate = (row: Omit<TypeRow, 'type'>): TypeEstimate => ({
   runs: row.runs,
   meanLog: row.mean_log,
   deviationLog: row.deviation_log,
+  medianLog: row.median_log,
 })
 
 export const toTypeRow = (type: string, known: TypeEstimate): TypeRow => ({
   type,
   ...toColumns(known),
-  median_log: known.medianLog,
 })
 
 export const toOrgTypeRow = (
@@ -91,17 +94,13 @@ export const toOrgTypeRow = (
   org_id: org,
   type,
   ...toColumns(known),
-  memory: toBase64(packMemory({ ...emptyMemory(), runs: [...known.newest], seen: known.runs })),
+  drift_log: known.driftLog,
+  memory: toBase64(packTypeMemory(known)),
 })
 
-const toColumns = ({
+const toColumns = ({ runs, meanLog, deviationLog, medianLog }: TypeEstimate) => ({
   runs,
-  meanLog,
-  deviationLog,
-  driftLog,
-}: {
-  runs: number
-  meanLog: number
-  deviationLog: number
-  driftLog: number
-}) => ({ runs, mean_log: meanLog, deviation_log: deviationLog, drift_log: driftLog })
+  mean_log: meanLog,
+  deviation_log: deviationLog,
+  median_log: medianLog,
+})

@@ -14,7 +14,7 @@ import {
 import { rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
-import { packGlobalMemory } from '../../functions/prediction/model/global-memory.ts'
+import { packOrgMemory } from '../../functions/prediction/model/org-memory.ts'
 import { packMemory } from '../../functions/prediction/model/series-memory.ts'
 import type { Logger } from '../logger.ts'
 import { toBase64 } from './find-champion.ts'
@@ -22,7 +22,7 @@ import type { TaughtExecution } from './learner.ts'
 import { type LoadedLearner, loadLearner, toExecution } from './load-learner.ts'
 import { toOrgTypeRow, toTypeRow } from './recall.ts'
 import type { Decision } from './tournament.ts'
-import { ALL_TYPES, orgTypeKey } from './type-statistics.ts'
+import { orgTypeKey } from './type-statistics.ts'
 
 export type TermLearner = {
   /** Answers the milliseconds until the next. */
@@ -43,7 +43,13 @@ const ENOUGH = 200
 
 type Unsaved = { query: Query<unknown>; onSaved: () => void }
 
-export const createTermLearner = (options: { run: Run; term: string; logger: Logger }): TermLearner => {
+export const createTermLearner = (options: {
+  run: Run
+  term: string
+  logger: Logger
+  /** Whether a new series may start from other organisations' runs of its type. */
+  sharesEstimates: boolean
+}): TermLearner => {
   const { run, term, logger } = options
   let loaded: LoadedLearner | undefined
   let isOver = false
@@ -114,7 +120,6 @@ export const createTermLearner = (options: { run: Run; term: string; logger: Log
       term,
       from,
       to: known.cursor,
-      memory: toBase64(packGlobalMemory(learner.global)),
       learned: known.learned,
       bySource: known.bySource,
       accuracy,
@@ -176,11 +181,13 @@ const whatChanged = ({ learner }: LoadedLearner, executions: readonly TaughtExec
   const series = new Set(executions.map(({ series }) => series))
   const observed = executions.filter(({ sample, censored }) => sample && !censored)
   const orgTypes = new Map(observed.map(({ org, type }) => [orgTypeKey(org, type), { org, type }]))
-  const typeNames = new Set(observed.flatMap(({ type }) => [type, ALL_TYPES]))
+  const orgs = new Set(observed.map(({ org }) => org))
+  const typeNames = new Set(observed.map(({ type }) => type))
   return {
     series: [...series].map((id) => ({ id, memory: toBase64(packMemory(learner.memory(id))) })),
+    orgs: [...orgs].map((id) => ({ id, memory: toBase64(packOrgMemory(learner.orgMemory(id))) })),
     types: [...typeNames].flatMap((type) => {
-      const known = types.type(type)
+      const known = types.sharedType(type)
       return known ? [toTypeRow(type, known)] : []
     }),
     orgTypes: [...orgTypes.values()].flatMap(({ org, type }) => {

@@ -14,7 +14,13 @@ import { useWasmBackend } from './wasm-backend.ts'
  * The thread that learns, for one term: how long jobs take, and how much work will come. Both take turns: they share the
  * network's backend and a connection, and neither is in a hurry.
  */
-const main = async ({ url, applicationName, term, leadSeconds }: ThreadTask): Promise<void> => {
+const main = async ({
+  url,
+  applicationName,
+  term,
+  leadSeconds,
+  sharesEstimates,
+}: ThreadTask): Promise<void> => {
   // Jobs come first, also those that run in threads.
   giveWay(10)
   await useWasmBackend()
@@ -25,7 +31,7 @@ const main = async ({ url, applicationName, term, leadSeconds }: ThreadTask): Pr
     settings: RELAXED_COMMIT,
     onError: fail,
   })
-  const learner = createTermLearner({ run: database.run, term, logger })
+  const learner = createTermLearner({ run: database.run, term, logger, sharesEstimates })
   const stopping = new AbortController()
   const forecaster = createTermForecaster({
     run: database.run,

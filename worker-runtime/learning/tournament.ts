@@ -1,8 +1,8 @@
 /**
  * Champion and challenger. The champion predicts; the challenger is what training has made of it. Before a round of training
  * both answer for the executions that ended since the last one, which neither has been trained on: the challenger is promoted
- * only if it is better there beyond doubt. Then it is trained on. The champion before is kept for some rounds and can win its
- * place back in the same way.
+ * only if it is better there beyond doubt, and not worse for the organisations that had few of these executions or none. Then
+ * it is trained on. The champion before is kept for some rounds and can win its place back in the same way.
  */
 
 import { createPredictor, type Predictor } from '../../functions/prediction/lstm/predictor.ts'
@@ -45,6 +45,11 @@ const ROUND = 1_000
 const FIRST_ROUND = 100
 /** Beyond doubt: of random differences one in forty is as large. */
 const Z_NEEDED = 2
+/** An organisation objects to a version that is so clearly worse on its own newest executions. */
+const Z_OBJECTION = -4
+const WITNESSES = 50
+/** One in so many may object: so nobody can keep the others from a better network, except where there are fewer. */
+const OBJECTORS = 20
 /** A former champion may come back within so many rounds. */
 const PROBATION = 5
 
@@ -79,15 +84,31 @@ export const createTournament = (options: {
     evidence = createEvidence()
   }
 
-  const judge = (unseen: readonly Lesson[]): Decision[] => {
-    const groups = unseen.map(({ series, vintage }) => `${series} ${vintage}`)
+  /** Whether the version would be paid for by organisations that the newest executions say little about. */
+  const isHarmful = ({ weights }: Version, memory: TrainingMemory): boolean => {
+    const orgs = memory.newestByOrg(WITNESSES)
+    if (orgs.length === 1) return false
+    const lessons = orgs.flat()
+    const before = errorsOf(predictor, lessons)
+    const after = errorsOfWeights(weights, lessons)
+    const objectors = orgs.filter((own) => {
+      const count = own.length
+      return (
+        createEvidence().add(groupsOf(own), before.splice(0, count), after.splice(0, count)).z < Z_OBJECTION
+      )
+    })
+    return objectors.length > orgs.length / OBJECTORS
+  }
+
+  const judge = (unseen: readonly Lesson[], memory: TrainingMemory): Decision[] => {
+    const groups = groupsOf(unseen)
     const errors = errorsOf(predictor, unseen)
     const compare = (weights: Weights, known: ReturnType<typeof createEvidence>): Comparison =>
       known.add(groups, errors, errorsOfWeights(weights, unseen))
     if (former) {
       const { version: before } = former
       const comparison = compare(before.weights, former.evidence)
-      if (comparison.z > Z_NEEDED) {
+      if (comparison.z > Z_NEEDED && !isHarmful(before, memory)) {
         const decision: Decision = {
           kind: 'rolled_back',
           version: champion,
@@ -104,7 +125,8 @@ export const createTournament = (options: {
     }
     if (!challenger) return []
     const comparison = compare(challenger.weights, evidence)
-    const kind = comparison.z > Z_NEEDED ? 'promoted' : 'rejected'
+    const isBetter = comparison.z > Z_NEEDED && !isHarmful(challenger, memory)
+    const kind = isBetter ? 'promoted' : 'rejected'
     const decision: Decision = { kind, version: challenger, against: champion.version, comparison }
     if (kind === 'promoted') {
       former = { version: champion, rounds: 0, evidence: createEvidence() }
@@ -125,7 +147,7 @@ export const createTournament = (options: {
       const unseen = memory
         .newest(memory.added() - Math.max(judged, judgedBefore))
         .filter(({ censored }) => !censored)
-      const decisions = unseen.length > 0 ? judge(unseen) : []
+      const decisions = unseen.length > 0 ? judge(unseen, memory) : []
       judged = memory.added()
       for (let n = 0; n < STEPS; n++) training.step(memory)
       newestVersion++
@@ -147,6 +169,9 @@ const trainFrom = (weights: Weights, random: () => number): Training => {
     weights: average.weights,
   }
 }
+
+const groupsOf = (lessons: readonly Lesson[]): string[] =>
+  lessons.map(({ series, vintage }) => `${series} ${vintage}`)
 
 const errorsOfWeights = (weights: Weights, lessons: readonly Lesson[]): number[] => {
   const predictor = createPredictor(weights)

@@ -17,11 +17,8 @@ const NAMED_INPUTS = [
   'executions',
   'is new',
   'type median',
-  'type mean',
   "organisation's type",
   'series drift',
-  'type drift',
-  'global drift',
   'payload size',
   'change of size',
   'timeout',
@@ -82,9 +79,10 @@ export const encode = (
     ofOrg: number | undefined
     median: number
     lastTwo: number
+    typeMedian: number
   },
 ): Float32Array => {
-  const { memory, type, allTypes, orgType, estimate } = view
+  const { memory, orgType, estimate } = view
   const { runs } = memory
   const { kernels, gapLog, hour } = situation
   const base = baseline.log
@@ -102,12 +100,9 @@ export const encode = (
     spread: Math.min(baseline.deviationLog, FAR) / 2,
     executions: Math.log1p(estimate?.runs ?? 0) / 5,
     'is new': estimate ? 0 : 1,
-    'type median': apart(type?.medianLog),
-    'type mean': apart(type?.meanLog),
+    'type median': apart(situation.typeMedian),
     "organisation's type": apart(orgType?.meanLog),
     'series drift': clip(view.driftLog, 2),
-    'type drift': clip(type?.driftLog ?? 0, 2),
-    'global drift': clip(allTypes?.driftLog ?? 0, 2),
     'payload size': job.sizeLog / 12,
     'change of size': last ? clip(job.sizeLog - last.sizeLog, FAR) / 2 : 0,
     timeout: job.timeoutLog > 0 ? clip(job.timeoutLog - base, 6) / 3 : 0,

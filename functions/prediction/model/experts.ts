@@ -1,4 +1,5 @@
 import type { Kernels } from './kernels.ts'
+import type { PastRun } from './series-memory.ts'
 import type { Baseline, SeriesView } from './series-view.ts'
 
 /** Those who say how long a job will run, in the order in which their errors are kept. */
@@ -15,26 +16,26 @@ export const EXPERTS = [
 
 export type Expert = (typeof EXPERTS)[number]
 
-/** Each expert's p50 as ln(ms). Without the network, its place has the baseline that it would correct. */
+/** Each expert's p50 as ln(ms). The network's place has the baseline that it would correct. */
 export const adviseAll = (
   view: SeriesView,
   baseline: Baseline,
   { kernels, ofOrg }: { kernels: Kernels | undefined; ofOrg: number | undefined },
-  residual: number | undefined,
 ): number[] => {
   const { runs } = view.memory
   const last = runs.at(-1)?.log ?? baseline.log
   const advice: Record<Expert, number> = {
     series: baseline.log,
     'last-two': (last + (runs.at(-2)?.log ?? last)) / 2,
-    median: runs.length > 0 ? medianOf(runs.map(({ log }) => log)) : baseline.log,
+    median: medianOf(runs) ?? baseline.log,
     kernel: kernels?.bySize ?? baseline.log,
     alike: kernels?.alike ?? ofOrg ?? baseline.log,
     organisation: ofOrg ?? baseline.log,
-    'type-median': view.type?.medianLog ?? baseline.log,
-    lstm: baseline.log + (residual ?? 0),
+    'type-median': view.orgType?.medianLog ?? baseline.log,
+    lstm: baseline.log,
   }
   return EXPERTS.map((expert) => advice[expert])
 }
 
-const medianOf = (logs: number[]): number => logs.sort((a, b) => a - b)[logs.length >> 1] as number
+const medianOf = (runs: readonly PastRun[]): number | undefined =>
+  runs.map(({ log }) => log).sort((a, b) => a - b)[runs.length >> 1]

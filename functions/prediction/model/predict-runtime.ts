@@ -1,5 +1,5 @@
 import type { PredictionSource } from '../../../db/queries/submission.ts'
-import { flushTiny, P90_DEVIATIONS } from '../../../db/rules/estimate.ts'
+import { flushTiny, MOST_LOG, P90_DEVIATIONS } from '../../../db/rules/estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'
@@ -26,6 +26,8 @@ export type RuntimePrediction = {
 
 const LSTM = EXPERTS.indexOf('lstm')
 const ENOUGH_FOR_P99 = 20
+/** How many times as wide, or as narrow, the network may make a spread. */
+const MOST_STRETCH = 2
 
 const SOURCES: Record<Expert, PredictionSource> = {
   series: 'series',
@@ -66,13 +68,14 @@ export const consider = (view: SeriesView, job: JobTraits): Consideration => {
   const situation = { gapLog: gapLogOf(view, job), hour: hourOf(job.submittedAtS) }
   const kernels = kernelsOf(runs, job, situation.gapLog, situation.hour)
   const ofOrg = view.orgType && alikeIn(view.orgType.newest, job)
-  const advice = adviseAll(view, baseline, { kernels, ofOrg }, undefined)
+  const advice = adviseAll(view, baseline, { kernels, ofOrg })
   const x = encode(view, job, baseline, {
     ...situation,
     kernels,
     ofOrg,
     lastTwo: advice[EXPERTS.indexOf('last-two')] as number,
     median: advice[EXPERTS.indexOf('median')] as number,
+    typeMedian: advice[EXPERTS.indexOf('type-median')] as number,
   })
   return { view, job, baseline, gapLog: situation.gapLog, advice, x }
 }
@@ -82,25 +85,31 @@ export const conclude = (
   residuals: Residuals | undefined,
 ): RuntimePrediction => {
   const { memory, estimate } = view
-  const experts = simple.map((log, n) => (n === LSTM && residuals ? baseline.log + residuals.p50 : log))
+  const experts = residuals ? simple.with(LSTM, bounded(baseline.log + residuals.p50, simple)) : simple
   const isPresent = (n: number): boolean => n !== LSTM || residuals !== undefined
   const runs = estimate?.runs ?? 0
-  const general = view.global.general[maturityOf(runs)] ?? noErrors()
+  const general = view.org.general[maturityOf(runs)] ?? noErrors()
   const errors = expectedErrors(memory, general)
   const weights = weighExperts(errors, isPresent)
   const together = dot(experts, weights)
   const advice = [...experts, together]
   const p50Log = lookAgain(general, advice, isPresent)
   const simpleSpreadLog = P90_DEVIATIONS * (general.weight > 0 ? dot(errors, weights) : baseline.deviationLog)
-  const networkSpreadLog = residuals ? Math.max(0, residuals.p90 - residuals.p50) : simpleSpreadLog
+  const networkSpreadLog =
+    residuals && general.weight > 0
+      ? bounded(residuals.p90 - residuals.p50, [
+          simpleSpreadLog / MOST_STRETCH,
+          simpleSpreadLog * MOST_STRETCH,
+        ])
+      : simpleSpreadLog
   const share = weights[LSTM] ?? 0
   const spreadLog = share * networkSpreadLog + (1 - share) * simpleSpreadLog
-  const p90Log = p50Log + spreadP90(spreadLog, view.global.stretch)
+  const p90Log = Math.min(p50Log + spreadP90(spreadLog, view.org.stretch), MOST_LOG)
+  const p99Log = Math.min(p50Log + spreadP99(spreadLog, view.org.stretch), MOST_LOG)
   return {
     p50Log,
     p90Log,
-    p99Log:
-      runs >= ENOUGH_FOR_P99 ? Math.max(p90Log, p50Log + spreadP99(spreadLog, view.global.stretch)) : null,
+    p99Log: runs >= ENOUGH_FOR_P99 ? Math.max(p90Log, p99Log) : null,
     source: sourceOf(weights, baseline.source, runs > 0),
     residualLog: estimate ? flushTiny(p50Log - estimate.meanLog) : 0,
     spreadLog: P90_DEVIATIONS * baseline.deviationLog,
@@ -123,6 +132,13 @@ export const conclude = (
     },
   }
 }
+
+/**
+ * The network learns from everybody's runs, all others only from the organisation's own. So whatever it says, the prediction
+ * stays between what these say: nobody's runs can move it further.
+ */
+const bounded = (log: number, own: readonly number[]): number =>
+  Math.min(Math.max(log, Math.min(...own)), Math.max(...own))
 
 const dot = (values: readonly number[], weights: readonly number[]): number =>
   values.reduce((sum, value, n) => sum + value * (weights[n] ?? 0), 0)

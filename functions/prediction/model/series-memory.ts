@@ -1,4 +1,4 @@
-import { createReader, createWriter } from './packing.ts'
+import { createReader, createWriter, type Reader, type Writer } from './packing.ts'
 
 /** A past execution of a series, as the kernel features look at it. */
 export type PastRun = {
@@ -26,6 +26,9 @@ export type SeriesMemory = {
   /** h and c of both layers. Empty: nothing has run through the network. */
   state: Float32Array
 }
+
+/** What is remembered of an organisation's jobs of a type: the newest, and runtimes from about the last thousand. */
+export type TypeMemory = { newest: readonly PastRun[]; sampled: readonly number[] }
 
 /** So many past executions are compared with a new job. */
 export const REMEMBERED_RUNS = 48
@@ -58,9 +61,7 @@ export const packMemory = (memory: SeriesMemory): Uint8Array => {
   writer.double(memory.endedAtS)
   writer.float(memory.weight)
   for (const error of errors) writer.float(error)
-  for (const { log, sizeLog, timeoutLog, cpuLog, gapLog, hour } of runs) {
-    for (const value of [log, sizeLog, timeoutLog, cpuLog, gapLog, hour]) writer.fixed(value)
-  }
+  writeRuns(writer, runs)
   for (const value of state) writer.fixed(value)
   return writer.bytes()
 }
@@ -76,14 +77,7 @@ export const unpackMemory = (bytes: Uint8Array): SeriesMemory => {
       endedAtS: reader.double(),
       weight: reader.float(),
       errors: Array.from({ length: errors }, reader.float),
-      runs: Array.from({ length: runs }, () => ({
-        log: reader.fixed(),
-        sizeLog: reader.fixed(),
-        timeoutLog: reader.fixed(),
-        cpuLog: reader.fixed(),
-        gapLog: reader.fixed(),
-        hour: reader.fixed(),
-      })),
+      runs: readRuns(reader, runs),
       state: Float32Array.from({ length: state }, reader.fixed),
     }
   } catch (error) {
@@ -91,3 +85,41 @@ export const unpackMemory = (bytes: Uint8Array): SeriesMemory => {
     throw error
   }
 }
+
+export const packTypeMemory = ({ newest, sampled }: TypeMemory): Uint8Array => {
+  const writer = createWriter(3 + newest.length * 12 + sampled.length * 2)
+  writer.byte(FORMAT)
+  writer.byte(newest.length)
+  writer.byte(sampled.length)
+  writeRuns(writer, newest)
+  for (const log of sampled) writer.fixed(log)
+  return writer.bytes()
+}
+
+export const unpackTypeMemory = (bytes: Uint8Array): TypeMemory => {
+  try {
+    const reader = createReader(bytes)
+    if (reader.byte() !== FORMAT) return { newest: [], sampled: [] }
+    const [newest, sampled] = [reader.byte(), reader.byte()]
+    return { newest: readRuns(reader, newest), sampled: Array.from({ length: sampled }, reader.fixed) }
+  } catch (error) {
+    if (error instanceof RangeError) return { newest: [], sampled: [] }
+    throw error
+  }
+}
+
+const writeRuns = (writer: Writer, runs: readonly PastRun[]): void => {
+  for (const { log, sizeLog, timeoutLog, cpuLog, gapLog, hour } of runs) {
+    for (const value of [log, sizeLog, timeoutLog, cpuLog, gapLog, hour]) writer.fixed(value)
+  }
+}
+
+const readRuns = (reader: Reader, count: number): PastRun[] =>
+  Array.from({ length: count }, () => ({
+    log: reader.fixed(),
+    sizeLog: reader.fixed(),
+    timeoutLog: reader.fixed(),
+    cpuLog: reader.fixed(),
+    gapLog: reader.fixed(),
+    hour: reader.fixed(),
+  }))

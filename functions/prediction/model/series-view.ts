@@ -1,5 +1,5 @@
 import { DEFAULT_ESTIMATE, type Estimate } from '../../../db/rules/estimate.ts'
-import type { GlobalMemory } from './global-memory.ts'
+import type { OrgMemory } from './org-memory.ts'
 import type { PastRun, SeriesMemory } from './series-memory.ts'
 
 /** What is known of a job before it has run. Sizes and times are ln(1 + value); nought means that it has none. */
@@ -17,10 +17,14 @@ export type JobTraits = {
   depthLog: number
 }
 
-export type TypeEstimate = Estimate & { medianLog: number; driftLog: number }
+/** The mean follows the last ten or so; the median is that of about a thousand. */
+export type TypeEstimate = Estimate & { medianLog: number }
 
-/** `newest`: the last of the organisation's jobs of the type, of whatever name. */
-export type OrgTypeEstimate = Estimate & { driftLog: number; newest: readonly PastRun[] }
+/** With the runtimes that the median is of. */
+export type SampledEstimate = TypeEstimate & { sampled: readonly number[] }
+
+/** An organisation's jobs of a type, of whatever name. */
+export type OrgTypeEstimate = SampledEstimate & { driftLog: number; newest: readonly PastRun[] }
 
 /** All that a prediction looks at besides the job. */
 export type SeriesView = {
@@ -29,22 +33,21 @@ export type SeriesView = {
   driftLog: number
   memory: SeriesMemory
   orgType: OrgTypeEstimate | undefined
-  type: TypeEstimate | undefined
-  allTypes: TypeEstimate | undefined
+  /** Of everybody's jobs of the type: undefined unless the operator lets organisations share estimates. */
+  sharedType: TypeEstimate | undefined
   lastSubmittedAtS: number | undefined
-  global: GlobalMemory
+  org: OrgMemory
 }
 
 export type Baseline = { log: number; deviationLog: number; source: 'series' | 'type' | 'default' }
 
 /**
- * What the network corrects: the running estimate of the series, else of the organisation's jobs of the type, else of the
- * type, else of all. The statement that submits falls back in the same order.
+ * What the network corrects: the running estimate of the series, else of the organisation's jobs of the type, else of
+ * everybody's jobs of the type where estimates are shared, else a second. The function that submits does the same.
  */
-export const baselineOf = ({ estimate, orgType, type, allTypes }: SeriesView): Baseline => {
+export const baselineOf = ({ estimate, orgType, sharedType }: SeriesView): Baseline => {
   if (estimate) return { log: estimate.meanLog, deviationLog: estimate.deviationLog, source: 'series' }
   if (orgType) return { log: orgType.meanLog, deviationLog: orgType.deviationLog, source: 'type' }
-  if (type) return { log: type.medianLog, deviationLog: type.deviationLog, source: 'type' }
-  if (allTypes) return { log: allTypes.medianLog, deviationLog: allTypes.deviationLog, source: 'default' }
+  if (sharedType) return { log: sharedType.medianLog, deviationLog: sharedType.deviationLog, source: 'type' }
   return { log: DEFAULT_ESTIMATE.meanLog, deviationLog: DEFAULT_ESTIMATE.deviationLog, source: 'default' }
 }

@@ -4,7 +4,7 @@ import { createWeights, DEFAULT_HIDDEN } from '../../../functions/prediction/lst
 import { serializeWeights } from '../../../functions/prediction/lstm/weights-format.ts'
 import { INPUTS } from '../../../functions/prediction/model/encoder.ts'
 import { EXPERTS } from '../../../functions/prediction/model/experts.ts'
-import { emptyGlobalMemory } from '../../../functions/prediction/model/global-memory.ts'
+import { emptyOrgMemory } from '../../../functions/prediction/model/org-memory.ts'
 import {
   packMemory,
   REMEMBERED_RUNS,
@@ -44,11 +44,10 @@ const request = (n: number): PredictionRequest => ({
     estimate,
     driftLog: 0.1,
     memory,
-    orgType: { ...estimate, driftLog: 0, newest: memory.runs },
-    type: { ...estimate, medianLog: 5.4, driftLog: 0 },
-    allTypes: { ...estimate, medianLog: 6, driftLog: 0 },
+    orgType: { ...estimate, medianLog: 5.4, driftLog: 0, newest: memory.runs, sampled: [] },
+    sharedType: undefined,
     lastSubmittedAtS: 1_700_000_100,
-    global: emptyGlobalMemory(),
+    org: emptyOrgMemory(),
   },
   job: {
     type: 'http',

@@ -3,21 +3,21 @@ import { EXPERTS } from './experts.ts'
 import { type ExpertErrors, MATURITIES, noErrors } from './mixture.ts'
 import { createReader, createWriter } from './packing.ts'
 
-/** What is remembered of all series together. */
-export type GlobalMemory = {
+/** What is remembered of an organisation's series together. Nothing of it comes from the runs of others. */
+export type OrgMemory = {
   /** What experts are worth, by how many executions a series has. */
   general: ExpertErrors[]
   stretch: Stretch
 }
 
-export const emptyGlobalMemory = (): GlobalMemory => ({
+export const emptyOrgMemory = (): OrgMemory => ({
   general: Array.from({ length: MATURITIES }, noErrors),
   stretch: initialStretch(),
 })
 
 const FORMAT = 1
 
-export const packGlobalMemory = ({ general, stretch }: GlobalMemory): Uint8Array => {
+export const packOrgMemory = ({ general, stretch }: OrgMemory): Uint8Array => {
   const writer = createWriter(24 + MATURITIES * (EXPERTS.length + 2) * 4)
   writer.byte(FORMAT)
   writer.byte(EXPERTS.length)
@@ -31,11 +31,11 @@ export const packGlobalMemory = ({ general, stretch }: GlobalMemory): Uint8Array
   return writer.bytes()
 }
 
-/** Of another release: begun anew. */
-export const unpackGlobalMemory = (bytes: Uint8Array): GlobalMemory => {
+/** Bytes that another release packed count as nothing: the organisation is learned anew. */
+export const unpackOrgMemory = (bytes: Uint8Array): OrgMemory => {
   try {
     const reader = createReader(bytes)
-    if (reader.byte() !== FORMAT || reader.byte() !== EXPERTS.length) return emptyGlobalMemory()
+    if (reader.byte() !== FORMAT || reader.byte() !== EXPERTS.length) return emptyOrgMemory()
     const stretch = { p90: reader.float(), p99: reader.float(), seen: reader.double() }
     const general = Array.from({ length: MATURITIES }, () => ({
       weight: reader.float(),
@@ -43,7 +43,7 @@ export const unpackGlobalMemory = (bytes: Uint8Array): GlobalMemory => {
     }))
     return { general, stretch }
   } catch (error) {
-    if (error instanceof RangeError) return emptyGlobalMemory()
+    if (error instanceof RangeError) return emptyOrgMemory()
     throw error
   }
 }
