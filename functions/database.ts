@@ -2,14 +2,8 @@ import { NeonDbError, neon, neonConfig } from '@neondatabase/serverless'
 import { type Entry, NOT_ENTERED } from '../db/queries/scope.ts'
 import type { Query, Run } from '../db/query.ts'
 import { longestTryMs, MAX_STATEMENTS, PATIENCE_MS } from '../db/rules/timeouts.ts'
-import {
-  DISK_FULL,
-  isConnectionLoss,
-  isOvertaken,
-  isTransient,
-  reasonOfRollback,
-} from '../db/rules/transient-error.ts'
 import { DatabaseUnavailable, NotEntered } from './database-errors.ts'
+import { DISK_FULL, isConnectionLoss, isOvertaken, isTransient, reasonOfRollback } from './transient-error.ts'
 
 export type Database = {
   /** For what belongs to no organisation. */

@@ -1,4 +1,4 @@
--- Histograms with logarithmic buckets. db/rules/log-histogram.ts reads them.
+-- Histograms with logarithmic buckets. functions/analytics/log-histogram.ts reads them.
 
 create or replace function log_bucket(value double precision) returns integer
 language sql immutable parallel safe

@@ -3,8 +3,6 @@
  * where the last one was closed to a moment when nobody waits: up to there the order of the queue has had its whole effect.
  */
 import type { Query } from '../query.ts'
-import { FIRST_PARKED_LANE } from '../rules/lanes.ts'
-import { IS_LATER_TRY, READY_AT } from './analytics-rollup.ts'
 
 export type StretchRow = {
   jobs: number
@@ -19,46 +17,28 @@ export type StretchRow = {
   horizon: { xid: string; id: string }
 }
 
-/** Rows from the cursor on: `$1` rows and `$2` of their jobs at most. */
-const STRETCH = `
-    start as materialized (
-      select xid, id, foreign_id
-      from smartqueue.analytics_cursors
-      where reader = 'gains'
-    ),
-    horizon as materialized (
-      select pg_snapshot_xmin(pg_current_snapshot()) as xid
-    ),
-    span as materialized (
-      select e.*
-      from start s
-      cross join lateral (
-        select xid, id, org_id, at, outcome, job_ids, ran_ms
-        from smartqueue.executions
-        where (xid, id) > (s.xid, s.id)
-          and xid < (select xid from horizon)
-          and (id > s.foreign_id) is true
-        order by xid, id
-        limit $1::int
-      ) e
-    ),
-    stretch as materialized (
-      select *
-      from (select *, sum(cardinality(job_ids)) over (order by xid, id) as upto from span) s
-      where upto - cardinality(job_ids) < $2::int
-    )`
-
 export type StretchLimits = { rows: number; jobs: number }
 
 /** How much has ended since the last stretch was closed, and whether this one can be. */
 export const measureStretch = (limits: StretchLimits): Query<StretchRow> => ({
   name: 'measure-stretch',
   text: `
-    with ${STRETCH.trim()}
+    with start as materialized (
+      select xid, id
+      from smartqueue.analytics_cursors
+      where reader = 'gains'
+    ),
+    horizon as materialized (
+      select pg_snapshot_xmin(pg_current_snapshot()) as xid
+    ),
+    stretch as materialized (
+      select xid, id, at, upto
+      from smartqueue.gain_stretch($1::int, $2::int)
+    )
     select
-      coalesce(max(upto), 0)::int as jobs,
-      (select count(*) from span) = $1::int or coalesce(max(upto), 0) >= $2::int as more,
-      not exists (select from smartqueue.ready_jobs where lane < ${FIRST_PARKED_LANE}) as idle,
+      coalesce(max(upto), 0)::int as jobs, count(*) = $1::int or coalesce(max(upto), 0) >= $2::int as more,
+      -- From lane 5,000 on jobs are parked.
+      not exists (select from smartqueue.ready_jobs where lane < 5000) as idle,
       extract(epoch from now() - min(at))::double precision as age_seconds,
       (select jsonb_build_object('xid', xid::text, 'id', id::text) from start) as start,
       (
@@ -97,18 +77,16 @@ export const readStretch = (
 ): Query<EndedAttemptRow> => ({
   name: 'read-stretch',
   text: `
-    with ${STRETCH.trim()},
-    ended as materialized (
+    with ended as materialized (
       select e.org_id, e.at, a.job_id, e.at - a.ran_ms * interval '1 millisecond' as started_at, e.outcome
-      from stretch e
+      from smartqueue.gain_stretch($1::int, $2::int) e
       cross join lateral unnest(e.job_ids, e.ran_ms) as a (job_id, ran_ms)
       where (e.xid, e.id) <= ($3::xid8, $4::bigint)
     ),
     judged as materialized (
       select
         e.org_id, e.job_id, e.at, e.started_at,
-        e.outcome <> 'cancelled' and not ${IS_LATER_TRY} as first,
-        ${READY_AT} as ready_at
+        e.outcome <> 'cancelled' and not r.is_later_try as first, r.ready_at
       from ended e
       cross join lateral (
         select id, created_at, run_at
@@ -117,6 +95,7 @@ export const readStretch = (
           and id = e.job_id
         offset 0
       ) j
+      cross join lateral smartqueue.readiness_of(e.org_id, e.job_id, j.created_at, j.run_at, e.at) r
     )
     select
       org_id, first,

@@ -1,59 +1,23 @@
 /**
  * Rollups: what analytics read instead of jobs. The leader follows the rows of `job_event_groups` in the order of their
- * transactions, up to the oldest that still runs, and adds a page of them to the sums of each organisation, and of all
- * together (`rollup-totals.ts`). The rule that makes every event count once: the cursor is locked, read and moved by the very
+ * transactions, up to the oldest that still runs, and adds a page of them to the sums of each organisation and of all
+ * together. The rule that makes every event count once: the cursor is locked, read and moved by the very
  * statement that adds. One that dies has done nothing; of two at the same time the second goes on where the first has stopped.
  */
 import type { Query } from '../query.ts'
-import { SHORTEST_MS } from '../rules/estimate.ts'
-import { APE_BUCKETS } from '../rules/log-histogram.ts'
-import { ADD_TOTALS, addLoad, countOf } from './rollup-totals.ts'
-
-/** How long there are rows for single minutes: the last 24 hours to the minute, and some to spare. */
-export const MINUTES_KEPT = `interval '26 hours'`
 
 /** How many rows of events a page has at most; and how many of their jobs, but for those of its last row. */
 export type RollupLimits = { groups: number; jobs: number }
 
 export type RollupPage = { groups: number; jobs: number /** There is more to count. */; more: boolean }
 
-/** Only a submission leaves the times of its events empty (record_events). */
-const IS_SUBMISSION = `times = 0 and attempts = '{0}' and states[1] in ('pending', 'blocked', 'ready')`
-
-/**
- * How long a job waited: from the moment it could have started (submitted, its run_at, the end of the last job that it
- * depended on) to its start; of jobs that ended with their first attempt, as later ones waited for other reasons.
- */
-export const READY_AT = `greatest(
-          j.created_at, j.run_at,
-          case
-            when (select true from smartqueue.job_dependencies limit 1) then (
-              select max(p.finished_at)
-              from smartqueue.job_dependencies d
-              join smartqueue.finished_jobs p on p.org_id = d.org_id and p.job_id = d.parent_id
-              where d.child_id = j.id
-            )
-          end
-        )`
-
-/** An attempt of the job ended before the one that `e` tells of; also one before somebody retried it. */
-export const IS_LATER_TRY = `exists (
-          select
-          from smartqueue.attempts a
-          where a.org_id = e.org_id
-            and a.job_id = e.job_id
-            and a.finished_at < e.at
-        )`
-
-/**
- * Of a row with more jobs than so many, some are looked up, at equal distances, each for those before it: a worker that drains
- * a queue ends a thousand at a time, which are alike. They are counted all the same.
- */
-const LOOKED_UP = 100
-
 /**
  * Adds the next page of events. Jobs are looked up by their key, where they have just been written. `finished_at` tells the
  * end that an event is about from one that came after a retry; of that nothing but the count is known any more.
+ *
+ * A submission is the only statement that writes one time and attempt 0 for all its jobs: waking, releasing and retrying
+ * give each job its own. Of a row with more than 100 jobs some are looked up, at equal distances, each for those before it:
+ * a worker that drains a queue ends a thousand similar jobs at a time. They are all counted.
  *
  * Of a month of jobs in rows of twenty 86,000 are added a second, of a drain in rows of a thousand 700,000.
  */
@@ -69,8 +33,9 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     ),
     span as materialized (
       select
-        g.xid, g.id, g.org_id, g.at, g.job_ids, g.states, g.attempts, g.reasons, cardinality(g.ats) as times,
-        cardinality(g.job_ids) as jobs
+        g.xid, g.id, g.org_id, g.at, g.job_ids, g.states, g.attempts, g.reasons,
+        cardinality(g.job_ids) as jobs,
+        cardinality(g.ats) = 0 and g.attempts = '{0}' and g.states[1] in ('pending', 'blocked', 'ready') as is_submission
       from start s
       cross join lateral (
         select xid, id, org_id, at, job_ids, states, attempts, reasons, ats
@@ -84,7 +49,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       ) g
     ),
     page as materialized (
-      select *, ceil(jobs::double precision / ${LOOKED_UP})::int as step
+      select *, ceil(jobs::double precision / 100)::int as step
       from (select *, sum(jobs) over (order by xid, id) - jobs as before from span) s
       where before < $3::int
     ),
@@ -98,10 +63,10 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     counts as materialized (
       select
         org_id, date_trunc('minute', at) as at,
-        coalesce(sum(jobs) filter (where ${IS_SUBMISSION}), 0) as submitted,
-        coalesce(sum(${countOf('pending')}) filter (where ${IS_SUBMISSION}), 0) as delayed,
-        sum(${countOf('completed')}) as completed, sum(${countOf('failed')}) as failed,
-        sum(${countOf('cancelled')}) as cancelled, sum(${countOf('retrying')}) as retrying
+        coalesce(sum(jobs) filter (where is_submission), 0) as submitted,
+        coalesce(sum(smartqueue.count_in_state(states, jobs, 'pending')) filter (where is_submission), 0) as delayed,
+        sum(smartqueue.count_in_state(states, jobs, 'completed')) as completed, sum(smartqueue.count_in_state(states, jobs, 'failed')) as failed,
+        sum(smartqueue.count_in_state(states, jobs, 'cancelled')) as cancelled, sum(smartqueue.count_in_state(states, jobs, 'retrying')) as retrying
       from page
       group by 1, 2
     ),
@@ -116,12 +81,12 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     ),
     looked_up as materialized (
       select
-        e.org_id, e.at, e.weight, j.type, greatest(j.predicted_ms, ${SHORTEST_MS}) as predicted_ms, j.predicted_p90_ms,
+        e.org_id, e.at, e.weight, j.type, greatest(j.predicted_ms, 1) as predicted_ms, j.predicted_p90_ms,
         j.residual_log,
-        case when e.state = 'completed' then greatest(f.runtime_ms, ${SHORTEST_MS}) end as runtime_ms,
+        case when e.state = 'completed' then greatest(f.runtime_ms, 1) end as runtime_ms,
         case
-          when e.attempt = 1 and not ${IS_LATER_TRY}
-          then greatest(0, extract(epoch from f.started_at - ${READY_AT})::double precision * 1000)
+          when e.attempt = 1 and not r.is_later_try
+          then greatest(0, extract(epoch from f.started_at - r.ready_at)::double precision * 1000)
         end as wait_ms
       from ended e
       cross join lateral (
@@ -140,6 +105,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
           and id = e.job_id
         offset 0
       ) j
+      cross join lateral smartqueue.readiness_of(e.org_id, e.job_id, j.created_at, j.run_at, e.at) r
       where e.state in ('completed', 'failed')
     ),
     measures as materialized (
@@ -181,7 +147,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         ) minutely
         cross join (values (60::smallint), (3600::smallint)) as spans (span)
         where span = 3600
-          or at > now() - ${MINUTES_KEPT}
+          or at > now() - interval '26 hours'
         group by 1, 2, 3, 4
       ) bucketed
       group by org_id, span, at
@@ -201,7 +167,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     ),
     errors as materialized (
       select
-        org_id, type, at, least(smartqueue.log_bucket(ape * 1000), ${APE_BUCKETS}) as bucket, sum(weight) as jobs,
+        org_id, type, at, least(smartqueue.log_bucket(ape * 1000), 62) as bucket, sum(weight) as jobs,
         sum(weight * log_error) as log_error,
         sum(weight * abs(log_error)) as abs_log_error,
         sum(weight * abs(log_error + residual_log)) as baseline_abs_log_error,
@@ -242,7 +208,127 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         within_p50 = r.within_p50 + excluded.within_p50,
         within_p90 = r.within_p90 + excluded.within_p90,
         apes = smartqueue.add_counts(r.apes, excluded.apes)
-    ),${addLoad(IS_SUBMISSION)},${ADD_TOTALS}
+    ),
+    -- For the forecast: work that nobody has announced. It is not delayed, not of a schedule, and not a callback, which
+    -- follows from another job. Of a page with more than 500 submissions some are looked up, at equal distances, each for
+    -- those before it. While few jobs come it is exact; in full pages each minute has its share.
+    submissions as materialized (
+      select org_id, date_trunc('minute', at) as at, job_ids, states, jobs, sum(jobs) over (order by xid, id) - jobs as before
+      from page
+      where is_submission
+    ),
+    -- Odd: jobs of two kinds may come by turns.
+    distance as materialized (
+      select sum(jobs) as jobs, 2 * (sum(jobs)::bigint / 1000) + 1 as step
+      from submissions
+    ),
+    arrived as materialized (
+      select s.org_id, s.at, s.job_ids[e.n] as job_id, e.weight
+      from distance d
+      cross join submissions s
+      -- By subscripts: to unnest them all takes several times as long.
+      cross join lateral (
+        select n::integer as n, d.step as weight
+        from generate_series(d.step - s.before % d.step, s.jobs, d.step) as n
+        union all
+        select s.jobs, d.jobs % d.step
+        where s.before + s.jobs = d.jobs
+          and d.jobs % d.step > 0
+      ) e
+      where s.states[least(e.n, cardinality(s.states))] <> 'pending'
+    ),
+    loaded as (
+      insert into smartqueue.load_minutes as m (at, jobs, work_ms)
+      select a.at, sum(a.weight), sum(a.weight * j.predicted_ms)
+      from arrived a
+      cross join lateral (
+        select type, triggered_by, predicted_ms
+        from smartqueue.jobs
+        where org_id = a.org_id
+          and id = a.job_id
+        offset 0
+      ) j
+      where j.type <> 'callback'
+        and j.triggered_by ->> 'kind' is distinct from 'schedule'
+      group by a.at
+      order by a.at
+      on conflict (at) do update
+      set
+        jobs = m.jobs + excluded.jobs,
+        work_ms = m.work_ms + excluded.work_ms
+    ),
+    -- Of events that say why, one by one: there are few. An attempt whose worker was lost has not failed, and a job that
+    -- fails with one that it depended on had no attempt. Handlers may use these codes for their errors, so the state
+    -- counts, too.
+    notable as materialized (
+      select
+        count(*) filter (where reason = 'worker_lost' and state in ('ready', 'failed')) as lost,
+        count(*) filter (where reason = 'retried' and state in ('pending', 'blocked', 'ready')) as retried,
+        count(*) filter (
+          where state = 'failed' and (reason = 'worker_lost' or reason = 'dependency_failed' and attempt = 0)
+        ) as without_failure
+      from (
+        select
+          coalesce(e.state, g.states[1]) as state, coalesce(e.attempt, g.attempts[1]) as attempt,
+          coalesce(e.reason, case cardinality(g.reasons) when 1 then g.reasons[1] end) as reason
+        from page g
+        cross join lateral unnest(g.job_ids, g.states, g.attempts, g.reasons) as e (job_id, state, attempt, reason)
+        where g.reasons && '{worker_lost,retried,dependency_failed}'
+      ) said
+    ),
+    runtimes as materialized (
+      select
+        coalesce(smartqueue.histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
+        coalesce(sum(ms), 0) as ms
+      from (
+        select smartqueue.log_bucket(runtime_ms) as bucket, sum(weight)::bigint as jobs, sum(weight * runtime_ms) as ms
+        from looked_up
+        where runtime_ms is not null
+        group by 1
+      ) bucketed
+    ),
+    all_waits as materialized (
+      select
+        coalesce(smartqueue.histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
+        coalesce(sum(ms), 0) as ms
+      from (
+        select bucket, sum(waited)::bigint as jobs, sum(wait_ms) as ms
+        from measures
+        where waited > 0
+        group by 1
+      ) bucketed
+    ),
+    totalled as (
+      insert into smartqueue.job_totals as t (
+        submitted, completed, failed_attempts, dead, retried, cancelled, lost_leases, runtime_ms, wait_ms, runtimes, waits
+      )
+      select
+        c.submitted, c.completed, c.retrying + c.failed - n.without_failure, c.failed, c.retrying + n.retried, c.cancelled,
+        n.lost, r.ms, w.ms, r.counts, w.counts
+      from (
+        select
+          sum(submitted) as submitted, sum(completed) as completed, sum(failed) as failed, sum(retrying) as retrying,
+          sum(cancelled) as cancelled
+        from counts
+      ) c
+      cross join notable n
+      cross join runtimes r
+      cross join all_waits w
+      where exists (select from page)
+      on conflict (only_row) do update
+      set
+        submitted = t.submitted + excluded.submitted,
+        completed = t.completed + excluded.completed,
+        failed_attempts = t.failed_attempts + excluded.failed_attempts,
+        dead = t.dead + excluded.dead,
+        retried = t.retried + excluded.retried,
+        cancelled = t.cancelled + excluded.cancelled,
+        lost_leases = t.lost_leases + excluded.lost_leases,
+        runtime_ms = t.runtime_ms + excluded.runtime_ms,
+        wait_ms = t.wait_ms + excluded.wait_ms,
+        runtimes = smartqueue.add_counts(t.runtimes, excluded.runtimes),
+        waits = smartqueue.add_counts(t.waits, excluded.waits)
+    )
     select
       (select count(*)::int from page) as groups, (select coalesce(sum(jobs), 0)::int from page) as jobs,
       (select count(*) from span) = $2::int or (select count(*) from page) < (select count(*) from span) as more`,
@@ -268,23 +354,6 @@ export const lookForEvents = (): Query<{ some: boolean }> => ({
     ) as some`,
   values: [],
 })
-
-/** When the first of the events that are not added yet happened; also of those that wait for a transaction before them. Null: all are. */
-export const FIRST_UNCOUNTED_AT = `(
-        select g.at
-        from smartqueue.analytics_cursors c
-        cross join lateral (
-          select at
-          from smartqueue.job_event_groups
-          where (xid, id) > (c.xid, c.id)
-            -- The index has only those, and the line before does not say it.
-            and xid is not null
-            and (id > c.foreign_id) is true
-          order by xid, id
-          limit 1
-        ) g
-        where c.reader = 'rollups'
-      )`
 
 /**
  * Begins anew at the present, if the cursor is beyond all transactions that there have been: the database is the dump of

@@ -3,9 +3,11 @@
  * finished jobs each takes a few milliseconds, see `npm run bench -- analytics`.
  */
 import type { Query } from '../query.ts'
-import { BUCKET, type Buckets, SERIES, SINCE } from './analytics-buckets.ts'
 import type { DepthSums, LoadAhead } from './analytics-summary.ts'
-import { QUEUE_SUMS, type QueueSums, SILENT_SECONDS } from './queue-facts.ts'
+import type { QueueSums } from './queue-facts.ts'
+
+/** Rows of so many seconds, added up to buckets of so many, and how many buckets: the last one contains the present. */
+export type Buckets = { span: 60 | 3600; seconds: number; count: number }
 
 export type ThroughputRow = {
   at: Date
@@ -24,16 +26,16 @@ export const getThroughput = (orgId: string, buckets: Buckets): Query<Throughput
       b.at, coalesce(r.submitted, 0)::double precision as submitted, coalesce(r.completed, 0)::double precision as completed,
       coalesce(r.failed, 0)::double precision as failed, coalesce(r.cancelled, 0)::double precision as cancelled,
       r.runtime_mean_ms, r.wait_mean_ms
-    from ${SERIES} as b (at)
+    from smartqueue.buckets($2::int, $3::int) as b (at)
     left join (
       select
-        ${BUCKET} as at, sum(submitted) as submitted, sum(completed) as completed, sum(failed) as failed,
+        date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(submitted) as submitted, sum(completed) as completed, sum(failed) as failed,
         sum(cancelled) as cancelled, sum(runtime_ms) / nullif(sum(ran), 0)::double precision as runtime_mean_ms,
         sum(wait_ms) / nullif(sum(waited), 0)::double precision as wait_mean_ms
       from smartqueue.job_rollups
       where org_id = $1::uuid
         and span = $4::smallint
-        and at >= ${SINCE}
+        and at >= smartqueue.bucket_start($2::int, $3::int)
       group by 1
     ) r using (at)
     order by at`,
@@ -58,10 +60,7 @@ export type QueueDepthRow = {
   queue: QueueSums | null
 }
 
-/** How deep it was on average, over the part of a bucket that is past: a minute or hour without a row was without jobs. */
-const average = (column: string): string =>
-  `round((coalesce(sum(r.${column}::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as ${column}`
-
+/** The average over the part of a bucket that is past. A minute or hour without a row was without jobs. */
 export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepthRow> => ({
   name: 'get-queue-depth',
   text: `
@@ -71,10 +70,16 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
         select jsonb_agg(to_jsonb(item) order by at)
         from (
           select
-            b.at, ${['pending', 'blocked', 'ready', 'running', 'retrying', 'predicted_seconds'].map(average).join(', ')}
+            b.at,
+            round((coalesce(sum(r.pending::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as pending,
+            round((coalesce(sum(r.blocked::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as blocked,
+            round((coalesce(sum(r.ready::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as ready,
+            round((coalesce(sum(r.running::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as running,
+            round((coalesce(sum(r.retrying::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as retrying,
+            round((coalesce(sum(r.predicted_seconds::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as predicted_seconds
           from (
             select at, least($2::int / $4::int, 1 + floor(extract(epoch from now() - at) / $4::int))::double precision as rows
-            from ${SERIES} as s (at)
+            from smartqueue.buckets($2::int, $3::int) as s (at)
           ) b
           left join smartqueue.depth_rollups r
             on r.org_id = $1::uuid
@@ -85,7 +90,7 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
         ) item
       ) as items,
       smartqueue.depth_of_queue($1::uuid) as depth,
-      smartqueue.load_ahead($1::uuid) as load, ${QUEUE_SUMS} as queue`,
+      smartqueue.load_ahead($1::uuid) as load, smartqueue.queue_sums() as queue`,
   values: [orgId, buckets.seconds, buckets.count, buckets.span],
 })
 
@@ -98,21 +103,19 @@ export type LeaderHistoryRow = {
   elections: { term: number; worker_id: string; elected_at: string }[]
 }
 
-const ELECTIONS = 20
-
 /** Nothing of it belongs to an organisation. No row: nobody has led yet. */
 export const getLeaderHistory = (): Query<LeaderHistoryRow> => ({
   name: 'get-leader-history',
   text: `
     select
-      worker_id, term, elected_at, last_seen, last_seen > now() - ${SILENT_SECONDS} * interval '1 second' as alive,
+      worker_id, term, elected_at, last_seen, not smartqueue.is_silent(last_seen) as alive,
       (
         select coalesce(jsonb_agg(to_jsonb(one) order by one.term desc), '[]')
         from (
           select term, worker_id, elected_at
           from smartqueue.leader_terms
           order by term desc
-          limit ${ELECTIONS}
+          limit 20
         ) one
       ) as elections
     from smartqueue.scheduler_leader`,
@@ -133,11 +136,11 @@ export const getSchedulingGain = (orgId: string, buckets: Omit<Buckets, 'span'>)
   name: 'get-scheduling-gain',
   text: `
     select
-      ${BUCKET} as at, sum(jobs)::double precision as jobs, sum(wait_ms) as wait_ms, sum(fifo_wait_ms) as fifo_wait_ms,
+      date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(jobs)::double precision as jobs, sum(wait_ms) as wait_ms, sum(fifo_wait_ms) as fifo_wait_ms,
       max(max_wait_ms) as max_wait_ms, max(fifo_max_wait_ms) as fifo_max_wait_ms
     from smartqueue.scheduling_gains
     where org_id = $1::uuid
-      and at >= ${SINCE}
+      and at >= smartqueue.bucket_start($2::int, $3::int)
     group by 1
     order by 1`,
   values: [orgId, buckets.seconds, buckets.count],

@@ -9,20 +9,6 @@
 import type { Query } from '../query.ts'
 import type { ScalingSettings } from '../rules/autoscale.ts'
 import { DEFAULT_ESTIMATE } from '../rules/estimate.ts'
-import { SILENT_SECONDS } from './queue-facts.ts'
-import { startingEstimate } from './submission-terms.ts'
-
-/**
- * Full minutes that tell what comes in a second, besides the one that has begun. With one more, jobs of a burst that nobody
- * foresaw wait for 26 to 31 s (p95) instead of 22, for 1 % of the pod-hours (npm run bench -- autoscale).
- */
-const ARRIVAL_MINUTES = 1
-
-/** Waiting jobs whose predictions are added up: what all of them will take is reckoned from these. */
-const LOOKED_AT = 5_000
-
-/** The leader forecasts every minute. After this long something keeps it from doing so. */
-const FORECAST_MINUTES = 3
 
 /** Types that at least one worker handles. */
 const HANDLED = `
@@ -58,11 +44,26 @@ export const findNearTicks = (
 ): Query<NearTick> => ({
   name: 'find-near-ticks',
   text: `
-    with ${HANDLED.trim()}
+    with handled as materialized (
+      select distinct unnest(types) as type
+      from smartqueue.workers
+      where status <> 'offline'
+    )
     select
       r.cron, r.timezone, r.next_at, now(),
       sum(
-        least(exp(coalesce(s.mean_log, t.mean_log, ${DEFAULT_ESTIMATE.meanLog})), $4::double precision * 1000)
+        least(
+          exp(
+            coalesce(
+              s.mean_log,
+              (select mean_log from smartqueue.org_type_estimates where org_id = r.org_id and type = r.type),
+              (select coalesce(median_log, mean_log) from smartqueue.type_estimates where type = r.type),
+              (select coalesce(median_log, mean_log) from smartqueue.type_estimates where type = ''),
+              $5::double precision
+            )
+          ),
+          $4::double precision * 1000
+        )
       )::double precision as work_ms
     from (
       select org_id, cron, timezone, next_at, job ->> 'type' as type, job ->> 'name' as name
@@ -71,36 +72,26 @@ export const findNearTicks = (
         and (select smartqueue.in_term($1::bigint))
     ) r
     left join smartqueue.series s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
-    left join lateral (${startingEstimate('r.org_id', 'r.type', 's.mean_log is null')}
-    ) t on true
-    where not ${HELD_BACK}
+    where r.type in (select type from handled)
+      and r.org_id not in (select org_id from smartqueue.pauses where type is null)
+      and (r.org_id, r.type) not in (select org_id, type from smartqueue.pauses where type is not null)
     group by r.cron, r.timezone, r.next_at
     order by r.next_at, r.cron, r.timezone
     limit $3::int`,
-  values: [term, leadSeconds, limit, drainGoalSeconds],
+  values: [term, leadSeconds, limit, drainGoalSeconds, DEFAULT_ESTIMATE.meanLog],
 })
 
 /**
- * Of `f`, a row of load_forecasts: what comes within a drain goal as fast as it will come within the lead time, as T is what one
- * worker does within a drain goal. All of a lead time of 75 s against a goal of 20 would ask for almost four times as many workers
+ * `ticksSeconds`: predicted work of ticks within the lead time. No row: the term is over.
+ *
+ * Arrivals count over one full minute and the one that has begun. With one more, jobs of a burst that nobody foresaw wait for
+ * 26 to 31 s (p95) instead of 22, for 1 % of the pod-hours (npm run bench -- autoscale). Of jobs that wake within the lead
+ * time the first 5,000 are looked up and speak for all.
+ *
+ * The forecast is what comes within a drain goal as fast as it will come within the lead time, because T is what one worker
+ * does within a drain goal. All of a lead time of 75 s against a goal of 20 would ask for almost four times as many workers
  * as come to be needed. The minute that has begun is taken to be like the first forecast.
  */
-const FORECAST = `
-      select
-        sum(m.p50_ms * during.share) / 1000 * ($4::double precision / $5::double precision) as p50,
-        sum(m.p90_ms * during.share) / 1000 * ($4::double precision / $5::double precision) as p90
-      from unnest(f.p50_ms, f.p90_ms) with ordinality as m (p50_ms, p90_ms, n)
-      cross join lateral (
-        select
-          extract(
-            epoch from
-            least(f.from_at + m.n * interval '1 minute', now() + $5::double precision * interval '1 second')
-            - greatest(case when m.n > 1 then f.from_at + (m.n - 1) * interval '1 minute' end, now())
-          )::double precision / 60 as share
-      ) during
-      where during.share > 0`
-
-/** `ticksSeconds`: predicted work of ticks within the lead time. No row: the term is over. */
 export const takeAutoscaleSnapshot = (snapshot: {
   term: string
   settings: ScalingSettings
@@ -108,7 +99,11 @@ export const takeAutoscaleSnapshot = (snapshot: {
 }): Query<{ queued_seconds: number }> => ({
   name: 'take-autoscale-snapshot',
   text: `
-    with ${HANDLED.trim()},
+    with handled as materialized (
+      select distinct unnest(types) as type
+      from smartqueue.workers
+      where status <> 'offline'
+    ),
     goal as materialized (
       select $4::double precision * 1000 as ms
     ),
@@ -129,16 +124,21 @@ export const takeAutoscaleSnapshot = (snapshot: {
       where wake_at < now() + $5::double precision * interval '1 second'
     ),
     first_waking as materialized (
-      select count(*) as jobs, sum(least(r.predicted_ms, goal.ms)) filter (where not ${HELD_BACK}) as ms
+      select count(*) as jobs, sum(least(r.predicted_ms, goal.ms)) filter (where r.may_run) as ms
       from goal
       cross join (
-        select j.org_id, j.type, j.predicted_ms
+        select
+          j.predicted_ms,
+          -- Sets that are made once, and no look at the pauses for each job.
+          j.type in (select type from handled)
+          and j.org_id not in (select org_id from smartqueue.pauses where type is null)
+          and (j.org_id, j.type) not in (select org_id, type from smartqueue.pauses where type is not null) as may_run
         from (
           select org_id, job_id
           from smartqueue.waiting_jobs
           where wake_at < now() + $5::double precision * interval '1 second'
           order by wake_at
-          limit ${LOOKED_AT}
+          limit 5000
         ) w
         -- Limited, or all jobs there are would be read for these.
         cross join lateral (
@@ -153,10 +153,10 @@ export const takeAutoscaleSnapshot = (snapshot: {
     arrivals as materialized (
       select
         coalesce(sum(least(work_ms, jobs * goal.ms)), 0)
-          / (extract(epoch from now() - date_trunc('minute', now()))::double precision + ${ARRIVAL_MINUTES * 60}) as ms_per_second
+          / (extract(epoch from now() - date_trunc('minute', now()))::double precision + 60) as ms_per_second
       from smartqueue.load_minutes
       cross join goal
-      where at >= date_trunc('minute', now()) - ${ARRIVAL_MINUTES} * interval '1 minute'
+      where at >= date_trunc('minute', now()) - interval '1 minute'
     ),
     forecast as materialized (
       select
@@ -164,7 +164,8 @@ export const takeAutoscaleSnapshot = (snapshot: {
         case
           when f.only_row is null then 'there is no forecast yet'
           when f.unusable_because is not null then f.unusable_because
-          when f.made_at < now() - ${FORECAST_MINUTES} * interval '1 minute' then concat(
+          -- The leader forecasts every minute: something keeps it from doing so.
+          when f.made_at < now() - interval '3 minutes' then concat(
             'the newest forecast is ', round(extract(epoch from now() - f.made_at) / 60), ' minutes old'
           )
           when f.from_at + cardinality(f.p50_ms) * interval '1 minute' < now() + $5::double precision * interval '1 second'
@@ -172,7 +173,20 @@ export const takeAutoscaleSnapshot = (snapshot: {
         end as unused_because
       from (values (true)) as always (is_there)
       left join smartqueue.load_forecasts f on true
-      left join lateral (${FORECAST}
+      left join lateral (
+        select
+          sum(m.p50_ms * during.share) / 1000 * ($4::double precision / $5::double precision) as p50,
+          sum(m.p90_ms * during.share) / 1000 * ($4::double precision / $5::double precision) as p90
+        from unnest(f.p50_ms, f.p90_ms) with ordinality as m (p50_ms, p90_ms, n)
+        cross join lateral (
+          select
+            extract(
+              epoch from
+              least(f.from_at + m.n * interval '1 minute', now() + $5::double precision * interval '1 second')
+              - greatest(case when m.n > 1 then f.from_at + (m.n - 1) * interval '1 minute' end, now())
+            )::double precision / 60 as share
+        ) during
+        where during.share > 0
       ) ahead on true
     )
     insert into smartqueue.autoscale_snapshots as s (
@@ -195,7 +209,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
       select count(*)::int as workers
       from smartqueue.workers
       where status = 'online'
-        and last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
+        and not smartqueue.is_silent(last_seen)
     ) live
     where (select smartqueue.in_term($1::bigint))
     on conflict (only_row) do update

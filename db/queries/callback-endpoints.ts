@@ -1,6 +1,5 @@
 import type { Query } from '../query.ts'
 import type { CallbackEvent } from '../rules/callbacks.ts'
-import { audit } from './audit.ts'
 
 export type EndpointRow = {
   id: string
@@ -13,25 +12,16 @@ export type EndpointRow = {
   updated_at: Date
 }
 
-const COLUMNS = 'id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at'
-
 /** Of an organisation, that are told of all its jobs. */
 export const MAX_ENDPOINTS = 20
-
-const HAS_ROOM = `(
-        select count(*) < ${MAX_ENDPOINTS}
-        from smartqueue.callback_endpoints
-        where org_id = $1::uuid
-          and events <> '{}'
-      )`
-
-/** Without the query, which may have a secret. */
-const TARGET = `jsonb_build_object('endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events)`
 
 /** Without an id: there was no room for it, or the URL is an endpoint already. */
 export type CreatedEndpoint = EndpointRow | { id: null; has_room: boolean }
 
-/** A URL that is only kept because it is disabled becomes an endpoint, and is enabled again. */
+/**
+ * A URL that is only kept because it is disabled becomes an endpoint, and is enabled again. The audit log has URLs without
+ * their query, which may contain a secret.
+ */
 export const createEndpoint = (endpoint: {
   id: string
   orgId: string
@@ -42,7 +32,10 @@ export const createEndpoint = (endpoint: {
   name: 'create-callback-endpoint',
   text: `
     with room as materialized (
-      select ${HAS_ROOM} as has_room
+      select count(*) < $6::int as has_room
+      from smartqueue.callback_endpoints
+      where org_id = $1::uuid
+        and events <> '{}'
     ),
     created as (
       insert into smartqueue.callback_endpoints as e (org_id, id, url, events, created_by)
@@ -54,14 +47,18 @@ export const createEndpoint = (endpoint: {
         events = excluded.events, disabled_at = null, disabled_reason = null, created_by = excluded.created_by,
         created_at = now(), updated_at = now()
       where e.events = '{}'
-      returning e.org_id, ${COLUMNS.replaceAll(/\w+/g, 'e.$&')}
+      returning
+        e.org_id, e.id, e.url, e.events, e.disabled_at, e.disabled_reason, e.created_by, e.created_at, e.updated_at
     ),
-    audit as (${audit('callback_endpoint.created', TARGET, 'created')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'callback_endpoint.created', jsonb_build_object('endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events)
+      from created
     )
-    select room.has_room, ${COLUMNS}
+    select room.has_room, id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
     from room
     left join created on true`,
-  values: [endpoint.orgId, endpoint.id, endpoint.userId, endpoint.url, endpoint.events],
+  values: [endpoint.orgId, endpoint.id, endpoint.userId, endpoint.url, endpoint.events, MAX_ENDPOINTS],
 })
 
 /** Oldest first. */
@@ -72,7 +69,7 @@ export const listEndpoints = (page: {
 }): Query<EndpointRow> => ({
   name: 'list-callback-endpoints',
   text: `
-    select ${COLUMNS}
+    select id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
     from smartqueue.callback_endpoints
     where org_id = $1::uuid
       and ($2::uuid is null or id > $2::uuid)
@@ -84,7 +81,7 @@ export const listEndpoints = (page: {
 export const getEndpoint = (orgId: string, id: string): Query<EndpointRow> => ({
   name: 'get-callback-endpoint',
   text: `
-    select ${COLUMNS}
+    select id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
     from smartqueue.callback_endpoints
     where org_id = $1::uuid
       and id = $2::uuid`,
@@ -120,14 +117,23 @@ export const changeEndpoint = (change: {
         updated_at = now()
       where org_id = $1::uuid
         and id = $2::uuid
-        and ($4::text[] is null or events <> '{}' or ${HAS_ROOM})
-      returning org_id, ${COLUMNS}
+        and (
+          $4::text[] is null
+          or events <> '{}'
+          or (select count(*) from smartqueue.callback_endpoints where org_id = $1::uuid and events <> '{}') < $6::int
+        )
+      returning org_id, id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
     ),
-    audit as (${audit('callback_endpoint.changed', `${TARGET} || jsonb_build_object('disabled', disabled_at is not null)`, 'changed')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'callback_endpoint.changed', jsonb_build_object(
+        'endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events, 'disabled', disabled_at is not null
+      )
+      from changed
     )
-    select ${COLUMNS}
+    select id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
     from changed`,
-  values: [change.orgId, change.id, change.url, change.events, change.disabled],
+  values: [change.orgId, change.id, change.url, change.events, change.disabled, MAX_ENDPOINTS],
 })
 
 /** No row: there is no such endpoint. */
@@ -140,7 +146,10 @@ export const deleteEndpoint = (orgId: string, id: string): Query<{ id: string }>
         and id = $2::uuid
       returning org_id, id, url, events
     ),
-    audit as (${audit('callback_endpoint.deleted', TARGET, 'deleted')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'callback_endpoint.deleted', jsonb_build_object('endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events)
+      from deleted
     )
     select id
     from deleted`,

@@ -4,8 +4,7 @@
  * moves in the transaction that submits those jobs, and only from where it was when they were found.
  */
 import type { Query } from '../query.ts'
-import { CALLBACK_TYPE, type CallbackEvent } from '../rules/callbacks.ts'
-import { FINISHED_STATES } from '../rules/job-states.ts'
+import type { CallbackEvent } from '../rules/callbacks.ts'
 import type { EventPosition } from './callback-cursor.ts'
 
 export type EndedJob = EventPosition & {
@@ -29,8 +28,6 @@ export type OutboxPage = {
 
 /** How many rows, how many of their jobs, and how many jobs that somebody wants to know of a page has at most. */
 export type OutboxLimits = { groups: number; jobs: number; events: number }
-
-const FINISHED = `'{${FINISHED_STATES.join(',')}}'::smartqueue.job_state[]`
 
 /**
  * The next events that somebody wants to know of. Only up to the oldest transaction that still runs: beyond it, one that
@@ -97,7 +94,7 @@ export const findCallbacks = (
         ($6::int + cardinality(job_ids) - sum(cardinality(job_ids) - skipped) over (order by xid, id))::int as last
       from span s
       join org o using (org_id)
-      where states && ${FINISHED}
+      where states && '{completed,failed,cancelled}'
         and (o.of_all or o.of_some)
     ),
     looked_at as materialized (
@@ -126,7 +123,7 @@ export const findCallbacks = (
         from smartqueue.jobs
         where org_id = l.org_id
           and id = l.job_id
-          and type <> '${CALLBACK_TYPE}'
+          and type <> 'callback'
           and (l.of_all or callback_url is not null)
         offset 0
       ) j
@@ -153,7 +150,7 @@ export const findCallbacks = (
             )
         ) wanted
       ) u
-      where l.state = any (${FINISHED})
+      where l.state in ('completed', 'failed', 'cancelled')
         and u.urls is not null
       order by l.xid, l.id, l.position
       limit $7::int

@@ -1,5 +1,4 @@
 import type { Query } from '../query.ts'
-import { audit } from './audit.ts'
 
 export type CallbackSecretRow = { created_at: Date; previous_expires_at: Date | null }
 
@@ -33,7 +32,10 @@ export const rotateCallbackSecret = (
         created_at = now()
       returning s.org_id, s.secret, s.created_at, s.previous_expires_at
     ),
-    audit as (${audit('callback_secret.rotated', `jsonb_build_object('previous_expires_at', previous_expires_at)`, 'rotated')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'callback_secret.rotated', jsonb_build_object('previous_expires_at', previous_expires_at)
+      from rotated
     )
     select secret, created_at, previous_expires_at
     from rotated`,

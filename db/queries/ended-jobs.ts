@@ -33,8 +33,8 @@ export const describeEndedJobs = (
   text: `
     select
       e.n::int, j.name, j.type, j.tags, j.triggered_by, j.traceparent, j.created_at, coalesce(f.started_at, a.started_at) as started_at,
-      case when f.bytes <= ${MAX_RESULT_BYTES} then f.result end as result,
-      coalesce(f.bytes > ${MAX_RESULT_BYTES}, false) as result_omitted,
+      case when f.bytes <= $4::int then f.result end as result,
+      coalesce(f.bytes > $4::int, false) as result_omitted,
       coalesce(f.error, a.error) as error
     from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) with ordinality as e (org_id, job_id, at, n)
     cross join lateral (
@@ -65,5 +65,6 @@ export const describeEndedJobs = (
     events.map(({ org_id }) => org_id),
     events.map(({ job_id }) => job_id),
     events.map(({ at }) => at),
+    MAX_RESULT_BYTES,
   ],
 })

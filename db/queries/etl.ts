@@ -121,12 +121,6 @@ export type LoadStep = {
 
 export type BadRowTotals = { readonly count: number; readonly samplesJson: string }
 
-const HELD = `
-        job_id = $1::uuid
-        and fencing_token = $2::bigint
-        and rows = $3::bigint
-        and result is null`
-
 /** After the rows of a batch, in their transaction. No row if the load has moved on without this attempt. */
 export const moveLoad = (step: LoadStep, bad: BadRowTotals): Query<{ job_id: string }> => ({
   name: 'move-load',
@@ -137,7 +131,10 @@ export const moveLoad = (step: LoadStep, bad: BadRowTotals): Query<{ job_id: str
       bad_rows = $6::bigint,
       bad_row_samples = $7::jsonb,
       updated_at = now()
-    where ${HELD}
+    where job_id = $1::uuid
+      and fencing_token = $2::bigint
+      and rows = $3::bigint
+      and result is null
     returning job_id`,
   values: [step.jobId, step.token, step.from, step.to, step.digest, bad.count, bad.samplesJson],
 })
@@ -152,7 +149,10 @@ export const finishLoad = (
     update smartqueue_loads
     set result = $4::jsonb,
       updated_at = now()
-    where ${HELD}
+    where job_id = $1::uuid
+      and fencing_token = $2::bigint
+      and rows = $3::bigint
+      and result is null
     returning job_id`,
   values: [step.jobId, step.token, step.to, resultJson],
 })
@@ -174,7 +174,10 @@ export const loadBatch = (step: LoadStep, rows: RowsToInsert): Query<{ moved: nu
       set rows = $4::bigint,
         digest = $5::text,
         updated_at = now()
-      where ${HELD}
+      where job_id = $1::uuid
+        and fencing_token = $2::bigint
+        and rows = $3::bigint
+        and result is null
       returning job_id
     ),
     inserted as (${insertion(rows, '$6', 'exists (select from moved)')}

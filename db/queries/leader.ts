@@ -10,9 +10,7 @@ export const tryToLead = (): Query<{ locked: boolean }> => ({
   values: [LEADER_LOCK],
 })
 
-const TERMS_KEPT = 1_000
-
-/** The holder of the lock begins a new term. */
+/** The holder of the lock begins a new term. The last 1,000 are kept. */
 export const beginTerm = (workerId: string): Query<{ term: string }> => ({
   name: 'begin-term',
   text: `
@@ -31,7 +29,7 @@ export const beginTerm = (workerId: string): Query<{ term: string }> => ({
     ),
     forgotten as (
       delete from smartqueue.leader_terms
-      where term <= (select term from begun) - ${TERMS_KEPT}
+      where term <= (select term from begun) - 1000
     )
     insert into smartqueue.leader_terms (term, worker_id, elected_at)
     select term, worker_id, elected_at

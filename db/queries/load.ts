@@ -1,9 +1,5 @@
 /** Work that comes unannounced, by the minute, and the forecast of it. What fills the minutes is in analytics-rollup.ts. */
 import type { Query } from '../query.ts'
-import { FIRST_UNCOUNTED_AT } from './analytics-rollup.ts'
-
-/** Four weeks to compare with, and the one that is compared. */
-const LOAD_KEPT = `interval '5 weeks'`
 
 export type LoadRow = {
   /** Since 1970, of the database's clock: the first minute that is not over, or not yet added up. */
@@ -22,17 +18,19 @@ export type LoadRow = {
 export const readLoad = (sinceMinute: number | null): Query<LoadRow> => ({
   name: 'read-load',
   text: `
+    with ended as materialized (
+      select floor(extract(epoch from least(now(), smartqueue.first_uncounted_at())) / 60)::int as minute
+    )
     select
-      ${END_MINUTE} as end_minute, extract(second from now())::double precision as seconds_into,
+      (select minute from ended) as end_minute, extract(second from now())::double precision as seconds_into,
       coalesce(array_agg((extract(epoch from at) / 60)::int order by at), '{}') as minutes,
       coalesce(array_agg(work_ms order by at), '{}') as work_ms
     from smartqueue.load_minutes
-    where at >= greatest(now() - ${LOAD_KEPT}, to_timestamp(60 * $1::double precision))
-      and at < to_timestamp(60 * (${END_MINUTE})::double precision)`,
+    -- Four weeks to compare with, and the one that is compared.
+    where at >= greatest(now() - interval '5 weeks', to_timestamp(60 * $1::double precision))
+      and at < to_timestamp(60 * (select minute from ended)::double precision)`,
   values: [sinceMinute],
 })
-
-const END_MINUTE = `(select floor(extract(epoch from least(now(), ${FIRST_UNCOUNTED_AT})) / 60)::int)`
 
 /** What a forecaster of an earlier term has left, in base64. No row: the term is over. */
 export const recallForecaster = (term: string): Query<{ forecaster: string | null }> => ({
@@ -108,7 +106,7 @@ export const deleteExpiredLoad = (term: string, limit: number): Query<{ deleted:
       where at in (
         select at
         from smartqueue.load_minutes
-        where at < now() - ${LOAD_KEPT}
+        where at < now() - interval '5 weeks'
           and (select smartqueue.in_term($1::bigint))
         order by at
         limit $2::int

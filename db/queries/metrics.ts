@@ -1,5 +1,4 @@
 import type { Query } from '../query.ts'
-import { SILENT_SECONDS } from './queue-facts.ts'
 
 export type JobTotals = {
   submitted: number
@@ -76,7 +75,7 @@ export const readMetrics = (): Query<MetricsRow> => ({
       (
         select coalesce(jsonb_object_agg(status, workers), '{}')
         from (
-          select case when ${IS_SILENT} then 'offline' else status end as status, count(*) as workers
+          select case when smartqueue.is_silent(last_seen) then 'offline' else status end as status, count(*) as workers
           from smartqueue.workers
           group by 1
         ) by_status
@@ -85,7 +84,7 @@ export const readMetrics = (): Query<MetricsRow> => ({
         select coalesce(sum(slots), 0)::integer
         from smartqueue.workers
         where status = 'online'
-          and not ${IS_SILENT}
+          and not smartqueue.is_silent(last_seen)
       ) as slots,
       (
         select jsonb_build_object('term', term, 'silent_seconds', extract(epoch from clock_timestamp() - last_seen))
@@ -107,8 +106,6 @@ export const readMetrics = (): Query<MetricsRow> => ({
     from smartqueue.lease_gauges() l`,
   values: [],
 })
-
-const IS_SILENT = `last_seen < now() - ${SILENT_SECONDS} * interval '1 second'`
 
 /** Adds what an isolate of the functions has counted. In the order of the keys: others add to the same rows. */
 export const addEdgeTotals = (totals: readonly EdgeTotal[]): Query<never> => ({

@@ -31,41 +31,36 @@ export type ModelCardRow = {
   faults: FaultRow[]
 }
 
-const VERSIONS = 50
-/** The hours of a week. */
-const POINTS = 168
-
-const listOf = (rows: string): string => `(
-        select coalesce(jsonb_agg(to_jsonb(one)), '[]')
-        from (${rows}
-        ) one
-      )`
-
 /** What is known of the model and how good it was. Nothing of it belongs to an organisation. */
 export const getModelCard = (): Query<ModelCardRow> => ({
   name: 'get-model-card',
   text: `
     select
       s.learned::double precision as learned, s.by_source, s.accuracy, s.updated_at,
-      ${listOf(`
+      (
+        select coalesce(jsonb_agg(to_jsonb(listed) order by version desc), '[]')
+        from (
           select version, parent, status, created_at, decided_at, trained_on, evaluation
-          from (
-            select *
-            from smartqueue.models
-            -- The champion may be older than the newest rejected ones.
-            order by status = 'champion' desc, version desc
-            limit ${VERSIONS}
-          ) listed
-          order by version desc`)} as versions,
-      ${listOf(`
+          from smartqueue.models
+          -- The champion may be older than the newest rejected ones.
+          order by status = 'champion' desc, version desc
+          limit 50
+        ) listed
+      ) as versions,
+      (
+        select coalesce(jsonb_agg(to_jsonb(hours) order by at desc), '[]')
+        from (
           select at, model_version, executions, errors, coverage, mape
           from smartqueue.accuracy_points
           order by at desc
-          limit ${POINTS}`)} as points,
-      ${listOf(`
-          select reason, faults, last_at
-          from smartqueue.prediction_faults
-          order by reason`)} as faults
+          -- The hours of a week.
+          limit 168
+        ) hours
+      ) as points,
+      (
+        select coalesce(jsonb_agg(to_jsonb(fault) order by reason), '[]')
+        from (select reason, faults, last_at from smartqueue.prediction_faults) fault
+      ) as faults
     from smartqueue.learning_state s`,
   values: [],
 })
@@ -77,11 +72,8 @@ export type EtaAccuracyRow = {
   within_p90: number | null
 }
 
-/** Finished jobs that are looked at, newest submission first. */
-const LOOKED_AT = 2_000
-
 /**
- * How well the promised starts were kept, by jobs of the organisation that completed in their first attempt. `lateness`:
+ * How well the promised starts were kept, by jobs among the newest 2,000 that completed in their first attempt. `lateness`:
  * how much longer than promised a job may wait by its p90.
  */
 export const getEtaAccuracy = (
@@ -97,7 +89,7 @@ export const getEtaAccuracy = (
         from smartqueue.finished_jobs
         where org_id = $1::uuid
         order by job_id desc
-        limit ${LOOKED_AT}
+        limit 2000
       ) newest
       where state = 'completed'
         and attempts = 1

@@ -1,9 +1,5 @@
 import type { Query } from '../query.ts'
-import { type AccuracyValues, INSERT_POINT, pointColumns } from './learning.ts'
-
-/** Versions whose weights are kept to go back to, and versions that are kept for people to see. */
-const KEPT_WEIGHTS = 20
-const KEPT_VERSIONS = 500
+import type { AccuracyValues } from './learning.ts'
 
 export type ModelRow = {
   version: number
@@ -23,7 +19,7 @@ export const listModels = (): Query<ModelRow> => ({
     where weights is not null
       or status = 'champion'
     order by status = 'champion' desc, status = 'retired' desc, version desc
-    limit ${KEPT_WEIGHTS + 1}`,
+    limit 21`,
   values: [],
 })
 
@@ -66,7 +62,7 @@ export type ModelDecision = {
 
 /**
  * What became of a challenger. A promoted one is the champion from now on, and the one before is retired; of a rejected one
- * the weights are not kept. If the term is over, or the champion another, there is no row.
+ * the weights are not kept. The weights of 20 versions are kept to go back to, and 500 versions for people to see. If the term is over, or the champion another, there is no row.
  */
 export const storeChallenger = (
   challenger: ModelDecision & {
@@ -114,7 +110,7 @@ export const storeChallenger = (
           where weights is not null
             and status <> 'champion'
           order by version desc
-          offset ${KEPT_WEIGHTS - 2}
+          offset 18
         )
     ),
     forgotten as (
@@ -122,13 +118,16 @@ export const storeChallenger = (
       where exists (select from decided)
         and weights is null
         and status <> 'champion'
-        and version in (select version from smartqueue.models order by version desc offset ${KEPT_VERSIONS - 1})
+        and version in (select version from smartqueue.models order by version desc offset 499)
     ),
     point as (
-      ${INSERT_POINT}
-      select version, ${pointColumns('$8')}
-      from decided
-      where $8 is not null
+      insert into smartqueue.accuracy_points (model_version, executions, errors, coverage, mape)
+      select
+        d.version, (p.accuracy ->> 'executions')::integer, p.accuracy -> 'errors',
+        (p.accuracy ->> 'coverage')::double precision, (p.accuracy ->> 'mape')::double precision
+      from decided d
+      cross join (select $8::text::jsonb as accuracy) p
+      where p.accuracy is not null
       on conflict do nothing
     )
     select version

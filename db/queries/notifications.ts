@@ -1,12 +1,9 @@
-import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE, WORKER_ISOLATES } from '../channels.ts'
 import type { Query } from '../query.ts'
 
-/** No parameters: `LISTEN` takes none. */
+/** To all channels of channels.ts. `LISTEN` takes no parameters. */
 export const listen = (): Query<never> => ({
   name: 'listen',
-  text: [JOBS_READY, JOBS_CANCELLED, QUEUE_PAUSED, WORKER_IDLE, WORKER_ISOLATES]
-    .map((channel) => `listen ${channel}`)
-    .join('; '),
+  text: 'listen jobs_ready; listen jobs_cancelled; listen queue_paused; listen worker_idle; listen worker_isolates',
   values: [],
 })
 

@@ -1,6 +1,4 @@
-import { QUEUE_PAUSED } from '../channels.ts'
 import type { Query } from '../query.ts'
-import { audit } from './audit.ts'
 
 /**
  * `type` null means the whole queue of the organisation. Both hold independently of each other. Workers are told by the
@@ -15,9 +13,12 @@ export const pauseQueue = (orgId: string, userId: string, type: string | null): 
       on conflict on constraint pauses_once do nothing
       returning org_id, type
     ),
-    audit as (${audit('queue.paused', `jsonb_build_object('type', type)`, 'paused')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'queue.paused', jsonb_build_object('type', type)
+      from paused
     )
-    select pg_notify('${QUEUE_PAUSED}', concat_ws('/', $1::uuid, $2::text))`,
+    select pg_notify('queue_paused', concat_ws('/', $1::uuid, $2::text))`,
   values: [orgId, type, userId],
 })
 
@@ -31,7 +32,10 @@ export const resumeQueue = (orgId: string, type: string | null): Query<{ type: s
         and type is not distinct from $2::text
       returning org_id, type
     ),
-    audit as (${audit('queue.resumed', `jsonb_build_object('type', type)`, 'resumed')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'queue.resumed', jsonb_build_object('type', type)
+      from resumed
     )
     select distinct s.type
     from resumed r

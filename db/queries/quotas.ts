@@ -1,11 +1,8 @@
 import type { Query } from '../query.ts'
 import type { Quota } from '../rules/quotas.ts'
-import { audit } from './audit.ts'
 
 /** Bigints are texts. */
 export type QuotaRow = { quota: Quota; allowed: string | null; used: string }
-
-const NOW = 'floor(extract(epoch from clock_timestamp()))::bigint'
 
 export const getQuotas = (orgId: string): Query<QuotaRow> => ({
   name: 'get-quotas',
@@ -13,17 +10,18 @@ export const getQuotas = (orgId: string): Query<QuotaRow> => ({
     select u.quota, u.allowed, u.used
     from smartqueue.quotas_of($1::uuid) q
     cross join smartqueue.quota_states s
+    cross join (select floor(extract(epoch from clock_timestamp()))::bigint as second) clock
     cross join lateral (
       values
         (
           'submissions_per_minute', q.submissions_per_minute,
-          smartqueue.ring_used(s.minute_slots, s.minute_at, s.second_jobs, ${NOW})
+          smartqueue.ring_used(s.minute_slots, s.minute_at, s.second_jobs, clock.second)
         ),
         ('queued_jobs', q.queued_jobs, smartqueue.count_unfinished($1::uuid)),
         ('running_jobs', q.running_jobs, (select count(*) from smartqueue.held_jobs where org_id = $1::uuid)),
         (
           'payload_bytes_per_day', q.payload_bytes_per_day,
-          smartqueue.ring_used(s.day_slots, s.day_at, s.hour_bytes, ${NOW} / 3600)
+          smartqueue.ring_used(s.day_slots, s.day_at, s.hour_bytes, clock.second / 3600)
         )
     ) as u (quota, allowed, used)
     where s.org_id = $1::uuid`,
@@ -66,7 +64,10 @@ export const setQuotas = (
       set queued_bound = null
       where org_id in (select org_id from changed)
     ),
-    audit as (${audit('org.quotas_changed', `$2::jsonb`, 'changed')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'org.quotas_changed', $2::jsonb
+      from changed
     )
     select org_id
     from changed`,

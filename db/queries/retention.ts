@@ -1,6 +1,5 @@
 import type { Query } from '../query.ts'
 import { uuidV7Floor } from '../rules/uuid-v7.ts'
-import { MINUTES_KEPT } from './analytics-rollup.ts'
 
 /** What is older than so many days, and how much of it at a time. */
 type Expiry = { term: string; days: number; limit: number }
@@ -175,52 +174,83 @@ export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> =
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
-/** The oldest rollups, a bounded number of each kind at a time. */
+/** The oldest rollups, a bounded number of each kind at a time. Minutes are kept for the last 24 hours, with some to spare. */
 export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-rollups',
   text: `
-    with ${ROLLUPS.map(({ cte, table, of }) => deleteOldest(cte, table, of)).join(',')}
-    select greatest(
-      ${ROLLUPS.map(({ cte }) => `(select count(*) from ${cte})`).join(', ')}
-    )::int as deleted`,
-  values: [expiry.term, expiry.days, expiry.limit],
-})
-
-const DAYS = `$2::double precision * interval '1 day'`
-
-const ROLLUPS = [
-  { cte: 'job_minutes', table: 'smartqueue.job_rollups', of: `span = 60 and at < now() - ${MINUTES_KEPT}` },
-  { cte: 'job_hours', table: 'smartqueue.job_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
-  {
-    cte: 'depth_minutes',
-    table: 'smartqueue.depth_rollups',
-    of: `span = 60 and at < now() - ${MINUTES_KEPT}`,
-  },
-  { cte: 'depth_hours', table: 'smartqueue.depth_rollups', of: `span = 3600 and at < now() - ${DAYS}` },
-  { cte: 'predictions', table: 'smartqueue.prediction_rollups', of: `at < now() - ${DAYS}` },
-  { cte: 'gains', table: 'smartqueue.scheduling_gains', of: `at < now() - ${DAYS}` },
-  {
-    cte: 'slots',
-    table: 'smartqueue.slot_changes',
-    // The newest says how many there are.
-    of: `at < now() - ${DAYS} and at < (select max(at) from smartqueue.slot_changes)`,
-  },
-] as const
-
-const deleteOldest = (cte: string, table: string, condition: string): string => `
-    ${cte} as (
-      delete from ${table}
+    with jobs as (
+      delete from smartqueue.job_rollups
       where ctid = any (
         array(
           select ctid
-          from ${table}
-          where ${condition}
+          from smartqueue.job_rollups
+          where (span = 60 and at < now() - interval '26 hours' or span = 3600 and at < now() - $2::double precision * interval '1 day')
             and (select smartqueue.in_term($1::bigint))
           limit $3::int
         )
       )
       returning 1
-    )`
+    ),
+    depths as (
+      delete from smartqueue.depth_rollups
+      where ctid = any (
+        array(
+          select ctid
+          from smartqueue.depth_rollups
+          where (span = 60 and at < now() - interval '26 hours' or span = 3600 and at < now() - $2::double precision * interval '1 day')
+            and (select smartqueue.in_term($1::bigint))
+          limit $3::int
+        )
+      )
+      returning 1
+    ),
+    predictions as (
+      delete from smartqueue.prediction_rollups
+      where ctid = any (
+        array(
+          select ctid
+          from smartqueue.prediction_rollups
+          where at < now() - $2::double precision * interval '1 day'
+            and (select smartqueue.in_term($1::bigint))
+          limit $3::int
+        )
+      )
+      returning 1
+    ),
+    gains as (
+      delete from smartqueue.scheduling_gains
+      where ctid = any (
+        array(
+          select ctid
+          from smartqueue.scheduling_gains
+          where at < now() - $2::double precision * interval '1 day'
+            and (select smartqueue.in_term($1::bigint))
+          limit $3::int
+        )
+      )
+      returning 1
+    ),
+    slots as (
+      delete from smartqueue.slot_changes
+      where ctid = any (
+        array(
+          select ctid
+          from smartqueue.slot_changes
+          where at < now() - $2::double precision * interval '1 day'
+            -- The newest says how many there are.
+            and at < (select max(at) from smartqueue.slot_changes)
+            and (select smartqueue.in_term($1::bigint))
+          limit $3::int
+        )
+      )
+      returning 1
+    )
+    select greatest(
+      (select count(*) from jobs), (select count(*) from depths), (select count(*) from predictions),
+      (select count(*) from gains), (select count(*) from slots)
+    )::int as deleted`,
+  values: [expiry.term, expiry.days, expiry.limit],
+})
 
 /**
  * Looks at the next series for some of which no job is left: as finished jobs are kept for the retention time, they

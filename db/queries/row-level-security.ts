@@ -67,7 +67,7 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
         (
           select pg_has_role(session_user, oid, 'member')
           from pg_roles
-          where rolname = case $1::text when '${FUNCTIONS_ROLE}' then '${WORKERS_ROLE}' else '${FUNCTIONS_ROLE}' end
+          where rolname = $2::text
         ),
         false
       ) as is_other,
@@ -90,7 +90,7 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
           )
         order by s.name
       ) as without_timeouts`,
-  values: [expected],
+  values: [expected, expected === FUNCTIONS_ROLE ? WORKERS_ROLE : FUNCTIONS_ROLE],
 })
 
 /** Why a runtime must not start with this role; nothing if it may. */

@@ -50,12 +50,6 @@ export const findDueSchedules = (search: {
 /** A schedule as it was found. */
 export type FoundSchedule = Pick<DueSchedule, 'org_id' | 'id' | 'version' | 'next_at'>
 
-const AS_FOUND = `org_id = $2::uuid
-        and id = $3::uuid
-        and version = $4::bigint
-        and next_at = $5::timestamptz
-        and (select smartqueue.in_term($1::bigint))`
-
 const asFound = (term: string, { org_id, id, version, next_at }: FoundSchedule) =>
   [term, org_id, id, version, next_at.toISOString()] as const
 
@@ -65,7 +59,11 @@ export const holdSchedule = (term: string, schedule: FoundSchedule): Query<{ id:
   text: `
     select id
     from smartqueue.schedules
-    where ${AS_FOUND}
+    where org_id = $2::uuid
+      and id = $3::uuid
+      and version = $4::bigint
+      and next_at = $5::timestamptz
+      and (select smartqueue.in_term($1::bigint))
     for update`,
   values: asFound(term, schedule),
 })
@@ -139,7 +137,11 @@ export const suspendSchedule = (
     with suspended as (
       update smartqueue.schedules
       set paused_at = now(), last_tick_at = next_at, next_at = null, version = version + 1, updated_at = now()
-      where ${AS_FOUND}
+      where org_id = $2::uuid
+        and id = $3::uuid
+        and version = $4::bigint
+        and next_at = $5::timestamptz
+        and (select smartqueue.in_term($1::bigint))
       returning org_id, id, last_tick_at
     ),
     tick as (

@@ -1,7 +1,6 @@
 import type { Query } from '../query.ts'
 import type { CatchUp } from '../rules/catch-up.ts'
 import type { ScheduledJob } from '../rules/scheduled-job.ts'
-import { audit } from './audit.ts'
 import type { TickOutcome } from './schedule-ticks.ts'
 
 export type ScheduleRow = {
@@ -28,25 +27,6 @@ export type ScheduleRow = {
 /** Of an organisation. */
 export const MAX_SCHEDULES = 1000
 
-const FIELDS = `
-        org_id, id, name, cron, timezone, catch_up, job, paused_at, next_at, skipped_ticks, version, created_at, updated_at`
-
-const selectFrom = (source: string): string => `
-    select
-      s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at,
-      s.skipped_ticks::double precision as skipped_ticks, s.version::text as version, s.created_at, s.updated_at,
-      t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at
-    from ${source} s
-    left join lateral (
-      select tick_at, outcome, job_id, reason, fired_at
-      from smartqueue.schedule_ticks
-      where schedule_id = s.id
-      order by tick_at desc
-      limit 1
-    ) t on true`
-
-const TARGET = `jsonb_build_object('schedule_id', id, 'name', name)`
-
 export type NewSchedule = {
   id: string
   orgId: string
@@ -70,11 +50,21 @@ export const createSchedule = (schedule: NewSchedule): Query<ScheduleRow> => ({
       select
         $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::text, $7::text, $8::jsonb,
         case when $9::boolean then now() end, $10::timestamptz
-      where (select count(*) from smartqueue.schedules where org_id = $2::uuid) < ${MAX_SCHEDULES}
-      returning${FIELDS}
+      where (select count(*) from smartqueue.schedules where org_id = $2::uuid) < $11::int
+      returning
+        org_id, id, name, cron, timezone, catch_up, job, paused_at, next_at, skipped_ticks, version, created_at, updated_at
     ),
-    audit as (${audit('schedule.created', TARGET, 'created')}
-    )${selectFrom('created')}`,
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'schedule.created', jsonb_build_object('schedule_id', id, 'name', name)
+      from created
+    )
+    select
+      s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at,
+      s.skipped_ticks::double precision as skipped_ticks, s.version::text as version, s.created_at, s.updated_at,
+      t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at
+    from created s
+    left join lateral smartqueue.newest_tick(s.id) t on true`,
   values: [
     schedule.id,
     schedule.orgId,
@@ -86,6 +76,7 @@ export const createSchedule = (schedule: NewSchedule): Query<ScheduleRow> => ({
     JSON.stringify(schedule.job),
     schedule.paused,
     schedule.nextAt,
+    MAX_SCHEDULES,
   ],
 })
 
@@ -96,7 +87,13 @@ export const listSchedules = (page: {
   limit: number
 }): Query<ScheduleRow> => ({
   name: 'list-schedules',
-  text: `${selectFrom('smartqueue.schedules')}
+  text: `
+    select
+      s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at,
+      s.skipped_ticks::double precision as skipped_ticks, s.version::text as version, s.created_at, s.updated_at,
+      t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at
+    from smartqueue.schedules s
+    left join lateral smartqueue.newest_tick(s.id) t on true
     where s.org_id = $1::uuid
       and ($2::uuid is null or s.id > $2::uuid)
     order by s.id
@@ -106,7 +103,13 @@ export const listSchedules = (page: {
 
 export const getSchedule = (orgId: string, id: string): Query<ScheduleRow> => ({
   name: 'get-schedule',
-  text: `${selectFrom('smartqueue.schedules')}
+  text: `
+    select
+      s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at,
+      s.skipped_ticks::double precision as skipped_ticks, s.version::text as version, s.created_at, s.updated_at,
+      t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at
+    from smartqueue.schedules s
+    left join lateral smartqueue.newest_tick(s.id) t on true
     where s.org_id = $1::uuid
       and s.id = $2::uuid`,
   values: [orgId, id],
@@ -147,10 +150,20 @@ export const changeSchedule = (change: {
       where org_id = $1::uuid
         and id = $2::uuid
         and version = $3::bigint
-      returning${FIELDS}
+      returning
+        org_id, id, name, cron, timezone, catch_up, job, paused_at, next_at, skipped_ticks, version, created_at, updated_at
     ),
-    audit as (${audit('schedule.changed', `${TARGET} || jsonb_build_object('fields', $12::text[])`, 'changed')}
-    )${selectFrom('changed')}`,
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'schedule.changed', jsonb_build_object('schedule_id', id, 'name', name, 'fields', $12::text[])
+      from changed
+    )
+    select
+      s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at,
+      s.skipped_ticks::double precision as skipped_ticks, s.version::text as version, s.created_at, s.updated_at,
+      t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at
+    from changed s
+    left join lateral smartqueue.newest_tick(s.id) t on true`,
   values: [
     change.orgId,
     change.id,
@@ -177,7 +190,10 @@ export const deleteSchedule = (orgId: string, id: string): Query<{ id: string }>
         and id = $2::uuid
       returning org_id, id, name
     ),
-    audit as (${audit('schedule.deleted', TARGET, 'deleted')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'schedule.deleted', jsonb_build_object('schedule_id', id, 'name', name)
+      from deleted
     )
     select id
     from deleted`,
@@ -188,11 +204,10 @@ export const deleteSchedule = (orgId: string, id: string): Query<{ id: string }>
 export const auditScheduleRun = (orgId: string, id: string, jobId: string): Query<never> => ({
   name: 'audit-schedule-run',
   text: `
-    with ran as (
-      select org_id, id, name
-      from smartqueue.schedules
-      where org_id = $1::uuid
-        and id = $2::uuid
-    )${audit('schedule.run', `${TARGET} || jsonb_build_object('job_id', $3::uuid)`, 'ran')}`,
+    insert into smartqueue.audit_log (org_id, action, target)
+    select org_id, 'schedule.run', jsonb_build_object('schedule_id', id, 'name', name, 'job_id', $3::uuid)
+    from smartqueue.schedules
+    where org_id = $1::uuid
+      and id = $2::uuid`,
   values: [orgId, id, jobId],
 })

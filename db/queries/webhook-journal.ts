@@ -1,8 +1,6 @@
 import type { Query } from '../query.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import { uuidV7Floor, uuidV7Ms } from '../rules/uuid-v7.ts'
-import { audit } from './audit.ts'
-import { chargeBytes } from './submission-charge.ts'
 import type { DeliveryStatus } from './webhook-deliveries.ts'
 
 /** What the journal keeps of a delivery, whatever became of it. `headers` and `body` are JSON. */
@@ -47,40 +45,8 @@ export const journalDelivery = (
     otherwise: { status: 'filtered' | 'quarantined'; reason: string | null } | null
   },
 ): Query<Journalled> => ({
-  ...(record.replayOf === null ? FIRST_HAND : REPLAYED),
-  values: [
-    ...recordValues(record),
-    jobId,
-    keys.event?.key ?? null,
-    keys.event?.keepSeconds ?? null,
-    keys.job?.key ?? null,
-    keys.job?.bodyHash ?? null,
-    otherwise?.status ?? null,
-    otherwise?.reason ?? null,
-    utf8Bytes(record.headers) + utf8Bytes(record.body ?? ''),
-  ],
-})
-
-const recordValues = (record: DeliveryRecord) => [
-  record.orgId,
-  record.id,
-  record.sourceId,
-  record.eventId,
-  record.eventType,
-  record.replayOf,
-  record.headers,
-  record.body,
-]
-
-const INSERT = `insert into smartqueue.webhook_deliveries (
-        org_id, id, source_id, event_id, event_type, replay_of, headers, body, status, reason, job_id
-      )
-      select
-        $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::uuid,`
-
-const IS_CHARGED = 'exists (select from charge)'
-
-const journalText = (audited: string): string => `
+  name: 'journal-delivery',
+  text: `
     with made as materialized (
       select id
       from smartqueue.jobs
@@ -112,7 +78,10 @@ const journalText = (audited: string): string => `
         and not exists (select from made)
         and not exists (select from earlier)
     ),
-    ${chargeBytes({ org: '$1::uuid', bytes: '$16::bigint', when: 'exists (select from outcome)' }).trim()}
+    charge as materialized (
+      select smartqueue.charge_bytes($1::uuid, $16::bigint) as is_charged
+      where exists (select from outcome)
+    ),
     -- The key of the job may be good for less time than that of the event: the event stays a duplicate after that.
     remembered as (
       insert into smartqueue.idempotency_keys as k (org_id, key, body_hash, job_ids, created_at, expires_at)
@@ -127,28 +96,53 @@ const journalText = (audited: string): string => `
       where k.expires_at <= clock_timestamp()
     ),
     journalled as (
-      ${INSERT}
-        case when ${IS_CHARGED} then $7::jsonb else '{}' end, case when ${IS_CHARGED} then $8::jsonb end,
-        status, reason, job_id
-      from outcome
-      where status <> 'quarantined'
-        or ${IS_CHARGED}
+      insert into smartqueue.webhook_deliveries (
+        org_id, id, source_id, event_id, event_type, replay_of, headers, body, status, reason, job_id
+      )
+      select
+        $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::uuid,
+        case when c.is_charged then $7::jsonb else '{}' end,
+        case when c.is_charged then $8::jsonb end,
+        o.status, o.reason, o.job_id
+      from outcome o
+      cross join charge c
+      where o.status <> 'quarantined'
+        or c.is_charged
       returning org_id, id, source_id, replay_of, status, job_id
-    )${audited}
+    ),
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select
+        org_id, 'webhook_delivery.replayed',
+        jsonb_build_object('delivery_id', replay_of, 'source_id', source_id, 'as', id, 'status', status, 'job_id', job_id)
+      from journalled
+      where replay_of is not null
+    )
     select status, job_id
-    from journalled`
+    from journalled`,
+  values: [
+    ...recordValues(record),
+    jobId,
+    keys.event?.key ?? null,
+    keys.event?.keepSeconds ?? null,
+    keys.job?.key ?? null,
+    keys.job?.bodyHash ?? null,
+    otherwise?.status ?? null,
+    otherwise?.reason ?? null,
+    utf8Bytes(record.headers) + utf8Bytes(record.body ?? ''),
+  ],
+})
 
-const REPLAY_TARGET = `jsonb_build_object(
-        'delivery_id', replay_of, 'source_id', source_id, 'as', id, 'status', status, 'job_id', job_id
-      )`
-
-const FIRST_HAND = { name: 'journal-delivery', text: journalText('') }
-const REPLAYED = {
-  name: 'journal-replay',
-  text: journalText(`,
-    audit as (${audit('webhook_delivery.replayed', REPLAY_TARGET, 'journalled')}
-    )`),
-}
+const recordValues = (record: DeliveryRecord) => [
+  record.orgId,
+  record.id,
+  record.sourceId,
+  record.eventId,
+  record.eventType,
+  record.replayOf,
+  record.headers,
+  record.body,
+]
 
 /** Of one source: nobody without its secret fills the journal. */
 export const REJECTIONS_PER_MINUTE = 60
@@ -169,19 +163,22 @@ export const lockRejections = (orgId: string, sourceId: string): Query<unknown> 
 export const journalRejection = (record: DeliveryRecord, reason: string): Query<{ id: string }> => ({
   name: 'journal-rejection',
   text: `
-    ${INSERT}
-        $7::jsonb, $8::jsonb, 'rejected', $9::text, null
-      where (
-        select count(*)
-        from (
-          select
-          from smartqueue.webhook_deliveries
-          where source_id = $3::uuid
-            and status = 'rejected'
-            and id > $10::uuid
-          limit ${REJECTIONS_PER_MINUTE}
-        ) recent
-      ) < ${REJECTIONS_PER_MINUTE}
+    insert into smartqueue.webhook_deliveries (
+      org_id, id, source_id, event_id, event_type, replay_of, headers, body, status, reason, job_id
+    )
+    select
+      $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::uuid, $7::jsonb, $8::jsonb, 'rejected', $9::text, null
+    where (
+      select count(*)
+      from (
+        select
+        from smartqueue.webhook_deliveries
+        where source_id = $3::uuid
+          and status = 'rejected'
+          and id > $10::uuid
+        limit $11::int
+      ) recent
+    ) < $11::int
     returning id`,
-  values: [...recordValues(record), reason, uuidV7Floor(uuidV7Ms(record.id) - 60_000)],
+  values: [...recordValues(record), reason, uuidV7Floor(uuidV7Ms(record.id) - 60_000), REJECTIONS_PER_MINUTE],
 })

@@ -1,4 +1,3 @@
-import { WORKER_IDLE } from '../channels.ts'
 import type { Query } from '../query.ts'
 
 export type WorkerStatus = 'online' | 'draining' | 'offline'
@@ -44,7 +43,7 @@ export const reportWorker = (worker: {
 export const askForWork = (workerId: string): Query<never> => ({
   name: 'ask-for-work',
   text: `
-    select pg_notify('${WORKER_IDLE}', $1::text)
+    select pg_notify('worker_idle', $1::text)
     where exists (
       select
       from smartqueue.leases

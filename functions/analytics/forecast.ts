@@ -1,12 +1,7 @@
 import type { DepthSums, LoadAhead } from '../../db/queries/analytics-summary.ts'
 import type { QueueSums } from '../../db/queries/queue-facts.ts'
 import { nextTicks } from '../../db/rules/cron.ts'
-import {
-  type DepthAhead,
-  type DepthNow,
-  expectArrivals,
-  forecastDepth,
-} from '../../db/rules/depth-forecast.ts'
+import { type DepthAhead, type DepthNow, expectArrivals, forecastDepth } from './depth-forecast.ts'
 
 /** Of one schedule: it may tick every ten seconds. */
 const MOST_TICKS = 60

@@ -7,9 +7,9 @@ import {
 } from '../../db/queries/analytics-summary.ts'
 import { signalOf } from '../../db/queries/autoscale.ts'
 import type { Run } from '../../db/query.ts'
-import { quantileOf } from '../../db/rules/log-histogram.ts'
 import { round } from '../jobs/job-view.ts'
 import { depthsAhead } from './forecast.ts'
+import { quantileOf } from './log-histogram.ts'
 import type { summary } from './schemas.ts'
 
 export type Summary = z.output<typeof summary>

@@ -1,9 +1,9 @@
 import type { z } from '@hono/zod-openapi'
 import type { GainPointRow, LeaderHistoryRow, QueueDepthRow } from '../../db/queries/analytics.ts'
 import type { PredictionAccuracyRow, PredictionSums } from '../../db/queries/analytics-accuracy.ts'
-import { quantileOf } from '../../db/rules/log-histogram.ts'
 import { round } from '../jobs/job-view.ts'
 import { depthsAhead } from './forecast.ts'
+import { quantileOf } from './log-histogram.ts'
 import type { accuracy, leaderHistory, queueDepth, schedulingGain } from './schemas.ts'
 import { orNull, ratio } from './summary.ts'
 

@@ -1,6 +1,6 @@
-import { findGraphFaults, type GraphFault, refOf } from '../../db/rules/dependencies.ts'
 import { type ProblemReason, toPointer } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
+import { findGraphFaults, type GraphFault, refOf } from './graph-faults.ts'
 import type { JobRequest } from './new-job.ts'
 import type { PathOf } from './submission.ts'
 

@@ -1,7 +1,7 @@
 import { createRoute, type z } from '@hono/zod-openapi'
 import { getJobFacts, type JobFacts } from '../../db/queries/job-facts.ts'
 import { getJob, type JobRow } from '../../db/queries/jobs.ts'
-import { lanesOf } from '../../db/queries/queue-facts.ts'
+import { lanesOf } from '../eta/queue-sums.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { seconds } from './durations.ts'

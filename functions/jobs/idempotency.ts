@@ -1,8 +1,8 @@
 import type { IdempotencyKey, UsedKeys } from '../../db/queries/submission.ts'
-import { refOf } from '../../db/rules/dependencies.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import { type ProblemError, toPointer } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
+import { refOf } from './graph-faults.ts'
 import type { JobRequest } from './new-job.ts'
 import type { PathOf } from './submission.ts'
 

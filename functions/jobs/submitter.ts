@@ -26,9 +26,9 @@ import {
 } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { PATIENCE_MS } from '../../db/rules/timeouts.ts'
-import { isRefusal, sqlstateOf } from '../../db/rules/transient-error.ts'
 import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
+import { isRefusal, sqlstateOf } from '../transient-error.ts'
 import { createAnnouncer } from './announcer.ts'
 import {
   distinctMembers,

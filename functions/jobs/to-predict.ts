@@ -1,5 +1,5 @@
-import { refOf } from '../../db/rules/dependencies.ts'
 import type { JobToPredict } from '../prediction/predictor.ts'
+import { refOf } from './graph-faults.ts'
 import type { JobRequest } from './new-job.ts'
 
 /** What the predictor looks at of each job of a request. */

@@ -1,7 +1,7 @@
 import { type AutoscaleRow, readAutoscale } from '../../db/queries/autoscale.ts'
 import { type MetricsRow, readMetrics } from '../../db/queries/metrics.ts'
-import { renderMetrics } from '../../db/rules/prometheus-text.ts'
 import type { Database } from '../database.ts'
+import { renderMetrics } from './prometheus-text.ts'
 import { systemMetrics } from './system-metrics.ts'
 
 export type Metrics = { read(): Promise<string> }

@@ -1,8 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { PROMETHEUS_TEXT } from '../../db/rules/prometheus-text.ts'
 import { problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { forOperators } from './access.ts'
+import { PROMETHEUS_TEXT } from './prometheus-text.ts'
 
 export const metricsRoutes = () =>
   createRouter().openapi(metricsRoute, async (c) => {

@@ -2,8 +2,8 @@ import { type AutoscaleRow, signalOf } from '../../db/queries/autoscale.ts'
 import type { EdgeTotal, JobTotals, MetricsRow } from '../../db/queries/metrics.ts'
 import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
-import { histogramOf, type Metric, type Sample } from '../../db/rules/prometheus-text.ts'
 import { DELIVERIES, DELIVERY_OUTCOMES, DUPLICATES } from './edge-totals.ts'
+import { histogramOf, type Metric, type Sample } from './prometheus-text.ts'
 
 const SOURCES = ['lstm', 'series', 'type', 'default']
 const STATUSES = ['pending', 'blocked', 'ready', 'running', 'retrying']

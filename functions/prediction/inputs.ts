@@ -5,15 +5,10 @@
  */
 
 import { getPredictionInputs, type PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
-import {
-  areSumsDue,
-  type LiveWorker,
-  type QueueSums,
-  refreshQueueSums,
-  toSnapshot,
-} from '../../db/queries/queue-facts.ts'
+import { type LiveWorker, type QueueSums, refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import type { Run } from '../../db/query.ts'
-import { addToQueue, advanceQueue, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
+import { addToQueue, advanceQueue, type QueueSnapshot } from '../eta/queue-snapshot.ts'
+import { areSumsDue, toSnapshot } from '../eta/queue-sums.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { type SeriesInputs, toSeries } from './series-inputs.ts'

@@ -1,7 +1,7 @@
 import { createRoute } from '@hono/zod-openapi'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
-import { LATE_P90_MS, WAIT_P90 } from '../../db/rules/eta.ts'
 import { access } from '../auth/permit.ts'
+import { LATE_P90_MS, WAIT_P90 } from '../eta/eta.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { modelCard, viewModelCard } from './model-card.ts'

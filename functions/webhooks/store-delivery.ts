@@ -19,7 +19,6 @@ import {
   type Journalled,
   journalDelivery,
 } from '../../db/queries/webhook-journal.ts'
-import { isRefusal } from '../../db/rules/transient-error.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import type { Hold } from '../http/background.ts'
@@ -34,6 +33,7 @@ import { createToPredict } from '../jobs/to-predict.ts'
 import type { Services } from '../services.ts'
 import { inserting, PREDICTING } from '../tracing/parts.ts'
 import type { RequestTrace } from '../tracing/request-trace.ts'
+import { isRefusal } from '../transient-error.ts'
 import { type Plan, type Quarantine, quarantine } from './plan.ts'
 
 export type Outcome =

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createReplicaScaler, SCALING_BEHAVIOUR } from '../../db/rules/replicas.ts'
+import { createReplicaScaler, SCALING_BEHAVIOUR } from '../../worker-runtime/autoscale/replicas.ts'
 
 const RANGE = { min: 1, max: 20 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findGraphFaults } from '../../db/rules/dependencies.ts'
+import { findGraphFaults } from '../../functions/jobs/graph-faults.ts'
 
 /** `{ a: 'bc' }`: a depends on b and c. */
 const batch = (edges: Record<string, string>) =>

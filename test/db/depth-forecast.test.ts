@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type DepthNow, expectArrivals, forecastDepth } from '../../db/rules/depth-forecast.ts'
-import { quantileOf } from '../../db/rules/log-histogram.ts'
+import { type DepthNow, expectArrivals, forecastDepth } from '../../functions/analytics/depth-forecast.ts'
+import { quantileOf } from '../../functions/analytics/log-histogram.ts'
 
 const NOTHING_COMES = { jobsPerMinute: [], dispersion: 1 }
 

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { estimateEtas } from '../../db/rules/eta.ts'
-import { etaInQueue, sumAhead } from '../../db/rules/place.ts'
-import { addToQueue, advanceQueue, type LaneSum, type QueueSnapshot } from '../../db/rules/queue-snapshot.ts'
+import { estimateEtas } from '../../functions/eta/eta.ts'
+import { etaInQueue, sumAhead } from '../../functions/eta/place.ts'
+import {
+  addToQueue,
+  advanceQueue,
+  type LaneSum,
+  type QueueSnapshot,
+} from '../../functions/eta/queue-snapshot.ts'
 
 const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
   slots: 2,

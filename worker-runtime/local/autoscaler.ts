@@ -6,7 +6,7 @@ import { readAutoscale, STALE_SECONDS, signalOf } from '../../db/queries/autosca
 import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import type { ScalingSignal } from '../../db/rules/autoscale.ts'
-import { createReplicaScaler, type ReplicaRange } from '../../db/rules/replicas.ts'
+import { createReplicaScaler, type ReplicaRange } from '../autoscale/replicas.ts'
 import { describeError } from '../describe-error.ts'
 import { createPoller, type Poller } from '../poller.ts'
 import type { PoolWorker, WorkerPool } from './worker-pool.ts'

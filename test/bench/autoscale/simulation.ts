@@ -4,8 +4,8 @@
  */
 
 import { type ExpectedLoad, type ScalingSettings, scalingSignal } from '../../../db/rules/autoscale.ts'
-import { createReplicaScaler, SCALING_BEHAVIOUR } from '../../../db/rules/replicas.ts'
 import { createRandom } from '../../../functions/prediction/lstm/random.ts'
+import { createReplicaScaler, SCALING_BEHAVIOUR } from '../../../worker-runtime/autoscale/replicas.ts'
 import { percentile } from '../report.ts'
 import { type Cluster, createCluster, type RunningJob } from './cluster.ts'
 import type { Workload } from './workloads.ts'

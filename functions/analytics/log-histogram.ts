@@ -1,8 +1,5 @@
 /** Counts by quarter powers of two, as `log_bucket` of the database numbers them: the first is all below 1. */
 
-/** Errors of predictions in thousandths: all beyond 32 times the runtime are alike. */
-export const APE_BUCKETS = 62
-
 const startOf = (bucket: number): number => (bucket === 0 ? 0 : 2 ** ((bucket - 1) / 4))
 
 /** The value that the share `p` does not exceed, to about a tenth; null if there are none. */

@@ -1,0 +1,35 @@
+import type { LiveWorker, QueueSums } from '../../db/queries/queue-facts.ts'
+import { AGE_SHARE } from '../../db/rules/lanes.ts'
+import { advanceQueue, type LaneSum, type QueueSnapshot } from './queue-snapshot.ts'
+
+/** Whether it is time to take the sums again. */
+export const areSumsDue = ({ age_ms, took_ms }: QueueSums): boolean =>
+  age_ms > Math.max(1_000, 20 * took_ms) && took_ms > 20
+
+export const lanesOf = (sums: QueueSums): LaneSum[] =>
+  sums.lanes.map((lane, n) => ({ lane, jobs: sums.lane_jobs[n] ?? 0, predictedMs: sums.lane_ms[n] ?? 0 }))
+
+/** As it is now: what was running and waiting when the sums were taken has gone on. */
+export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): QueueSnapshot => {
+  const held = { lane: Number.NEGATIVE_INFINITY, jobs: sums.held_jobs, predictedMs: sums.held_ms }
+  const lanes = lanesOf(sums)
+  const taken = {
+    slots: workers.reduce((sum, { slots }) => sum + slots, 0),
+    runningRemainingMs: sums.running_ms,
+    lanes: sums.held_jobs > 0 ? [held, ...lanes] : lanes,
+    ageShare: AGE_SHARE,
+    stretch: sums.stretch,
+    flow: sums.flow_lanes.map((lane, n) => ({ lane, load: sums.flow_loads[n] ?? 0 })),
+  }
+  return advanceQueue(taken, sums.age_ms)
+}
+
+/** Some live worker handles the type and is big enough. */
+export const isRunnable = (
+  job: { type: string; cpu_units: number; memory_mb: number },
+  workers: readonly LiveWorker[],
+): boolean =>
+  workers.some(
+    ({ types, cpu_units, memory_mb }) =>
+      types.includes(job.type) && job.cpu_units <= cpu_units && job.memory_mb <= memory_mb,
+  )

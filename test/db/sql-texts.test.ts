@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import pg from 'pg'
+import { CREATE_LOADS } from '../../db/queries/etl.ts'
+import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { collectSqlTexts, type Sender, type SqlText } from '../support/sql-texts.ts'
+
+/** Texts that cannot be constants, by the name of the query. */
+const ASSEMBLED = {
+  'load-batch': 'names the table and the columns of a user, quoted',
+  'insert-rows': 'names the table and the columns of a user, quoted',
+  'declare-source-cursor': 'contains a query of a user',
+  'fetch-source-rows': 'FETCH takes no parameter for its count',
+}
+
+/** Files whose texts are still assembled. */
+const TO_COME: string[] = [
+  'db/queries/accounts.ts',
+  'db/queries/admins.ts',
+  'db/queries/api-keys.ts',
+  'db/queries/cancellation.ts',
+  'db/queries/dead-letters.ts',
+  'db/queries/exchange-text.ts',
+  'db/queries/exchange.ts',
+  'db/queries/export.ts',
+  'db/queries/invitations.ts',
+  'db/queries/isolation.ts',
+  'db/queries/job-facts.ts',
+  'db/queries/job-filter.ts',
+  'db/queries/job-list.ts',
+  'db/queries/job-search.ts',
+  'db/queries/job-types.ts',
+  'db/queries/jobs.ts',
+  'db/queries/learning.ts',
+  'db/queries/leases.ts',
+  'db/queries/lone-claim.ts',
+  'db/queries/lone-submission.ts',
+  'db/queries/members.ts',
+  'db/queries/orgs.ts',
+  'db/queries/outlook.ts',
+  'db/queries/parking.ts',
+  'db/queries/prediction-inputs.ts',
+  'db/queries/refresh-tokens.ts',
+  'db/queries/rescoring.ts',
+  'db/queries/reservations.ts',
+  'db/queries/retries.ts',
+  'db/queries/scope.ts',
+  'db/queries/sessions.ts',
+  'db/queries/sign-in.ts',
+  'db/queries/slow-jobs.ts',
+  'db/queries/submission-text.ts',
+  'db/queries/upkeep.ts',
+  'db/queries/webhook-sources.ts',
+]
+
+/** Statements that Postgres does not prepare. */
+const UTILITY = /^\s*(begin|commit|rollback|savepoint|release|set|listen|create|revoke)\b/
+
+/** Made by the migrator before there is anything to prepare against, or in the database of a user. */
+const OWNERS_FILES = ['db/migrator.ts', 'db/queries/etl.ts', 'db/queries/schema-version.ts']
+
+let database: TestDatabase
+const { texts, outside } = collectSqlTexts()
+
+before(async () => {
+  database = await createTestDatabase()
+  await database.sql(CREATE_LOADS)
+})
+after(() => database.drop())
+
+test('every SQL text is a constant', () => {
+  const assembled = texts.filter(({ text, name }) => text === undefined && !(name in ASSEMBLED))
+  const files = [...new Set(assembled.map(({ file }) => file))].sort()
+  assert.deepEqual(files, TO_COME, assembled.map(({ place }) => place).join('\n'))
+  const exceptions = texts.filter(({ text }) => text === undefined).map(({ name }) => name)
+  for (const name of Object.keys(ASSEMBLED)) assert.ok(exceptions.includes(name), `${name} is a constant now`)
+})
+
+test('SQL stands only in db/', () => {
+  assert.deepEqual(outside, [])
+})
+
+test('Postgres prepares every SQL text, with the rights of whoever sends it', async () => {
+  const faults: string[] = []
+  const clients = await connectAll()
+  for (const one of texts) {
+    if (one.text === undefined || UTILITY.test(one.text)) continue
+    for (const login of loginsOf(one)) {
+      // EXPLAIN also plans the statement and checks its privileges, which PREPARE does not.
+      await clients[login]
+        .query(`explain (generic_plan) ${one.text}`)
+        .catch((error: Error) => faults.push(`${one.place} as ${login}: ${error.message}`))
+    }
+  }
+  await Promise.all(Object.values(clients).map((client) => client.end()))
+  assert.deepEqual(faults, [])
+  assert.ok(texts.length > 100, `only ${texts.length} texts found`)
+})
+
+type Login = Sender | 'both'
+
+/** A text that no runtime imports by name is part of a builder that one of them does. */
+const loginsOf = ({ file, senders }: SqlText): Login[] =>
+  OWNERS_FILES.includes(file) ? ['owner'] : senders.length > 0 ? senders : ['both']
+
+const connectAll = async (): Promise<Record<Login, pg.Client>> => {
+  const connect = async (connectionString: string) => {
+    const client = new pg.Client({ connectionString })
+    await client.connect()
+    return client
+  }
+  return {
+    functions: await connect(asLogin(database.url, 'functions')),
+    workers: await connect(asLogin(database.url, 'workers')),
+    both: await connect(asLogin(database.url, 'both')),
+    owner: await connect(database.url),
+  }
+}
