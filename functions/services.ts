@@ -1,4 +1,4 @@
-import { enterTogether } from '../db/queries/scope.ts'
+import { enter } from '../db/queries/scope.ts'
 import type { RegistrationMode } from '../db/rules/account-settings.ts'
 import { type ApiKeys, createApiKeys } from './auth/api-key.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
@@ -64,7 +64,7 @@ export const servicesFor = (raw: RawBindings): Services => {
     jobTypes: createJobTypes(database.run),
     submitter: createSubmitter({
       run: database.run,
-      runAs: (members) => database.after(enterTogether(members)),
+      runAs: (member) => database.after(enter(member, { leastRole: 'user' })),
       onError: logFailure,
       onRefusedPrediction: predictions.refused,
     }),

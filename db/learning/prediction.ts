@@ -1,4 +1,4 @@
-import type { PredictionSource } from '../queries/submission.ts'
+import type { PredictionSource } from '../queue/job-fields.ts'
 
 /** What the predictor says of a job at submission. Runtimes are ln(milliseconds). */
 export type JobPrediction = {

@@ -10,21 +10,6 @@ import type { Query } from '../query.ts'
 import type { ScalingSettings } from '../rules/autoscale.ts'
 import { DEFAULT_ESTIMATE } from '../rules/estimate.ts'
 
-/** Types that at least one worker handles. */
-const HANDLED = `
-    handled as materialized (
-      select distinct unnest(types) as type
-      from smartqueue.workers
-      where status <> 'offline'
-    )`
-
-/** Whether a job `r` is held back, by sets that are made once, and not by a look at the pauses for each job. */
-const HELD_BACK = `(
-        r.type not in (select type from handled)
-        or r.org_id in (select org_id from smartqueue.pauses where type is null)
-        or (r.org_id, r.type) in (select org_id, type from smartqueue.pauses where type is not null)
-      )`
-
 /** Ticks of the same time, of all organisations. */
 export type NearTick = {
   cron: string
@@ -54,13 +39,7 @@ export const findNearTicks = (
       sum(
         least(
           exp(
-            coalesce(
-              s.mean_log,
-              (select mean_log from smartqueue.org_type_estimates where org_id = r.org_id and type = r.type),
-              (select coalesce(median_log, mean_log) from smartqueue.type_estimates where type = r.type),
-              (select coalesce(median_log, mean_log) from smartqueue.type_estimates where type = ''),
-              $5::double precision
-            )
+            coalesce(s.mean_log, t.mean_log, $5::double precision)
           ),
           $4::double precision * 1000
         )
@@ -72,6 +51,7 @@ export const findNearTicks = (
         and (select smartqueue.in_term($1::bigint))
     ) r
     left join smartqueue.series s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
+    left join lateral smartqueue.starting_estimate(r.org_id, case when s.mean_log is null then r.type end) t on true
     where r.type in (select type from handled)
       and r.org_id not in (select org_id from smartqueue.pauses where type is null)
       and (r.org_id, r.type) not in (select org_id, type from smartqueue.pauses where type is not null)

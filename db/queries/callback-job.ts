@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import type { NewJob, TriggeredBy } from '../queue/job-fields.ts'
 import {
   CALLBACK_RETRY,
   CALLBACK_TIMEOUT_SECONDS,
@@ -11,7 +12,6 @@ import { rankTerms } from '../rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { uuidV7 } from '../rules/uuid-v7.ts'
 import type { JobFailure } from './jobs.ts'
-import type { NewJob, TriggeredBy } from './submission.ts'
 
 /** Who is to be told what; `triggeredBy` null: somebody tries an endpoint out. */
 export type Callback = {

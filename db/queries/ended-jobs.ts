@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
+import type { TriggeredBy } from '../queue/job-fields.ts'
 import type { EndedJob } from './callback-outbox.ts'
 import type { JobFailure } from './jobs.ts'
-import type { TriggeredBy } from './submission.ts'
 
 /** What a body tells of a job, beside its end. */
 export type ToldJob = {

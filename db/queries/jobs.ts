@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
+import type { OnParentFailure, PredictionSource, TriggeredBy } from '../queue/job-fields.ts'
 import type { JobState } from '../rules/job-states.ts'
 import type { Priority } from '../rules/priority.ts'
-import type { OnParentFailure, PredictionSource, TriggeredBy } from './submission.ts'
 
 export type JobSummaryRow = {
   id: string

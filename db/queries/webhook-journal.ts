@@ -79,8 +79,9 @@ export const journalDelivery = (
         and not exists (select from earlier)
     ),
     charge as materialized (
-      select smartqueue.charge_bytes($1::uuid, $16::bigint) as is_charged
+      select
       where exists (select from outcome)
+        and smartqueue.charge_quotas($1::uuid, 0, $16::bigint) is null
     ),
     -- The key of the job may be good for less time than that of the event: the event stays a duplicate after that.
     remembered as (

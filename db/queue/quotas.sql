@@ -1,25 +1,25 @@
 -- Quotas: what a submission, a retry or a claim may add.
 
-create or replace function quotas_of(in_org uuid) returns setof quotas
+create or replace function quotas_of(p_org uuid) returns setof quotas
 language sql stable rows 1
 -- Those of the organisation, else those of all that have none of their own.
 begin atomic
   select q.*
   from quotas q
-  where q.org_id = in_org
+  where q.org_id = p_org
     or q.org_id is null
   order by q.org_id nulls last
   limit 1;
 end;
 
-create or replace function count_unfinished(in_org uuid) returns bigint
+create or replace function count_unfinished(p_org uuid) returns bigint
 language sql
 return
-  (select count(*) from ready_jobs where org_id = in_org)
-  + (select count(*) from waiting_jobs where org_id = in_org and state = 'pending')
-  + (select count(*) from waiting_jobs where org_id = in_org and state = 'retrying')
-  + (select count(*) from blocked_jobs where org_id = in_org)
-  + (select count(*) from held_jobs where org_id = in_org);
+  (select count(*) from ready_jobs where org_id = p_org)
+  + (select count(*) from waiting_jobs where org_id = p_org and state = 'pending')
+  + (select count(*) from waiting_jobs where org_id = p_org and state = 'retrying')
+  + (select count(*) from blocked_jobs where org_id = p_org)
+  + (select count(*) from held_jobs where org_id = p_org);
 
 create or replace function ring_used(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint
 language sql immutable parallel safe
@@ -59,184 +59,278 @@ return (
   limit 1
 );
 
-create or replace function lock_quota_state(in_org uuid, added bigint) returns quota_states
+create or replace function lock_quota_state(p_org uuid, p_added bigint) returns quota_states
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- The state of an organisation, locked, as of now: rings moved on and whole, and the queue counted if its bound plus
--- what is to be added would pass the limit. A million jobs take a while to count: a flood of submissions above such a
--- limit counts once a second, and above a smaller one more often.
+-- Locks the state of an organisation and brings it up to date: the rings are moved on, and the queue is counted if its
+-- bound
+-- plus what is to be added would exceed the limit. Counting a million jobs takes a while: a flood of submissions above
+-- such
+-- a limit counts once a second, and above a smaller one more often.
 declare
-  state quota_states;
-  second bigint;
-  hour bigint;
-  queue_limit bigint;
+  v_state quota_states;
+  v_second bigint;
+  v_hour bigint;
+  v_queue_limit bigint;
 begin
-  select s.* into state from quota_states s where s.org_id = in_org for update;
-  select q.queued_jobs into queue_limit from quotas_of(in_org) q;
-  second := floor(extract(epoch from clock_timestamp()));
+  select s.* into v_state from quota_states s where s.org_id = p_org for update;
+  select q.queued_jobs into v_queue_limit from quotas_of(p_org) q;
+  v_second := floor(extract(epoch from clock_timestamp()));
   -- Another clock may be a little ahead. One that was far ahead has left nothing that counts.
-  if state.minute_at between second and second + 5 then second := state.minute_at; end if;
-  hour := second / 3600;
-  state.minute_slots := ring_moved(state.minute_slots, state.minute_at, state.second_jobs, second);
-  state.minute_used := ring_used(state.minute_slots, second, state.minute_slots[second % 61 + 1], second);
-  state.minute_at := second;
-  state.day_slots := ring_moved(state.day_slots, state.day_at, state.hour_bytes, hour);
-  state.day_used := ring_used(state.day_slots, hour, state.day_slots[hour % 25 + 1], hour);
-  state.day_at := hour;
-  if queue_limit is not null and (
-    state.queued_bound is null
+  if v_state.minute_at between v_second and v_second + 5 then v_second := v_state.minute_at; end if;
+  v_hour := v_second / 3600;
+  v_state.minute_slots := ring_moved(v_state.minute_slots, v_state.minute_at, v_state.second_jobs, v_second);
+  v_state.second_jobs := v_state.minute_slots[v_second % 61 + 1];
+  v_state.minute_used := ring_used(v_state.minute_slots, v_second, v_state.second_jobs, v_second);
+  v_state.minute_at := v_second;
+  v_state.day_slots := ring_moved(v_state.day_slots, v_state.day_at, v_state.hour_bytes, v_hour);
+  v_state.hour_bytes := v_state.day_slots[v_hour % 25 + 1];
+  v_state.day_used := ring_used(v_state.day_slots, v_hour, v_state.hour_bytes, v_hour);
+  v_state.day_at := v_hour;
+  if v_queue_limit is not null and (
+    v_state.queued_bound is null
     or (
-      state.queued_bound + added > queue_limit
-      and state.counted_at < clock_timestamp() - least(interval '1 second', queue_limit * interval '1 microsecond')
+      v_state.queued_bound + p_added > v_queue_limit
+      -- As of the beginning of the transaction: once it has charged something that is not stored yet, it must not
+      -- count.
+      and v_state.counted_at < now() - least(interval '1 second', v_queue_limit * interval '1 microsecond')
     )
   ) then
-    state.queued_bound := count_unfinished(in_org);
-    state.counted_at := clock_timestamp();
-    update quota_states s
-    set queued_bound = state.queued_bound, counted_at = state.counted_at
-    where s.org_id = in_org;
+    v_state.queued_bound := count_unfinished(p_org);
+    v_state.counted_at := clock_timestamp();
   end if;
-  return state;
+  update quota_states s
+  set
+    queued_bound = v_state.queued_bound,
+    counted_at = v_state.counted_at,
+    minute_at = v_state.minute_at,
+    second_jobs = v_state.second_jobs,
+    minute_used = v_state.minute_used,
+    minute_slots = v_state.minute_slots,
+    day_at = v_state.day_at,
+    hour_bytes = v_state.hour_bytes,
+    day_used = v_state.day_used,
+    day_slots = v_state.day_slots
+  where s.org_id = p_org;
+  return v_state;
 end
 $$;
 
-create or replace function refusal_of(limits quotas, state quota_states, jobs bigint, bytes bigint) returns jsonb
+create or replace function refusal_of(p_limits quotas, p_state quota_states, p_jobs bigint, p_bytes bigint)
+returns jsonb
 language sql immutable parallel safe
--- Which quota so many jobs would pass, and when there will be room: when enough has left the window. What is more than
--- the quota itself, and what comes with others that take the rest, is told the whole window.
+-- Which quota so many jobs and bytes would exceed, and in how many seconds there will be room: when enough has left the
+-- window. If that never happens, because more is wanted than the quota itself, the answer is the whole window.
 return case
-  when state.minute_used + jobs > limits.submissions_per_minute then jsonb_build_object(
-    'quota', 'submissions_per_minute', 'limit', limits.submissions_per_minute, 'used', state.minute_used, 'wanted', jobs,
+  when p_jobs > 0 and p_state.minute_used + p_jobs > p_limits.submissions_per_minute then jsonb_build_object(
+    'quota', 'submissions_per_minute', 'limit', p_limits.submissions_per_minute, 'used', p_state.minute_used,
+    'wanted', p_jobs,
     'retry_after', coalesce(
-      ring_frees_in(state.minute_slots, state.minute_at, state.minute_used + jobs - limits.submissions_per_minute), 61
+      ring_frees_in(
+        p_state.minute_slots, p_state.minute_at, p_state.minute_used + p_jobs - p_limits.submissions_per_minute
+      ),
+      61
     )
   )
-  when state.day_used + bytes > limits.payload_bytes_per_day then jsonb_build_object(
-    'quota', 'payload_bytes_per_day', 'limit', limits.payload_bytes_per_day, 'used', state.day_used, 'wanted', bytes,
+  when p_state.day_used + p_bytes > p_limits.payload_bytes_per_day then jsonb_build_object(
+    'quota', 'payload_bytes_per_day', 'limit', p_limits.payload_bytes_per_day, 'used', p_state.day_used,
+    'wanted', p_bytes,
     'retry_after', coalesce(
-      ring_frees_in(state.day_slots, state.day_at, state.day_used + bytes - limits.payload_bytes_per_day), 25
-    ) * 3600 - state.minute_at % 3600
+      ring_frees_in(p_state.day_slots, p_state.day_at, p_state.day_used + p_bytes - p_limits.payload_bytes_per_day), 25
+    ) * 3600 - p_state.minute_at % 3600
   )
-  when state.queued_bound + jobs > limits.queued_jobs then jsonb_build_object(
-    'quota', 'queued_jobs', 'limit', limits.queued_jobs, 'used', state.queued_bound, 'wanted', jobs, 'retry_after', 10
+  when p_jobs > 0 and p_state.queued_bound + p_jobs > p_limits.queued_jobs then jsonb_build_object(
+    'quota', 'queued_jobs', 'limit', p_limits.queued_jobs, 'used', p_state.queued_bound, 'wanted', p_jobs,
+    'retry_after', 10
   )
 end;
 
-create or replace function admit_submissions(
-  orgs uuid[], kinds integer[], jobs bigint[], bytes bigint[], keys jsonb, acceptable integer[]
-)
-returns table (submission integer, refusal text, detail jsonb)
+create or replace function charge_quotas(p_org uuid, p_jobs bigint, p_bytes bigint) returns jsonb
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Called by the statement that submits, before it stores anything. Answers the submissions that may not pass: those
--- with an idempotency key that was used before, and those over a quota. If there is one, nothing is charged for the
--- others either, and the caller stores nothing at all; it sends the others again without it. Being a function it looks
--- with fresh snapshots, after it has locked the organisation: of two submissions with one key the second sees the
--- first.
+-- Charges an organisation for jobs and bytes, and holds its row until the commit. Returns null, or which quota they
+-- would
+-- exceed: then nothing is charged.
 --
--- The arrays have a value for each submission. Only those whose kind is acceptable are looked at: the others are
--- refused for other reasons. keys: [{submission, org_id, key, body_hash, job_ids, keep_seconds}], no key twice.
+-- Most calls fall into the second and hour of the call before, so that one plain update does it. Two calls cannot both
+-- take the last of a quota: an update checks the newest version of the row that it has locked.
 declare
-  org record;
-  limits quotas;
-  state quota_states;
-  used_keys jsonb;
-  refused_some boolean := false;
-  charged quota_states[] := '{}';
+  v_second constant bigint := floor(extract(epoch from clock_timestamp()));
+  v_state quota_states;
+  v_limits quotas;
+  v_refusal jsonb;
 begin
-  for org in
-    select u.org_id, sum(u.jobs)::bigint as jobs, array_agg(u.n order by u.n) as members
-    from unnest(orgs, kinds, jobs) with ordinality as u (org_id, kind, jobs, n)
-    where u.kind = any (acceptable)
-    group by u.org_id
-    -- In one order, so that no two callers wait for each other.
-    order by u.org_id
-  loop
-    state := lock_quota_state(org.org_id, org.jobs);
-    select q.* into limits from quotas_of(org.org_id) q;
-    used_keys := null;
-    if keys is not null then
-      select jsonb_object_agg(used.submission, used.keys) into used_keys
-      from (
-        select w.submission, jsonb_agg(
-          jsonb_build_object('key', k.key, 'job_ids', k.job_ids, 'same', k.body_hash = decode(w.body_hash, 'hex'))
-        ) as keys
-        from jsonb_to_recordset(keys) as w (submission integer, org_id uuid, key text, body_hash text)
-        join idempotency_keys k on k.org_id = w.org_id and k.key = w.key
-        where w.org_id = org.org_id
-          and k.expires_at > clock_timestamp()
-        group by w.submission
-      ) used;
-    end if;
-    foreach submission in array org.members loop
-      detail := used_keys -> submission::text;
-      refusal := case when detail is not null then 'used_key' else 'quota' end;
-      detail := coalesce(detail, refusal_of(limits, state, jobs[submission], bytes[submission]));
-      if detail is null then
-        state.minute_used := state.minute_used + jobs[submission];
-        state.minute_slots[state.minute_at % 61 + 1] := state.minute_slots[state.minute_at % 61 + 1] + jobs[submission];
-        state.day_used := state.day_used + bytes[submission];
-        state.day_slots[state.day_at % 25 + 1] := state.day_slots[state.day_at % 25 + 1] + bytes[submission];
-        state.queued_bound := state.queued_bound + jobs[submission];
-      else
-        refused_some := true;
-        return next;
-      end if;
-    end loop;
-    charged := charged || state;
-  end loop;
-  if refused_some then return; end if;
-
-  foreach state in array charged loop
+  for v_try in 1 .. 2 loop
     update quota_states s
     set
-      queued_bound = state.queued_bound,
-      minute_at = state.minute_at,
-      second_jobs = state.minute_slots[state.minute_at % 61 + 1],
-      minute_used = state.minute_used,
-      minute_slots = state.minute_slots,
-      day_at = state.day_at,
-      hour_bytes = state.day_slots[state.day_at % 25 + 1],
-      day_used = state.day_used,
-      day_slots = state.day_slots
-    where s.org_id = state.org_id;
+      minute_used = s.minute_used + p_jobs,
+      second_jobs = s.second_jobs + p_jobs,
+      day_used = s.day_used + p_bytes,
+      hour_bytes = s.hour_bytes + p_bytes,
+      queued_bound = s.queued_bound + p_jobs
+    from (select p_org as id) o
+    left join quotas_of(p_org) q on true
+    where s.org_id = o.id
+      and s.minute_at between v_second and v_second + 5
+      and s.day_at = s.minute_at / 3600
+      and (p_jobs = 0 or q.submissions_per_minute is null or s.minute_used + p_jobs <= q.submissions_per_minute)
+      and (q.payload_bytes_per_day is null or s.day_used + p_bytes <= q.payload_bytes_per_day)
+      and (p_jobs = 0 or q.queued_jobs is null or s.queued_bound + p_jobs <= q.queued_jobs);
+    exit when found;
+    v_state := lock_quota_state(p_org, p_jobs);
+    select q.* into v_limits from quotas_of(p_org) q;
+    v_refusal := refusal_of(v_limits, v_state, p_jobs, p_bytes);
+    exit when v_refusal is not null;
   end loop;
-  if keys is not null then
-    insert into idempotency_keys as i (org_id, key, body_hash, job_ids, created_at, expires_at)
-    select
-      w.org_id, w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp(),
-      clock_timestamp() + coalesce(w.keep_seconds, 86400) * interval '1 second'
-    from jsonb_to_recordset(keys)
-      as w (submission integer, org_id uuid, key text, body_hash text, job_ids uuid[], keep_seconds integer)
-    where kinds[w.submission] = any (acceptable)
-    on conflict on constraint idempotency_keys_pkey do update
-    set
-      body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at,
-      expires_at = excluded.expires_at;
-  end if;
+  return v_refusal;
 end
 $$;
 
-create or replace function queue_room(in_org uuid, wanted bigint) returns bigint
+create or replace function admit_submissions(p_orgs uuid[], p_last_jobs integer[], p_bytes bigint[], p_keys jsonb)
+returns jsonb
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Charges submissions, unless one of their idempotency keys was used before. Returns the refusals: [{submission,
+-- refusal,
+-- detail}]. The arrays have a value for each submission; one without an organisation is refused already.
+declare
+  v_org record;
+  v_locked uuid[];
+  v_used jsonb;
+  v_submission integer;
+  v_refusal text;
+  v_detail jsonb;
+  v_refusals jsonb := '[]';
+begin
+  -- Most calls are for one organisation, whose submissions fit its quotas together.
+  if p_keys is null and p_orgs[1] = all (p_orgs) then
+    v_detail := charge_quotas(
+      p_orgs[1], p_last_jobs[cardinality(p_orgs)],
+      case when cardinality(p_orgs) = 1 then p_bytes[1] else (select sum(b)::bigint from unnest(p_bytes) as b) end
+    );
+    if v_detail is null then return '[]'; end if;
+  end if;
+
+  -- Organisations are locked in one order, so that no two calls wait for each other. One of several is not waited for.
+  if (select count(distinct o) from unnest(p_orgs) as o) > 1 then
+    v_locked := array(
+      select s.org_id
+      from quota_states s
+      where s.org_id = any (p_orgs)
+      order by s.org_id
+      for update skip locked
+    );
+  end if;
+  for v_org in
+    select
+      p_orgs[s] as id, array_agg(s order by s) as submissions,
+      sum(p_last_jobs[s] - coalesce(p_last_jobs[s - 1], 0)) as jobs,
+      sum(p_bytes[s])::bigint as bytes
+    from generate_subscripts(p_orgs, 1) as s
+    where p_orgs[s] is not null
+    group by p_orgs[s]
+    order by p_orgs[s]
+  loop
+    v_used := null;
+    if v_org.id <> all (v_locked) then
+      v_refusals := v_refusals || (
+        select jsonb_agg(jsonb_build_object('submission', s, 'refusal', 'busy')) from unnest(v_org.submissions) as s
+      );
+      continue;
+    end if;
+    if p_keys is not null then
+      -- Of two submissions with one key, the second waits here and then sees the key.
+      perform from quota_states s where s.org_id = v_org.id for update;
+      v_used := used_keys(v_org.id, v_org.submissions, p_keys);
+    end if;
+    continue when v_used is null and charge_quotas(v_org.id, v_org.jobs, v_org.bytes) is null;
+    -- Not all of them are admitted: each is judged for itself, in the order in which they came. If the queue must be
+    -- counted,
+    -- then before any of them is charged.
+    if v_used is not null then perform lock_quota_state(v_org.id, v_org.jobs); end if;
+    for i in 1 .. cardinality(v_org.submissions) loop
+      v_submission := v_org.submissions[i];
+      v_detail := v_used -> v_submission::text;
+      v_refusal := 'used_key';
+      if v_detail is null then
+        v_detail := charge_quotas(
+          v_org.id, p_last_jobs[v_submission] - coalesce(p_last_jobs[v_submission - 1], 0), p_bytes[v_submission]
+        );
+        v_refusal := 'quota';
+      end if;
+      if v_detail is not null then
+        v_refusals := v_refusals
+          || jsonb_build_object('submission', v_submission, 'refusal', v_refusal, 'detail', v_detail);
+      end if;
+    end loop;
+  end loop;
+  return v_refusals;
+end
+$$;
+
+create or replace function used_keys(p_org uuid, p_submissions integer[], p_keys jsonb) returns jsonb
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- By submission, the keys that were used before: {submission: [{key, job_ids, same}]}. `same`: for the same body.
+begin
+  return (
+    select jsonb_object_agg(u.submission, u.keys)
+    from (
+      select w.submission, jsonb_agg(
+        jsonb_build_object('key', k.key, 'job_ids', k.job_ids, 'same', k.body_hash = decode(w.body_hash, 'hex'))
+      ) as keys
+      from jsonb_to_recordset(p_keys) as w (submission integer, key text, body_hash text)
+      join idempotency_keys k on k.org_id = p_org and k.key = w.key
+      where w.submission = any (p_submissions)
+        and k.expires_at > clock_timestamp()
+      group by w.submission
+    ) u
+  );
+end
+$$;
+
+create or replace function keep_keys(p_orgs uuid[], p_keys jsonb) returns void
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Stores the idempotency keys of submissions that were admitted. The caller holds the quotas of their organisations.
+begin
+  insert into idempotency_keys (org_id, key, body_hash, job_ids, created_at, expires_at)
+  select
+    p_orgs[w.submission], w.key, decode(w.body_hash, 'hex'), w.job_ids, clock_timestamp(),
+    clock_timestamp() + coalesce(w.keep_seconds, 86400) * interval '1 second'
+  from jsonb_to_recordset(p_keys)
+    as w (submission integer, key text, body_hash text, job_ids uuid[], keep_seconds integer)
+  where p_orgs[w.submission] is not null
+  on conflict on constraint idempotency_keys_pkey do update
+  set
+    body_hash = excluded.body_hash, job_ids = excluded.job_ids, created_at = excluded.created_at,
+    expires_at = excluded.expires_at;
+end
+$$;
+
+create or replace function queue_room(p_org uuid, p_wanted bigint) returns bigint
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and
--- nobody else can queue any until the caller has committed. For retries, which add to the queue without being
--- submissions.
+-- nobody
+-- else can queue any until the caller has committed. For retries, which add to the queue without being submissions.
 declare
-  state quota_states;
-  queue_limit bigint;
-  room bigint;
+  v_state quota_states;
+  v_queue_limit bigint;
+  v_room bigint;
 begin
-  select q.queued_jobs into queue_limit from quotas_of(in_org) q;
-  if queue_limit is null then return wanted; end if;
-  state := lock_quota_state(in_org, wanted);
-  room := least(wanted, greatest(0, queue_limit - state.queued_bound));
-  update quota_states s set queued_bound = state.queued_bound + room where s.org_id = in_org;
-  return room;
+  select q.queued_jobs into v_queue_limit from quotas_of(p_org) q;
+  if v_queue_limit is null then return p_wanted; end if;
+  v_state := lock_quota_state(p_org, p_wanted);
+  v_room := least(p_wanted, greatest(0, v_queue_limit - v_state.queued_bound));
+  update quota_states s set queued_bound = v_state.queued_bound + v_room where s.org_id = p_org;
+  return v_room;
 end
 $$;
 
@@ -245,9 +339,11 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For
--- one claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh
--- snapshot, after it has the lock, and sees what the claim before has taken. What the same statement ends does not
--- count any more.
+-- one
+-- claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh
+-- snapshot,
+-- after it has the lock, and sees what the claim before has taken. What the same statement ends does not count any
+-- more.
 declare
   allowed bigint;
 begin
@@ -261,6 +357,6 @@ end
 $$;
 
 grant execute on function
-  quotas_of, count_unfinished, ring_used, ring_moved, ring_frees_in, lock_quota_state, refusal_of,
-  admit_submissions, queue_room, running_room
+  quotas_of, count_unfinished, ring_used, ring_moved, ring_frees_in, lock_quota_state, refusal_of, charge_quotas,
+  queue_room, running_room
 to smartqueue_functions, smartqueue_workers;

@@ -11,10 +11,11 @@ import {
 } from '../../db/queries/callback-endpoints.ts'
 import { newCallback } from '../../db/queries/callback-job.ts'
 import { takeTurns } from '../../db/queries/scope.ts'
-import { readSubmitted, submitJobs } from '../../db/queries/submission.ts'
+import { readSubmitted, submitJobs } from '../../db/queue/submit.ts'
 import { CALLBACK_TYPE, TEST_EVENT } from '../../db/rules/callbacks.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs } from '../auth/permit.ts'
+import { memberOf } from '../auth/principal.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
@@ -64,14 +65,14 @@ export const endpointRoutes = () =>
       const { id } = c.req.valid('param')
       const run = c.get('run')
       const principal = c.get('principal')
-      const { org_id: orgId, user_id: userId } = principal
+      const { org_id: orgId } = principal
       const [row] = await run(getEndpoint(orgId, id))
       if (!row) throw noSuchEndpoint(id)
       const { traceparent } = c.get('trace')
       const timestamp = new Date().toISOString()
       const body = { type: TEST_EVENT, timestamp, data: { endpoint_id: id, org_id: orgId } } as const
       const job = newCallback({ url: row.url, body, triggeredBy: null, traceparent })
-      const submissions = [{ orgId, userId, jobs: [job] }]
+      const submissions = [{ ...memberOf(principal), jobs: [job] }]
       const rows = readSubmitted(submissions, await run(submitJobs(submissions)))
       refuse(rows, { requests: [], ids: [], pathOf: () => [], principal })
       c.get('services').submitter.announce([CALLBACK_TYPE], holdOf(c))

@@ -1,4 +1,4 @@
-import type { IdempotencyKey, UsedKeys } from '../../db/queries/submission.ts'
+import type { IdempotencyKey, UsedKeys } from '../../db/queue/submit.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import { type ProblemError, toPointer } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'

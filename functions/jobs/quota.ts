@@ -1,4 +1,4 @@
-import type { QuotaExceeded } from '../../db/queries/submission.ts'
+import type { QuotaExceeded } from '../../db/queue/submit.ts'
 import { type Quota, quotaInWords } from '../../db/rules/quotas.ts'
 import { ProblemError } from '../http/problem.ts'
 

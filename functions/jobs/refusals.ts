@@ -5,7 +5,7 @@ import type {
   SubmissionRow,
   SubmittedJob,
   UsedKeys,
-} from '../../db/queries/submission.ts'
+} from '../../db/queue/submit.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import type { Principal } from '../auth/principal.ts'
 import { ProblemError, toPointer } from '../http/problem.ts'
@@ -23,6 +23,8 @@ export const isUsedKey = (row: SubmissionRow): row is RefusedSubmission & UsedKe
 export const isRefusedParent = (row: SubmissionRow): row is RefusedSubmission & RefusedParent =>
   row.id === null && (row.refusal === 'unknown_parent' || row.refusal === 'failed_parent')
 
+const isNoMember = (row: SubmissionRow): boolean => row.id === null && row.refusal === 'not_member'
+
 const isOverQuota = (row: SubmissionRow): row is RefusedSubmission & QuotaExceeded =>
   row.id === null && row.refusal === 'quota'
 
@@ -33,7 +35,7 @@ type Sent = { requests: readonly JobRequest[]; ids: readonly string[]; pathOf: P
 export const refuse = (rows: readonly SubmissionRow[], sent: Sent & { principal: Principal }): void => {
   const refusal = refusalOf(rows, sent)
   if (refusal) throw refusal
-  if (rows.length === 0) throw noMember(sent.principal)
+  if (rows.some(isNoMember)) throw noMember(sent.principal)
 }
 
 /** Why not, if it is because of a quota or of what the jobs depend on. */

@@ -1,6 +1,7 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
-import type { NewJob, SubmittedJob, TriggeredBy } from '../../db/queries/submission.ts'
+import type { NewJob, TriggeredBy } from '../../db/queue/job-fields.ts'
+import type { SubmittedJob } from '../../db/queue/submit.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import type { JobRequest } from './new-job.ts'
 

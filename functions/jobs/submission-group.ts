@@ -1,7 +1,7 @@
 import type { Member } from '../../db/queries/scope.ts'
-import type { Submission, SubmissionRow } from '../../db/queries/submission.ts'
+import type { Submission, SubmissionRow } from '../../db/queue/submit.ts'
 
-/** `member`: who is to be let in; needed wherever `runAs` asks. */
+/** `member`: who may look for a submission whose answer was lost. */
 export type OwnSubmission = Submission & { readonly member?: Member }
 
 /** A submission on its way. */
@@ -15,20 +15,10 @@ export type Entry = {
   rows: PromiseWithResolvers<SubmissionRow[]>
 }
 
-export const isNotAdmitted = (row: SubmissionRow): boolean =>
-  row.id === null && (row.refusal === 'used_key' || row.refusal === 'quota')
+export const isBusy = (row: SubmissionRow): boolean => row.id === null && row.refusal === 'busy'
 
 export const keysOf = ({ submission: { orgId, keys = [] } }: Entry): string[] =>
   keys.map(({ key }) => `${orgId} ${key}`)
-
-export const identityOf = ({ submission: { member } }: Entry): string =>
-  `${member?.orgId} ${member?.userId} ${member?.sessionId} ${member?.keyId}`
-
-export const distinctMembers = (group: readonly Entry[]): Member[] => [
-  ...new Map(
-    group.flatMap((entry) => (entry.submission.member ? [[identityOf(entry), entry.submission.member]] : [])),
-  ).values(),
-]
 
 export const newEntry = (submission: OwnSubmission): Entry => {
   const rows = Promise.withResolvers<SubmissionRow[]>()

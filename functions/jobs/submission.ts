@@ -1,12 +1,7 @@
-import {
-  findIdempotencyKeys,
-  findSubmitted,
-  type NewJob,
-  type SubmissionRow,
-  type TriggeredBy,
-  type UsedKeys,
-} from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
+import type { NewJob, TriggeredBy } from '../../db/queue/job-fields.ts'
+import type { SubmissionRow, UsedKeys } from '../../db/queue/submit.ts'
+import { findIdempotencyKeys, findSubmitted } from '../../db/queue/submitted.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import { memberOf, type Principal } from '../auth/principal.ts'
@@ -53,7 +48,7 @@ export const submitAll = async (
   context: SubmissionContext,
 ): Promise<Submitted> => {
   const { pathOf, hold, run, trace } = context
-  const { org_id: orgId, user_id: userId } = principal
+  const { org_id: orgId } = principal
   checkGraph(requests, pathOf)
   await checkPayloads(services.jobTypes, requests, pathOf)
   const parts = await keyedParts(requests, context.requestKey, pathOf)
@@ -83,7 +78,7 @@ export const submitAll = async (
     const open = parts.filter(({ positions }) => positions.every((i) => !before.has(i)))
     const keys = open.map((part) => toIdempotencyKey(part, ids))
     const rows = await trace.span(inserting(fresh), () =>
-      services.submitter.submit({ orgId, userId, member, jobs: fresh, keys }, hold),
+      services.submitter.submit({ ...member, member, jobs: fresh, keys }, hold),
     )
     const used = rows.find(isUsedKey)?.detail ?? (await usedAnyway(run, orgId, open, rows))
     if (!used) {

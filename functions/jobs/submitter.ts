@@ -11,30 +11,25 @@
  * does. Should the runtime end one all the same, the others lose patience and help themselves.
  */
 import { JOBS_READY } from '../../db/channels.ts'
-import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { notify } from '../../db/queries/notifications.ts'
 import type { Member } from '../../db/queries/scope.ts'
+import type { Run } from '../../db/query.ts'
 import {
-  findSubmitted,
-  isChargeable,
-  isPredicted,
+  type InvalidValue,
   readSubmitted,
-  type Submission,
+  refusedPredictions,
   type SubmissionRow,
   submitJobs,
-  withoutPredictions,
-} from '../../db/queries/submission.ts'
-import type { Run } from '../../db/query.ts'
+} from '../../db/queue/submit.ts'
+import { findSubmitted } from '../../db/queue/submitted.ts'
 import { PATIENCE_MS } from '../../db/rules/timeouts.ts'
 import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
-import { isRefusal, sqlstateOf } from '../transient-error.ts'
+import { sqlstateOf } from '../transient-error.ts'
 import { createAnnouncer } from './announcer.ts'
 import {
-  distinctMembers,
   type Entry,
-  identityOf,
-  isNotAdmitted,
+  isBusy,
   keysOf,
   newEntry,
   type OwnSubmission,
@@ -43,7 +38,7 @@ import {
 } from './submission-group.ts'
 
 export type Submitter = {
-  /** Resolves with the rows of this submission once it is committed or refused. No row: the member may not submit. */
+  /** Resolves with the rows of this submission once it is committed or refused. */
   submit(submission: OwnSubmission, hold?: Hold): Promise<SubmissionRow[]>
   /** Tells workers of jobs that were submitted in another way. */
   announce(types: readonly string[], hold: Hold): void
@@ -51,28 +46,25 @@ export type Submitter = {
 
 const MAX_JOBS = 500
 const MAX_BYTES = 1024 * 1024
-/** Remembered as existing. */
-const MAX_SERIES = 10_000
 
 /** Submitters wait longer for an answer than the leader of a group waits for the database. */
 const PATIENCE = { turnMs: 5_000, answerMs: PATIENCE_MS + 5_000 }
 
 export const createSubmitter = (options: {
   run: Run
-  /** Runs a statement for these members; for those whom the database does not let in there are no rows. */
-  runAs?: (members: readonly Member[]) => Run
+  /** Runs a statement in a transaction that has entered the member's organisation. */
+  runAs?: (member: Member) => Run
   /** Statements in flight: with one, the groups are as large as they can be. */
   lanes?: number
   /** How long to wait for a turn before taking it, and for an answer to what another has sent before asking again. */
   patience?: { turnMs: number; answerMs: number }
   onError?: (error: unknown) => void
-  /** Called when the database rejected a submission with its predictions and accepted it without them. */
+  /** Called when the database has stored a submission without its predictions, because it rejects them. */
   onRefusedPrediction?: (error: unknown, hold: Hold) => void
 }): Submitter => {
   const { run, runAs = () => run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
   const { onRefusedPrediction = () => {} } = options
   const announcer = createAnnouncer((types) => run(notify(JOBS_READY, types)), onError)
-  const knownSeries = new Set<string>()
   let waiting: Entry[] = []
   let busy = 0
 
@@ -121,102 +113,53 @@ export const createSubmitter = (options: {
     return group
   }
 
-  /**
-   * The short ways first: a lone job of a series that was seen before, then jobs of one organisation that fit its quotas.
-   * What they do not answer is sent the long way, which says why.
-   */
-  const send = async (group: readonly Entry[]): Promise<SubmissionRow[]> => {
-    const submissions = group.map(({ submission }) => submission)
-    const ask = runAs(distinctMembers(group))
-    const lone = findLoneJob(submissions)
-    const isKnown = lone !== undefined && knownSeries.has(lone.series)
-    const short = isKnown
-      ? submitLoneJob(lone.orgId, lone.userId, lone.job)
-      : isChargeable(submissions) && submitJobs(submissions, 'charge')
-    const rows = short ? readSubmitted(submissions, await ask(short)) : []
-    if (rows.length > 0) {
-      if (lone) remember(lone.series)
-      return rows
-    }
-    if (lone) knownSeries.delete(lone.series)
-    return readSubmitted(submissions, await ask(submitJobs(submissions)))
-  }
-
-  /**
-   * A prediction must never fail a submission: if Postgres rejects the submission, it is sent once more
-   * without its predictions.
-   */
-  const sendAlone = async (entry: Entry, hold: Hold): Promise<SubmissionRow[]> => {
-    try {
-      return await send([entry])
-    } catch (error) {
-      if (!isRefusal(error) || !isPredicted(entry.submission)) throw error
-      entry.submission = withoutPredictions(entry.submission)
-      const rows = await send([entry])
-      onRefusedPrediction(error, hold)
-      return rows
-    }
-  }
-
-  const remember = (series: string): void => {
-    if (knownSeries.size === MAX_SERIES) knownSeries.clear()
-    knownSeries.add(series)
-  }
-
-  /** What Postgres refuses is halved until the one that it refuses stands alone: it takes no other with it. */
   const commit = async (group: readonly Entry[], hold: Hold): Promise<void> => {
-    const [first] = group
     try {
-      const rows = first && group.length === 1 ? await sendAlone(first, hold) : await send(group)
-      await settleGroup(group, rows, hold)
+      const rows = await send(group, hold)
+      const bySubmission = Map.groupBy(rows, (row) => row.submission)
+      const busy = group.filter((entry, i) => {
+        const own = bySubmission.get(i + 1) ?? []
+        if (own.some(isBusy)) return true
+        answer(entry, own)
+        return false
+      })
+      commitBusy(busy, hold)
+      const types = unannouncedTypes(group, rows)
+      if (types.length > 0) hold(announcer.announce(types))
     } catch (error) {
-      if (group.length > 1 && isRefusal(error)) {
-        const half = Math.ceil(group.length / 2)
-        await commit(group.slice(0, half), hold)
-        await commit(group.slice(half), hold)
-      } else for (const entry of group) settle(entry, ({ reject }) => reject(error))
+      for (const entry of group) settle(entry, ({ reject }) => reject(error))
     }
   }
 
-  /**
-   * Who is over a quota, or used a key twice, has kept the others from being stored: they go again without them. Who has
-   * no answer may only have been in one organisation with somebody who is not let in: each member goes again alone.
-   */
-  const settleGroup = async (group: readonly Entry[], rows: SubmissionRow[], hold: Hold): Promise<void> => {
-    const bySubmission = Map.groupBy(rows, (row) => row.submission)
-    const answered = group.map((entry, i) => ({ entry, rows: bySubmission.get(i + 1) ?? [] }))
-    const held = rows.some(isNotAdmitted)
-    const isOpen = ({ rows: own }: (typeof answered)[number]): boolean =>
-      held ? !own.some(isNotAdmitted) : own.length === 0 && distinctMembers(group).length > 1
-    for (const { entry, rows: own } of answered.filter((one) => !isOpen(one))) {
-      settle(entry, ({ resolve }) => resolve(own))
-    }
-    const types = unannouncedTypes(group, rows)
-    if (types.length > 0) hold(announcer.announce(types))
-    const open = answered.filter(isOpen).map(({ entry }) => entry)
-    const groups = held ? [open] : [...Map.groupBy(open, identityOf).values()]
-    for (const again of groups) if (again.length > 0) await commit(again, hold)
+  const send = async (group: readonly Entry[], hold: Hold): Promise<SubmissionRow[]> => {
+    const submissions = group.map(({ submission }) => submission)
+    const answers = await run(submitJobs(submissions))
+    for (const error of refusedPredictions(answers)) onRefusedPrediction(error, hold)
+    return readSubmitted(submissions, answers)
+  }
+
+  /** Another transaction holds the quotas of these organisations. Each waits alone, and keeps nobody else waiting. */
+  const commitBusy = (busy: readonly Entry[], hold: Hold): void => {
+    for (const group of Map.groupBy(busy, ({ submission }) => submission.orgId).values())
+      hold(commit(group, hold))
   }
 
   /** Perhaps it was committed after all. The ids are the same: it is found then, and not committed twice. */
   const sendAgain = async (entry: Entry, hold: Hold): Promise<SubmissionRow[]> => {
     const { orgId, jobs } = entry.submission
-    const find = () =>
-      runAs(distinctMembers([entry]))(
-        findSubmitted(
-          orgId,
-          jobs.map(({ id }) => id),
-        ),
-      )
+    const jobIds = jobs.map(({ id }) => id)
+    const find = () => runIn(entry)(findSubmitted(orgId, jobIds))
     const found = await find()
     if (found.length > 0) return found
-    try {
-      return await sendAlone(entry, hold)
-    } catch (error) {
-      if (sqlstateOf(error) !== UNIQUE_VIOLATION) throw error
-      return find()
-    }
+    const rows = await send([entry], hold)
+    const invalid = rows.find(isInvalid)
+    if (!invalid) return rows
+    const error = new RejectedByDatabase(invalid.detail)
+    if (sqlstateOf(error) !== UNIQUE_VIOLATION) throw error
+    return find()
   }
+
+  const runIn = ({ submission }: Entry): Run => (submission.member ? runAs(submission.member) : run)
 
   return {
     announce: (types, hold) => {
@@ -238,14 +181,25 @@ const othersMayJoin = async (): Promise<void> => {
   for (let round = 0; round < 64; round++) await undefined
 }
 
-const findLoneJob = (submissions: readonly Submission[]) => {
-  const [only] = submissions
-  const [job] = only?.jobs ?? []
-  if (!only || !job || submissions.length > 1 || only.jobs.length > 1 || !isChargeable(submissions))
-    return undefined
-  const { orgId, userId } = only
-  if (userId === null || job.callback_url !== null || job.triggered_by !== null) return undefined
-  return { orgId, userId, job, series: `${orgId} ${job.type} ${job.name}` }
+/** Postgres rejects a value that everybody before it has let through. */
+class RejectedByDatabase extends Error {
+  readonly code: string
+
+  constructor({ code, message }: InvalidValue['detail']) {
+    super(message)
+    this.name = 'RejectedByDatabase'
+    this.code = code
+  }
+}
+
+const isInvalid = (row: SubmissionRow): row is SubmissionRow & InvalidValue =>
+  row.id === null && row.refusal === 'invalid'
+
+const answer = (entry: Entry, rows: SubmissionRow[]): void => {
+  const invalid = rows.find(isInvalid)
+  settle(entry, ({ resolve, reject }) =>
+    invalid ? reject(new RejectedByDatabase(invalid.detail)) : resolve(rows),
+  )
 }
 
 /** Until the promise is settled, either way, or the time is up. */

@@ -1,4 +1,4 @@
-import type { NewJob } from '../../db/queries/submission.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
 import { CLIENT, INTERNAL } from './otlp.ts'
 import type { SpanPart } from './request-trace.ts'
 

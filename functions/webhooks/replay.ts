@@ -4,9 +4,9 @@
  * event's key: replayed twice, or sent again by the sender meanwhile, it makes one job.
  */
 import { enter, type Origin } from '../../db/queries/scope.ts'
-import { findIdempotencyKeys } from '../../db/queries/submission.ts'
 import type { DeliveryRow } from '../../db/queries/webhook-deliveries.ts'
 import type { Run } from '../../db/query.ts'
+import { findIdempotencyKeys } from '../../db/queue/submitted.ts'
 import type { Condition } from '../../db/rules/conditions.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { memberOf, type Principal } from '../auth/principal.ts'

@@ -4,21 +4,20 @@
  */
 import type { Entry } from '../../db/queries/scope.ts'
 import {
-  type AnswerRow,
-  isPredicted,
-  type NewJob,
-  readSubmitted,
-  type Submission,
-  type SubmissionRow,
-  submitJobs,
-  withoutPredictions,
-} from '../../db/queries/submission.ts'
-import {
   type DeliveryKeys,
   type DeliveryRecord,
   type Journalled,
   journalDelivery,
 } from '../../db/queries/webhook-journal.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
+import {
+  type Answer,
+  readSubmitted,
+  refusedPredictions,
+  type Submission,
+  type SubmissionRow,
+  submitJobs,
+} from '../../db/queue/submit.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import type { Hold } from '../http/background.ts'
@@ -65,21 +64,14 @@ export const storeDelivery = async (services: Services, delivery: Delivery): Pro
   if (plan.kind !== 'job') return journalOnly(services, delivery, keys, plan)
   const job = await makeJob(services, delivery, plan.request)
   const submission = await toSubmission(delivery.record, job, keys)
-  const store = (one: Submission) =>
-    services.database.transaction<[unknown, AnswerRow, Journalled]>([
-      delivery.entry,
-      submitJobs([one]),
-      journalDelivery(delivery.record, { jobId: job.id, keys, otherwise: null }),
-    ])
-  const storeUnpredicted = async (error: unknown) => {
-    if (!isRefusal(error) || !isPredicted(submission)) throw error
-    const stored = await store(withoutPredictions(submission))
-    services.predictions.refused(error, delivery.hold)
-    return stored
-  }
   const [, answers, [journalled]] = await delivery.trace.span(inserting([job]), () =>
-    store(submission).catch(storeUnpredicted),
+    services.database.transaction<[unknown, { answer: Answer[] }, Journalled]>([
+      delivery.entry,
+      submitJobs([submission]),
+      journalDelivery(delivery.record, { jobId: job.id, keys, otherwise: null }),
+    ]),
   )
+  for (const error of refusedPredictions(answers)) services.predictions.refused(error, delivery.hold)
   const rows = readSubmitted([submission], answers)
   if (rows.some((row) => isSubmitted(row) && row.status === 'ready' && !row.announced)) {
     services.submitter.announce([job.type], delivery.hold)

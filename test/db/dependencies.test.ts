@@ -5,7 +5,7 @@ import {
   readSubmitted,
   type SubmittedJob,
   submitJobs,
-} from '../../db/queries/submission.ts'
+} from '../../db/queue/submit.ts'
 import { reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -287,7 +287,7 @@ test('the answer grows with the jobs, and not with their square', async () => {
   )
   const submission = { ...tenant, jobs: [parent, ...children] }
   const rows = await database.run(submitJobs([submission]))
-  const ids = rows.flatMap((row) => (row.kind === null ? [] : (row.blocked ?? [])))
+  const ids = rows.flatMap(({ answer }) => answer.flatMap(({ blocked = [] }) => blocked))
   assert.deepEqual(ids.toSorted(), children.map(({ id }) => id).toSorted())
   assert.deepEqual(
     readSubmitted([submission], rows).map((row) => (row.id === null ? null : row.status)),

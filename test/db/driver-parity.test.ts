@@ -91,7 +91,6 @@ import {
   storeForecaster,
 } from '../../db/queries/load.ts'
 import { claimLoneJob, claimSuspect } from '../../db/queries/lone-claim.ts'
-import { submitLoneJob } from '../../db/queries/lone-submission.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
 import { addEdgeTotals, readMetrics } from '../../db/queries/metrics.ts'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
@@ -145,7 +144,6 @@ import {
   startSession,
 } from '../../db/queries/sign-in.ts'
 import { enterStream, readStream } from '../../db/queries/stream.ts'
-import { findIdempotencyKeys, findSubmitted, submitJobs } from '../../db/queries/submission.ts'
 import { getDelivery, listDeliveries } from '../../db/queries/webhook-deliveries.ts'
 import { journalDelivery, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
 import {
@@ -163,6 +161,8 @@ import type { Query, Run } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
 import { releaseJobs, renewLeases, reportSlowJobs } from '../../db/queue/leases.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
+import { submitJobs } from '../../db/queue/submit.ts'
+import { findIdempotencyKeys, findSubmitted } from '../../db/queue/submitted.ts'
 import {
   askToIsolate,
   endIsolation,
@@ -226,7 +226,7 @@ const PREDICTION: JobPrediction = {
 }
 
 const id = (n: number): string => `019a8000-0000-7000-8000-${String(n).padStart(12, '0')}`
-const TENANT = { orgId: id(1), userId: id(2) }
+const TENANT = { orgId: id(1), userId: id(2), sessionId: id(3) }
 /** Whatever a driver could get wrong. */
 const TEXT = `'; drop table smartqueue.jobs; -- "quotes" \\ back $1 ünïcödé 🚀 \t tab`
 const PAYLOAD = {
@@ -363,11 +363,11 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
   )
   for (const [n, run_at] of [null, '2999-12-31T23:59:59.123Z'].entries()) {
     const lone = newJob({ id: id(20 + n), type: 'other', payload: PAYLOAD, tags: ['a,b', TEXT], run_at })
-    await play(submitLoneJob(TENANT.orgId, TENANT.userId, lone))
+    await play(submitJobs([{ ...TENANT, jobs: [lone] }]))
     const predicted = { ...lone, id: id(60 + n), prediction: PREDICTION }
-    await play(submitLoneJob(TENANT.orgId, TENANT.userId, predicted))
+    await play(submitJobs([{ ...TENANT, jobs: [predicted] }]))
     const traced = { ...predicted, id: id(50 + n), traceparent: TRACEPARENT }
-    await play(submitLoneJob(TENANT.orgId, TENANT.userId, traced))
+    await play(submitJobs([{ ...TENANT, jobs: [traced] }]))
     const others = [
       { ...predicted, id: id(70 + n), traceparent: TRACEPARENT },
       { ...lone, id: id(80 + n) },
@@ -375,7 +375,7 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
     await play(submitJobs([{ ...TENANT, jobs: others }]))
     const keyed = { ...lone, id: id(30 + n) }
     const keys = [{ key: `${TEXT} ${n}`, bodyHash: hash('a'), jobIds: [keyed.id] }]
-    await play(submitJobs([{ ...TENANT, jobs: [{ ...lone, id: id(40 + n) }] }], 'charge'))
+    await play(submitJobs([{ ...TENANT, jobs: [{ ...lone, id: id(40 + n) }] }]))
     await play(submitJobs([{ ...TENANT, jobs: [keyed], keys }]))
     await play(submitJobs([{ ...TENANT, jobs: [keyed], keys }]))
   }
@@ -759,7 +759,7 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
   await play(restartCallbackCursor(term))
   const triggered_by = { kind: 'callback' as const, job_id: id(92), event: 'job.cancelled' }
   const callback = newJob({ id: id(93), type: 'callback', payload: { url: TEXT }, triggered_by })
-  await play(submitJobs([{ orgId, userId: null, jobs: [callback] }], 'free'))
+  await play(submitJobs([{ orgId, userId: null, jobs: [callback] }], { charged: false }))
   await play(listJobCallbacks({ orgId, jobId: id(92), after: null, limit: 10 }))
   await play(forgetDisabledUrls(term, 0))
   await play(deleteEndpoint(orgId, id(90)))

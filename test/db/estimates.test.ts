@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { SubmittedJob } from '../../db/queries/submission.ts'
+import type { SubmittedJob } from '../../db/queue/submit.ts'
 import { rescoreJobs, takeMovedSeries } from '../../db/queue/upkeep.ts'
 import {
   DEFAULT_ESTIMATE,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Claim } from '../../db/queries/exchange.ts'
-import type { NewJob } from '../../db/queries/submission.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
 import { PRIORITIES, type Priority } from '../../db/rules/priority.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'

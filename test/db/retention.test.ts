@@ -11,8 +11,8 @@ import {
   deleteExpiredTicks,
   forgetIdleSeries,
 } from '../../db/queries/retention.ts'
-import { submitJobs } from '../../db/queries/submission.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
+import { submitJobs } from '../../db/queue/submit.ts'
 import { wakeDueJobs } from '../../db/queue/upkeep.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import pg from 'pg'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import { submitLoneJob } from '../../db/queries/lone-submission.ts'
-import { type NewJob, readSubmitted, type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
+import {
+  readSubmitted,
+  refusedPredictions,
+  type Submission,
+  type SubmissionRow,
+  type SubmittedJob,
+  submitJobs,
+} from '../../db/queue/submit.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   clearJobs,
@@ -65,7 +73,7 @@ const predict = (overrides: Partial<JobPrediction> = {}): JobPrediction => ({
   ...overrides,
 })
 
-/** The same with predictions, which have texts of their own. */
+/** The same with predictions. */
 const PREDICTED = SHAPES.map(({ name, jobs, states }) => ({
   name: name.replace('submit-', 'submit-predicted-'),
   jobs: jobs.map((job, n) => ({ ...job, id: newJob().id, prediction: predict({ promisedWaitMs: n }) })),
@@ -102,7 +110,6 @@ const TRACED = [...SHAPES, ...PREDICTED]
 for (const { name, jobs, states } of [...SHAPES, ...PREDICTED, ...LINKED, ...TRACED]) {
   test(`${name} stores each job once, in the order given`, async () => {
     const submissions = [{ ...tenant, jobs }]
-    assert.equal(submitJobs(submissions).name, name)
     const rows = (await submitAll(database.run, submissions)) as SubmittedJob[]
     assert.deepEqual(
       rows.map(({ id }) => id),
@@ -132,43 +139,6 @@ for (const { name, jobs, states } of [...SHAPES, ...PREDICTED, ...LINKED, ...TRA
       ready.map(({ job_id }) => job_id),
       expected,
     )
-  })
-}
-
-const SPECIAL = { tags: ['a,b', 'c'], timeout_seconds: 9, priority: 'high', payload: { n: 1 } } as const
-const LONE: Partial<NewJob>[] = [
-  {},
-  { run_at: LATER },
-  { deadline: '2020-01-01T00:00:00Z' },
-  { ...SPECIAL, tags: [...SPECIAL.tags] },
-  { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` },
-]
-
-for (const overrides of LONE) {
-  const what = Object.keys(overrides).join(', ') || 'nothing special'
-  test(`a lone job of a series that exists becomes what it would be among many: ${what}`, async () => {
-    const submitAlone = async (job: NewJob) =>
-      readSubmitted(
-        [{ ...tenant, jobs: [job] }],
-        await database.run(submitLoneJob(tenant.orgId, tenant.userId, job)),
-      )
-    const [one, other] = [newJob(overrides), newJob(overrides)]
-    assert.deepEqual(await submitAlone(one), [], 'the series does not exist yet')
-    assert.deepEqual(await database.sql('select from jobs'), [])
-    const [among] = await submitAll(database.run, [{ ...tenant, jobs: [one] }])
-    const [alone] = await submitAlone(other)
-    assert.ok(among?.id === one.id && alone?.id === other.id)
-    const its = { id: null, created_at: null, announced: null }
-    assert.deepEqual({ ...alone, ...its }, { ...among, ...its })
-    const { eventsOf, look } = watchJobs(database.sql)
-    assert.deepEqual(await eventsOf(other.id), await eventsOf(one.id))
-    assert.deepEqual({ ...(await look(other.id)), ...its }, { ...(await look(one.id)), ...its })
-    const queued = await database.sql(
-      `select lane, attempts, cpu_units, memory_mb, predicted_ms, start_by, suspect from ready_jobs
-      union all select null, attempts, null, null, null, wake_at, null from waiting_jobs`,
-    )
-    assert.equal(queued.length, 2)
-    assert.deepEqual(queued[0], queued[1])
   })
 }
 
@@ -206,14 +176,12 @@ const AS_PREDICTED: Stored = {
 }
 
 test('a job is stored and answered with the prediction that it came with, alone and among others', async () => {
-  const [first, among, other, alone] = Array.from({ length: 4 }, () => newJob({ prediction: predict() }))
-  assert.ok(first && among && other && alone)
-  await submitAll(database.run, [{ ...tenant, jobs: [first] }])
+  const [alone, among, other] = Array.from({ length: 3 }, () => newJob({ prediction: predict() }))
+  assert.ok(alone && among && other)
+  const answers = await submitAll(database.run, [{ ...tenant, jobs: [alone] }])
   const mixed = [among, { ...other, name: 'other' }]
-  const answers = await submitAll(database.run, [{ ...tenant, jobs: mixed }])
-  const lone = await database.run(submitLoneJob(tenant.orgId, tenant.userId, alone))
-  answers.push(...readSubmitted([{ ...tenant, jobs: [alone] }], lone))
-  for (const { id } of [first, among, other, alone]) assert.deepEqual(await storedOf(id), AS_PREDICTED)
+  answers.push(...(await submitAll(database.run, [{ ...tenant, jobs: mixed }])))
+  for (const { id } of [alone, among, other]) assert.deepEqual(await storedOf(id), AS_PREDICTED)
   for (const answer of answers as SubmittedJob[]) {
     assert.deepEqual(
       [answer.model_version, answer.prediction_source, answer.promised_wait_ms],
@@ -269,7 +237,7 @@ test('without a prediction the organisation is believed before the type, and the
   const look = async (name: string): Promise<void> => {
     const jobs = [newJob({ name }), newJob({ name })]
     await submitAll(database.run, [{ ...tenant, jobs: jobs.slice(0, 1) }])
-    await database.run(submitLoneJob(tenant.orgId, tenant.userId, jobs[1] ?? newJob()))
+    await submitAll(database.run, [{ ...tenant, jobs: jobs.slice(1) }])
     const [one, other] = await Promise.all(jobs.map(({ id }) => storedOf(id)))
     assert.deepEqual(one, other)
     sources.push([one?.predicted_ms, one?.prediction_source])
@@ -300,12 +268,6 @@ test('without a prediction the organisation is believed before the type, and the
   ])
 })
 
-test('a lone job of someone who is not a member is neither stored nor answered', async () => {
-  await submitAll(database.run, [{ ...tenant, jobs: [newJob()] }])
-  assert.deepEqual(await database.run(submitLoneJob(tenant.orgId, crypto.randomUUID(), newJob())), [])
-  assert.equal((await database.sql('select from jobs')).length, 1)
-})
-
 test('jobs that miss their deadline are named in the events, the others are not', async () => {
   const late = newJob({ deadline: '2020-01-01T00:00:00Z' })
   const fine = newJob()
@@ -329,11 +291,16 @@ for (const [field, value] of Object.entries({
 })) {
   test(`the database refuses a job with a wrong ${field}, whatever let it through`, async () => {
     const wrong = { ...newJob(), [field]: value } as NewJob
-    if (field !== 'name') await submitAll(database.run, [{ ...tenant, jobs: [newJob()] }])
-    await assert.rejects(database.run(submitLoneJob(tenant.orgId, tenant.userId, wrong)), { code: '23514' })
-    await clearJobs(database.sql)
-    await assert.rejects(submitAll(database.run, [{ ...tenant, jobs: [newJob(), wrong] }]), { code: '23514' })
-    assert.deepEqual(await database.sql('select from jobs'), [])
+    const fine = newJob()
+    const rows = await submitAll(database.run, [
+      { ...tenant, jobs: [newJob(), wrong] },
+      { ...tenant, jobs: [fine] },
+    ])
+    assert.deepEqual(
+      rows.map((row) => (row.id === null && row.refusal === 'invalid' ? row.detail.code : row.id)),
+      [fine.id, '23514'],
+    )
+    assert.deepEqual(await database.sql('select id from smartqueue.jobs'), [{ id: fine.id }])
   })
 }
 
@@ -360,7 +327,7 @@ test('what is free is stored although the organisation is over its quota', async
   const submissions = [{ orgId: tenant.orgId, userId: null, jobs: [newJob()] }]
   const [refused] = await submitAll(database.run, submissions)
   assert.equal(refused?.id, null)
-  const answer = readSubmitted(submissions, await database.run(submitJobs(submissions, 'free')))
+  const answer = readSubmitted(submissions, await database.run(submitJobs(submissions, { charged: false })))
   assert.deepEqual(
     answer.map(({ id }) => id),
     submissions[0]?.jobs.map(({ id }) => id),
@@ -378,13 +345,108 @@ test('jobs of one request say once which trace they are of, in each of many requ
   const others = [newJob({ traceparent: two }), newJob({ traceparent: one, prediction: predict() })]
   const submissions = [...others, untraced].map((job) => ({ ...tenant, jobs: [job] }))
   await submitAll(database.run, submissions)
-  const alone = newJob({ traceparent: two, prediction: predict() })
-  await database.run(submitLoneJob(tenant.orgId, tenant.userId, alone))
   const rows = await database.sql<{ id: string; traceparent: string | null }>(
     'select id, traceparent from jobs',
   )
   const traces = new Map(rows.map(({ id, traceparent }) => [id, traceparent]))
-  assert.equal(traces.size, 7)
-  for (const { id, traceparent } of [...ofOne, ...others, untraced, alone])
-    assert.equal(traces.get(id), traceparent)
+  assert.equal(traces.size, 6)
+  for (const { id, traceparent } of [...ofOne, ...others, untraced]) assert.equal(traces.get(id), traceparent)
+})
+
+const refusalsOf = (rows: SubmissionRow[]): unknown[] =>
+  rows.flatMap((row) => (row.id === null ? [[row.submission, row.refusal]] : []))
+
+test('each submission of a call has a verdict of its own', async () => {
+  const poor = await seedTenant(database.run)
+  await database.sql('insert into smartqueue.quotas (org_id, submissions_per_minute) values ($1, 1)', [
+    poor.orgId,
+  ])
+  const [failed, keyed] = [newJob(), newJob()]
+  const keys = [{ key: 'once', bodyHash: 'aa', jobIds: [keyed.id] }]
+  await submitAll(database.run, [
+    { ...tenant, jobs: [failed] },
+    { ...tenant, jobs: [keyed], keys },
+  ])
+  await database.sql(
+    `with gone as (delete from smartqueue.ready_jobs where job_id = $1)
+    insert into smartqueue.finished_jobs (org_id, job_id, series_id, state, attempts)
+    select org_id, id, series_id, 'cancelled', 0 from smartqueue.jobs where id = $1`,
+    [failed.id],
+  )
+  const submissions: Submission[] = [
+    { ...tenant, jobs: [newJob()] },
+    {
+      ...tenant,
+      sessionId: crypto.randomUUID(),
+      jobs: [newJob({ name: 'a stranger to this organisation' })],
+    },
+    { ...tenant, jobs: [newJob({ depends_on: [newJob().id] })] },
+    { ...tenant, jobs: [newJob(), newJob({ depends_on: [failed.id] })] },
+    { ...tenant, jobs: [newJob()], keys },
+    { ...poor, jobs: [newJob(), newJob()] },
+    { ...poor, jobs: [newJob()] },
+    { ...tenant, jobs: [newJob({ depends_on: [keyed.id] })] },
+  ]
+  const expected = [
+    [2, 'not_member'],
+    [3, 'unknown_parent'],
+    [4, 'failed_parent'],
+    [5, 'used_key'],
+    [6, 'quota'],
+  ]
+  const rows = await submitAll(database.run, submissions)
+  assert.deepEqual(refusalsOf(rows).toSorted(), expected)
+  const accepted = [1, 7, 8].flatMap((n) => submissions[n - 1]?.jobs.map(({ id }) => id))
+  assert.deepEqual(
+    rows.flatMap(({ id }) => id ?? []),
+    accepted,
+  )
+  const { statuses } = watchJobs(database.sql)
+  assert.deepEqual(await statuses(accepted.flatMap((id) => id ?? [])), ['ready', 'ready', 'blocked'])
+  assert.equal((await database.sql('select from smartqueue.jobs')).length, 5)
+  assert.deepEqual(await misplacedJobs(database.sql), [])
+  assert.deepEqual(await database.sql(`select from smartqueue.series where name like 'a stranger%'`), [])
+
+  const wrong = { ...tenant, jobs: [newJob({ name: '' })] }
+  const again = submissions.map((one) => ({
+    ...one,
+    jobs: one.jobs.map((job) => ({ ...job, id: newJob().id })),
+  }))
+  const isolated = await submitAll(database.run, [...again, wrong])
+  assert.deepEqual(refusalsOf(isolated).toSorted(), [...expected, [7, 'quota'], [9, 'invalid']])
+  assert.equal(isolated.filter(({ id }) => id !== null).length, 2)
+})
+
+test('a job whose prediction the database rejects is stored with the running estimate', async () => {
+  const impossible = newJob({ prediction: predict({ p50Log: 1000 }) })
+  const fine = newJob({ prediction: predict() })
+  const submissions = [impossible, fine].map((job) => ({ ...tenant, jobs: [job] }))
+  const answers = await database.run(submitJobs(submissions))
+  assert.equal(refusedPredictions(answers).length, 1)
+  const rows = readSubmitted(submissions, answers) as SubmittedJob[]
+  assert.deepEqual(
+    rows.map(({ id, prediction_source }) => [id, prediction_source]),
+    [
+      [impossible.id, 'default'],
+      [fine.id, 'lstm'],
+    ],
+  )
+  assert.deepEqual((await storedOf(fine.id))?.sample, 'what it saw')
+  assert.deepEqual((await storedOf(impossible.id))?.sample, null)
+})
+
+test('an organisation whose quotas another transaction holds does not delay the others', async () => {
+  const held = await seedTenant(database.run)
+  const holder = new pg.Client(database.url)
+  await holder.connect()
+  await holder.query('begin')
+  await holder.query('select from smartqueue.quota_states where org_id = $1 for update', [held.orgId])
+  const submissions = [held, tenant].map((one) => ({ ...one, jobs: [newJob()] }))
+  const rows = await submitAll(database.run, submissions)
+  assert.deepEqual(refusalsOf(rows), [[1, 'busy']])
+  assert.deepEqual(
+    rows.flatMap(({ id }) => id ?? []),
+    submissions[1]?.jobs.map(({ id }) => id),
+  )
+  await holder.end()
 })

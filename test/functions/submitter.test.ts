@@ -3,8 +3,8 @@ import { after, before, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import pg from 'pg'
 import { JOBS_READY } from '../../db/channels.ts'
-import type { NewJob } from '../../db/queries/submission.ts'
 import type { Query, Run } from '../../db/query.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
 import { createSubmitter } from '../../functions/jobs/submitter.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { newJob, seedTenant, type Tenant } from '../support/jobs.ts'
@@ -22,7 +22,7 @@ const submission = (...jobs: NewJob[]) => ({ ...tenant, jobs })
 const isStored = async (job: NewJob) =>
   (await database.sql('select id from jobs where id = $1', [job.id])).length === 1
 
-const isSubmission = ({ name }: Query<unknown>): boolean => /^submit-.*jobs?$/.test(name)
+const isSubmission = ({ name }: Query<unknown>): boolean => name === 'submit-jobs'
 
 /** Counts statements, and lets a test hold them back or lose their answers. */
 const spyOn = (act: (query: Query<unknown>, nth: number) => Promise<void> = async () => {}) => {
@@ -142,7 +142,7 @@ test('a lone job on a quiet system is announced by its own commit, a later one b
   await submit(submission(newJob({ type: 'later', run_at: '2999-01-01T00:00:00Z' })))
   await waitFor('the notification', () => heard.includes('lone'))
   assert.deepEqual(heard, ['lone'])
-  assert.deepEqual(names, ['submit-charged-alike-jobs', 'submit-charged-delayed-alike-jobs'])
+  assert.deepEqual(names, ['submit-jobs', 'submit-jobs'])
   await listener.end()
 })
 
@@ -164,7 +164,7 @@ test('while others are submitting, workers are told after the commit', async () 
   await submit(submission(newJob({ type: 'busy' })), (work) => held.push(work))
   await Promise.all(held)
   await waitFor('the notification', () => heard.includes('busy'))
-  assert.deepEqual(names, ['submit-charged-alike-jobs', 'notify'])
+  assert.deepEqual(names, ['submit-jobs', 'notify'])
   await database.sql(`delete from job_event_groups where job_ids = '{}'`)
   await listener.end()
 })
@@ -183,35 +183,26 @@ test('workers are told of types that became ready, once for many', async () => {
   await listener.end()
 })
 
-test('a lone job of a series seen before is sent as such, and stored even if the series is gone', async () => {
-  const names: string[] = []
-  const run: Run = (query) => {
-    if (isSubmission(query)) names.push(query.name)
-    return database.run(query)
-  }
-  const { submit } = createSubmitter({ run })
-  const jobs = [1, 2, 3].map(() => newJob({ name: 'repeated' }))
-  const submitNth = async (n: number) => {
-    const [row] = await submit(submission(jobs[n] ?? newJob()))
-    assert.equal(row?.id, jobs[n]?.id)
-  }
-  await submitNth(0)
-  await submitNth(1)
-  await database.sql(`delete from series where name = 'repeated'`)
-  await submitNth(2)
-  assert.deepEqual(names, [
-    'submit-charged-alike-jobs',
-    'submit-lone-job',
-    'submit-lone-job',
-    'submit-alike-jobs',
-  ])
-  assert.ok((await Promise.all(jobs.map(isStored))).every(Boolean))
+test('a submission whose organisation is busy is stored as soon as it can be, and keeps nobody waiting', async () => {
+  const held = await seedTenant(database.run)
+  const holder = new pg.Client(database.url)
+  await holder.connect()
+  await holder.query('begin')
+  await holder.query('select from smartqueue.quota_states where org_id = $1 for update', [held.orgId])
+  const { submit } = createSubmitter({ run: database.run, lanes: 1 })
+  const [busy, free] = [newJob(), newJob()]
+  const late = submit({ ...held, jobs: [busy] })
+  const [other] = await submit(submission(free))
+  assert.equal(other?.id, free.id)
+  await holder.query('commit')
+  const [stored] = await late
+  assert.equal(stored?.id, busy.id)
+  await holder.end()
 })
 
-test('who is not a member is refused, whatever is known of the series', async () => {
+test('someone who is not a member is refused', async () => {
   const { submit } = createSubmitter({ run: database.run })
-  const job = () => newJob({ name: 'guarded' })
-  assert.equal((await submit(submission(job()))).length, 1)
-  const stranger = { ...submission(job()), userId: crypto.randomUUID() }
-  assert.deepEqual(await submit(stranger), [])
+  const stranger = { ...submission(newJob()), userId: crypto.randomUUID() }
+  const [refused] = await submit(stranger)
+  assert.ok(refused?.id === null && refused.refusal === 'not_member')
 })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import type { EndedAttempt, HeldKey } from '../../db/queries/exchange.ts'
 import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
-import type { NewJob } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
 import type { JobState } from '../../db/rules/job-states.ts'
 import { exchange, held, newJob, seedJobs, type Tenant } from './jobs.ts'
 

@@ -5,14 +5,9 @@ import { registerJobTypes } from '../../db/queries/job-types.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import type { Member } from '../../db/queries/scope.ts'
-import {
-  type NewJob,
-  readSubmitted,
-  type Submission,
-  type SubmissionRow,
-  submitJobs,
-} from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
+import { readSubmitted, type Submission, type SubmissionRow, submitJobs } from '../../db/queue/submit.ts'
 import { type ReclaimedJob, reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'

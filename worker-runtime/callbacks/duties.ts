@@ -17,11 +17,10 @@ import {
 import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
 import { type EndedJob, findCallbacks, type OutboxPage } from '../../db/queries/callback-outbox.ts'
 import { notify } from '../../db/queries/notifications.ts'
-import { type Submission, submitJobs } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
+import { type Refusal, readSubmitted, type Submission, submitJobs } from '../../db/queue/submit.ts'
 import { CALLBACK_TYPE } from '../../db/rules/callbacks.ts'
-import { type Database, isRefused } from '../database.ts'
-import { describeError } from '../describe-error.ts'
+import type { Database } from '../database.ts'
 import type { Duty } from '../duties.ts'
 import type { Logger } from '../logger.ts'
 import { toSubmissions } from './submissions.ts'
@@ -85,28 +84,27 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
     next: EventPosition,
     submissions: readonly Submission[],
   ): Promise<Place | undefined> => {
-    const rows = await transaction(async (runInside) => {
+    const answers = await transaction(async (runInside) => {
       const [moved] = await runInside(moveCallbackCursor(from.term, from.stored, next))
       if (!moved) return undefined
-      return submissions.length > 0 ? runInside(submitJobs(submissions, 'free')) : []
+      return submissions.length > 0 ? runInside(submitJobs(submissions, { charged: false })) : []
     })
-    if (!rows) return undefined
-    const unheard = rows.some((row) => row.kind !== null && !row.announced)
-    if (unheard) await run(notify(JOBS_READY, [CALLBACK_TYPE]))
+    if (!answers) return undefined
+    const rows = readSubmitted(submissions, answers)
+    for (const row of rows) if (row.id === null) logRefusal(submissions[row.submission - 1], row)
+    if (rows.some((row) => row.id !== null && !row.announced)) await run(notify(JOBS_READY, [CALLBACK_TYPE]))
     return { ...from, stored: next, read: next, storedAtMs: performance.now() }
   }
 
-  /** What Postgres refuses is halved until the one that it refuses stands alone, and is passed over: others are not held up. */
-  const tell = async (from: Place, { events, next }: OutboxPage): Promise<Place | undefined> => {
-    try {
-      return await submit(from, next, await toSubmissions(run, events))
-    } catch (error) {
-      if (!isRefused(error)) throw error
-      if (events.length > 1) return tell(from, startOf(events, Math.ceil(events.length / 2)))
-      logger.error('callback refused', { job_id: events[0]?.job_id, reason: describeError(error) })
-      return submit(from, next, [])
-    }
+  /** A callback that the database refuses is passed over: others are not held up. */
+  const logRefusal = (submission: Submission | undefined, refusal: Refusal): void => {
+    const triggeredBy = submission?.jobs[0]?.triggered_by
+    const job_id = triggeredBy?.kind === 'callback' ? triggeredBy.job_id : undefined
+    logger.error('callback refused', { job_id, reason: JSON.stringify(refusal) })
   }
+
+  const tell = async (from: Place, { events, next }: OutboxPage): Promise<Place | undefined> =>
+    submit(from, next, await toSubmissions(run, events))
 
   return {
     name: 'callbacks',

@@ -9,10 +9,9 @@ import {
   storeTicks,
   suspendSchedule,
 } from '../../db/queries/schedule-ticks.ts'
-import { unpredicted } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
 import { planTicks, type TickPlan } from '../../db/rules/catch-up.ts'
-import { type Database, isRefused } from '../database.ts'
+import type { Database } from '../database.ts'
 import { describeError } from '../describe-error.ts'
 import type { Logger } from '../logger.ts'
 import { type SubmittedTicks, submitTicks, type TickJob, toTickJob } from './tick-jobs.ts'
@@ -40,8 +39,9 @@ export const fireSchedule = async (
   }
   const predicted = await predictions.predict(schedule.org_id, schedule.job, plan.fire.length)
   const jobs = plan.fire.map((tickAt, n) => toTickJob(schedule, tickAt, predicted[n] ?? null))
-  const done = await commitOrRefuse(options, { term, schedule, plan, jobs })
+  const done = await options.transaction((inside) => commitTicks(inside, { term, schedule, plan, jobs }))
   if (!done) return
+  for (const error of done.refusedPredictions) await predictions.refused(error)
   // After the commit, and for many: see db/channels.ts.
   if (done.submitted.some(({ announced }) => !announced)) await run(notify(JOBS_READY, [schedule.job.type]))
   logFiring(logger, schedule, plan, done)
@@ -59,72 +59,30 @@ const planOf = (schedule: DueSchedule): TickPlan | string => {
 
 type Firing = { term: string; schedule: DueSchedule; plan: TickPlan; jobs: readonly TickJob[] }
 
-/**
- * If Postgres rejects the ticks, they are committed again without predictions, which must never fail a
- * submission.
- */
-const commitPredicted = async (
-  { transaction, predictions }: FiringOptions,
-  firing: Firing,
-): Promise<SubmittedTicks | undefined> => {
-  try {
-    return await transaction((run) => commitTicks(run, firing))
-  } catch (error) {
-    if (!isRefused(error) || !firing.jobs.some(({ job }) => job.prediction)) throw error
-    const jobs = firing.jobs.map(({ tickAt, job }) => ({ tickAt, job: unpredicted(job) }))
-    const done = await transaction((run) => commitTicks(run, { ...firing, jobs }))
-    await predictions.refused(error)
-    return done
-  }
-}
-
-/** What Postgres will never take is refused once and for all: else it would be tried for ever. */
-const commitOrRefuse = async (
-  options: FiringOptions,
-  firing: Firing,
-): Promise<SubmittedTicks | undefined> => {
-  const { transaction, logger } = options
-  try {
-    return await commitPredicted(options, firing)
-  } catch (error) {
-    if (!isRefused(error)) throw error
-    logger.error('the database refuses the job of a schedule', { ...describe(firing.schedule), error })
-    return transaction((run) => commitTicks(run, firing, 'The database does not take the job.'))
-  }
-}
-
 /** Undefined: it was changed, deleted or fired by another since it was found, or this term is over. */
-const commitTicks = async (
-  run: Run,
-  firing: Firing,
-  refusal?: string,
-): Promise<SubmittedTicks | undefined> => {
+const commitTicks = async (run: Run, firing: Firing): Promise<SubmittedTicks | undefined> => {
   const { term, schedule, plan, jobs } = firing
   const [held] = await run(holdSchedule(term, schedule))
   if (!held) return undefined
-  const stored = await run(storeTicks(schedule, toTicks(firing, refusal)))
+  const stored = await run(storeTicks(schedule, toTicks(firing)))
   const isNew = new Set(stored.map(({ tick_at }) => tick_at.getTime()))
   const fresh = jobs.filter(({ tickAt }) => isNew.has(tickAt.getTime()))
-  const done =
-    refusal === undefined
-      ? await submitTicks(run, schedule.org_id, fresh)
-      : { submitted: [], refused: fresh.map(({ tickAt }) => ({ tickAt, reason: refusal })) }
-  if (refusal === undefined && done.refused.length > 0) await run(refuseTicks(schedule.id, done.refused))
+  const done = await submitTicks(run, schedule.org_id, fresh)
+  if (done.refused.length > 0) await run(refuseTicks(schedule.id, done.refused))
   const lastTickAt = plan.fire.at(-1) ?? plan.skip.at(-1) ?? schedule.next_at
   await run(advanceSchedule(schedule, { nextAt: plan.next, lastTickAt, skipped: plan.skip.length }))
   return done
 }
 
 /** Of those that are skipped the newest speaks for all: there may be hundreds. */
-const toTicks = ({ plan, jobs, schedule }: Firing, refusal: string | undefined): NewTick[] => {
+const toTicks = ({ plan, jobs, schedule }: Firing): NewTick[] => {
   const newest = plan.skip.at(-1)
   const skipped: NewTick[] = newest
     ? [{ tickAt: newest, jobId: null, outcome: 'skipped', reason: skippedInWords(schedule, plan) }]
     : []
-  const fired = jobs.map(({ tickAt, job }): NewTick => {
-    if (refusal !== undefined) return { tickAt, jobId: null, outcome: 'refused', reason: refusal }
-    return { tickAt, jobId: job.id, outcome: 'fired', reason: null }
-  })
+  const fired = jobs.map(
+    ({ tickAt, job }): NewTick => ({ tickAt, jobId: job.id, outcome: 'fired', reason: null }),
+  )
   return [...skipped, ...fired]
 }
 

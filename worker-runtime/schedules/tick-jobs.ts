@@ -1,7 +1,14 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
 import type { DueSchedule, RefusedTick } from '../../db/queries/schedule-ticks.ts'
-import { type NewJob, readSubmitted, type SubmittedJob, submitJobs } from '../../db/queries/submission.ts'
 import type { Run } from '../../db/query.ts'
+import type { NewJob } from '../../db/queue/job-fields.ts'
+import {
+  type Refusal,
+  readSubmitted,
+  refusedPredictions,
+  type SubmittedJob,
+  submitJobs,
+} from '../../db/queue/submit.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { quotaInWords } from '../../db/rules/quotas.ts'
 import { deadlineOf } from '../../db/rules/scheduled-job.ts'
@@ -34,32 +41,37 @@ export const toTickJob = (
   }
 }
 
-export type SubmittedTicks = { submitted: SubmittedJob[]; refused: RefusedTick[] }
+export type SubmittedTicks = {
+  submitted: SubmittedJob[]
+  refused: RefusedTick[]
+  refusedPredictions: Error[]
+}
 
-/** Each for itself: for those that a quota refuses the others go again. */
+/** Each for itself. */
 export const submitTicks = async (
   run: Run,
   orgId: string,
   ticks: readonly TickJob[],
 ): Promise<SubmittedTicks> => {
-  const refused: RefusedTick[] = []
-  let open = [...ticks]
-  while (open.length > 0) {
-    const submissions = open.map(({ job }) => ({ orgId, userId: null, jobs: [job] }))
-    const rows = readSubmitted(submissions, await run(submitJobs(submissions)))
-    const reasons = new Map<number, string>()
-    for (const row of rows) {
-      if (row.id === null && row.refusal === 'quota')
-        reasons.set(row.submission - 1, quotaInWords(row.detail))
-    }
-    const submitted = rows.filter((row) => row.id !== null)
-    if (submitted.length === open.length) return { submitted, refused }
-    if (reasons.size === 0) throw new Error('Jobs of a schedule were neither submitted nor refused')
-    open.forEach(({ tickAt }, n) => {
-      const reason = reasons.get(n)
-      if (reason !== undefined) refused.push({ tickAt, reason })
-    })
-    open = open.filter((_, n) => !reasons.has(n))
+  if (ticks.length === 0) return { submitted: [], refused: [], refusedPredictions: [] }
+  const submissions = ticks.map(({ job }) => ({ orgId, userId: null, jobs: [job] }))
+  const answers = await run(submitJobs(submissions))
+  const rows = readSubmitted(submissions, answers)
+  const refused = rows.flatMap((row) => {
+    const tick = ticks[row.submission - 1]
+    return row.id === null && tick ? [{ tickAt: tick.tickAt, reason: reasonOf(row) }] : []
+  })
+  const submitted = rows.filter((row) => row.id !== null)
+  if (submitted.length + refused.length < ticks.length) {
+    throw new Error('Jobs of a schedule were neither submitted nor refused')
   }
-  return { submitted: [], refused }
+  return { submitted, refused, refusedPredictions: refusedPredictions(answers) }
+}
+
+const reasonOf = (refusal: Refusal): string => {
+  if (refusal.refusal === 'quota') return quotaInWords(refusal.detail)
+  // The message may name values, which stand in the logs only.
+  return refusal.refusal === 'invalid'
+    ? 'The database does not take the job.'
+    : `The job was refused: ${refusal.refusal}.`
 }

@@ -1,4 +1,4 @@
-import type { PredictionSource } from '../../../db/queries/submission.ts'
+import type { PredictionSource } from '../../../db/queue/job-fields.ts'
 import { flushTiny, MOST_LOG, P90_DEVIATIONS } from '../../../db/rules/estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import { Pool } from 'undici'
-import { enter } from '../../../db/queries/scope.ts'
-import { submitJobs } from '../../../db/queries/submission.ts'
+import { submitJobs } from '../../../db/queue/submit.ts'
 import { startRunner, withHome } from '../../support/local-runner.ts'
 import { percentile } from '../report.ts'
 import { JOB_TYPE, PAYLOAD } from './contender.ts'
@@ -125,7 +124,7 @@ const jsonHeaders = ({ token }: Account) => ({
 
 type Gateway = { address: string; connectionString: string }
 
-/** As Neon's driver sends it, in a transaction that has entered the organisation. */
+/** As Neon's driver sends it, with the credentials of a session. */
 const bareStatement = (gateway: Gateway, { orgId, userId, token }: Account, jobs: number): HttpRequest => ({
   path: '/sql',
   headers: {
@@ -136,10 +135,9 @@ const bareStatement = (gateway: Gateway, { orgId, userId, token }: Account, jobs
   },
   body: () => {
     const { sid: sessionId, secret } = decodeJwt<{ sid: string; secret: string }>(token)
-    const entry = enter({ orgId, userId, sessionId, keyId: null, secret }, { leastRole: 'user' })
-    const submission = submitJobs([{ orgId, userId, jobs: Array.from({ length: jobs }, noopJob) }], 'charge')
-    const queries = [entry, submission].map(({ text, values }) => ({ query: text, params: values }))
-    return JSON.stringify({ queries })
+    const member = { orgId, userId, sessionId, keyId: null, secret }
+    const { text, values } = submitJobs([{ ...member, jobs: Array.from({ length: jobs }, noopJob) }])
+    return JSON.stringify({ query: text, params: values })
   },
 })
 

@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { registerJobTypes } from '../../../db/queries/job-types.ts'
 import { setQuotas } from '../../../db/queries/quotas.ts'
-import { submitJobs } from '../../../db/queries/submission.ts'
 import type { Query } from '../../../db/query.ts'
+import { readSubmitted, submitJobs } from '../../../db/queue/submit.ts'
 import { uuidV7 } from '../../../db/rules/uuid-v7.ts'
 import { createSubmitter } from '../../../functions/jobs/submitter.ts'
 import { ensureLogin, type Runtime, withLogin } from '../../../worker-runtime/database-login.ts'
@@ -51,19 +51,15 @@ const BEYOND_REACH = { submissions_per_minute: 1e12, queued_jobs: 1e12, payload_
 
 const openClient = async (url: string, connections: number): Promise<QueueClient> => {
   const tenant = await withClient(url, findTenant)
-  // Planned once, as for the workers: the statement is the same for one job and for a thousand. What a transaction of the
-  // functions enters with, the session has: to enter is measured with the API.
-  const options = `-c plan_cache_mode=force_generic_plan -c smartqueue.orgs={${tenant.orgId}}`
-  const pool = new pg.Pool({ connectionString: urlOf(url, 'functions'), max: connections, options })
+  const pool = new pg.Pool({ connectionString: urlOf(url, 'functions'), max: connections })
   const run = runOn(pool)
   const submitter = createSubmitter({ run })
   return {
     add: () => submitter.submit({ ...tenant, jobs: [noopJob()] }),
     addMany: async (count) => {
       const submission = { ...tenant, jobs: Array.from({ length: count }, noopJob) }
-      // As the API does: the short way, and the long one if that has no answer.
-      const rows = await run(submitJobs([submission], 'charge'))
-      if (rows.length === 0) await run(submitJobs([submission]))
+      const [stored] = readSubmitted([submission], await run(submitJobs([submission])))
+      if (stored?.id == null) throw new Error(`The batch was refused: ${JSON.stringify(stored)}`)
     },
     unfinished: async () => Number((await pool.query(UNFINISHED)).rows[0].jobs),
     close: () => pool.end(),

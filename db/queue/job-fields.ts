@@ -1,0 +1,153 @@
+/**
+ * The fields of a job, listed once. The type checker asks for a row for each field. What is sent to `submit_jobs`, what
+ * makes two jobs alike, and what tests compare with the table, the function, the API's schema and its view derive from
+ * the rows. CONTRIBUTING.md says how to add a field.
+ */
+import type { JobPrediction } from '../learning/prediction.ts'
+import type { Priority, RankTerms } from '../rules/priority.ts'
+
+export type NewJob = RankTerms & {
+  id: string
+  type: string
+  name: string
+  payload: Record<string, unknown>
+  priority: Priority
+  tags: string[]
+  timeout_seconds: number | null
+  max_attempts: number
+  initial_delay_seconds: number
+  backoff_multiplier: number
+  cpu_units: number
+  memory_mb: number
+  run_at: string | null
+  deadline: string | null
+  /** Ids of jobs of the organisation, or of the same submission, without cycles. */
+  depends_on: string[]
+  on_parent_failure: OnParentFailure
+  /** Called when the job has ended. */
+  callback_url: string | null
+  triggered_by: TriggeredBy | null
+  /** The span in which the job was submitted, in the format of W3C Trace Context. Null: not traced. */
+  traceparent: string | null
+  /** Null: the job gets the running estimate of its series. */
+  prediction: JobPrediction | null
+}
+
+/** What created a job, unless a person or program did over the API. */
+export type TriggeredBy =
+  | { kind: 'webhook'; source_id: string; delivery_id: string }
+  /** Without a tick: somebody has run it by hand. */
+  | { kind: 'schedule'; schedule_id: string; tick_at: string | null }
+  | { kind: 'callback'; job_id: string; event: string }
+
+export type OnParentFailure = 'fail' | 'wait'
+
+export type PredictionSource = 'lstm' | 'series' | 'type' | 'default'
+
+/** `view`: where the API shows the field. Null: it does not, or shows what was made of it. */
+export type JobField = { view: string | null } & (
+  | KindField
+  /** Sent for each job, in a parameter of its own. */
+  | { per: 'job' }
+)
+
+/** Sent once for all jobs that are alike: those for which every `isSame` holds. */
+export type KindField = { per: 'kind'; isSame: (a: NewJob, b: NewJob) => boolean }
+
+/** A function compares each field: reading fields by name takes longer than the rest of a submission. */
+export const JOB_FIELDS = {
+  id: { per: 'job', view: 'id' },
+  type: { per: 'kind', view: 'type', isSame: (a, b) => a.type === b.type },
+  name: { per: 'kind', view: 'name', isSame: (a, b) => a.name === b.name },
+  payload: { per: 'job', view: 'payload' },
+  priority: { per: 'kind', view: 'priority', isSame: (a, b) => a.priority === b.priority },
+  tags: { per: 'kind', view: 'tags', isSame: (a, b) => areEqual(a.tags, b.tags) },
+  timeout_seconds: {
+    per: 'kind',
+    view: 'timeout_seconds',
+    isSame: (a, b) => a.timeout_seconds === b.timeout_seconds,
+  },
+  max_attempts: {
+    per: 'kind',
+    view: 'retry.max_attempts',
+    isSame: (a, b) => a.max_attempts === b.max_attempts,
+  },
+  initial_delay_seconds: {
+    per: 'kind',
+    view: 'retry.initial_delay_seconds',
+    isSame: (a, b) => a.initial_delay_seconds === b.initial_delay_seconds,
+  },
+  backoff_multiplier: {
+    per: 'kind',
+    view: 'retry.backoff_multiplier',
+    isSame: (a, b) => a.backoff_multiplier === b.backoff_multiplier,
+  },
+  cpu_units: { per: 'kind', view: 'resources.cpu_units', isSame: (a, b) => a.cpu_units === b.cpu_units },
+  memory_mb: { per: 'kind', view: 'resources.memory_mb', isSame: (a, b) => a.memory_mb === b.memory_mb },
+  run_at: { per: 'kind', view: 'run_at', isSame: (a, b) => a.run_at === b.run_at },
+  deadline: { per: 'kind', view: 'deadline', isSame: (a, b) => a.deadline === b.deadline },
+  depends_on: { per: 'job', view: 'depends_on' },
+  on_parent_failure: {
+    per: 'kind',
+    view: 'on_parent_failure',
+    isSame: (a, b) => a.on_parent_failure === b.on_parent_failure,
+  },
+  callback_url: {
+    per: 'kind',
+    view: 'callback_url',
+    isSame: (a, b) => a.callback_url === b.callback_url,
+  },
+  triggered_by: {
+    per: 'kind',
+    view: 'triggered_by',
+    isSame: (a, b) => a.triggered_by === b.triggered_by,
+  },
+  traceparent: { per: 'job', view: 'traceparent' },
+  rank_base: { per: 'kind', view: null, isSame: (a, b) => a.rank_base === b.rank_base },
+  rank_slope: { per: 'kind', view: null, isSame: (a, b) => a.rank_slope === b.rank_slope },
+  prediction: {
+    per: 'kind',
+    view: null,
+    isSame: (a, b) => a.prediction === b.prediction || isPredictedAlike(a.prediction, b.prediction),
+  },
+} as const satisfies Record<keyof NewJob, JobField>
+
+const areEqual = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((value, n) => value === b[n])
+
+/** The parts of a prediction that jobs share. The sample and the promised wait are of each job. */
+export const PREDICTION_FIELDS = {
+  p50Log: 'p50_log',
+  p90Log: 'p90_log',
+  p99Log: 'p99_log',
+  source: 'prediction_source',
+  modelVersion: 'model_version',
+  residualLog: 'residual_log',
+} as const satisfies Partial<Record<keyof JobPrediction, string>>
+
+const isPredictedAlike = (a: JobPrediction | null, b: JobPrediction | null): boolean =>
+  a !== null &&
+  b !== null &&
+  a.p50Log === b.p50Log &&
+  a.p90Log === b.p90Log &&
+  a.p99Log === b.p99Log &&
+  a.source === b.source &&
+  a.modelVersion === b.modelVersion &&
+  a.residualLog === b.residualLog
+
+type FieldName = keyof typeof JOB_FIELDS
+
+export type KindFieldName = {
+  [Name in FieldName]: (typeof JOB_FIELDS)[Name] extends { per: 'kind' } ? Name : never
+}[FieldName]
+
+const isKindField = (name: string): name is KindFieldName => JOB_FIELDS[name as FieldName].per === 'kind'
+
+export const KIND_FIELDS = Object.keys(JOB_FIELDS).filter(isKindField)
+
+const COMPARISONS = KIND_FIELDS.map((name) => JOB_FIELDS[name].isSame)
+
+export const areAlike = (a: NewJob, b: NewJob): boolean => {
+  for (const isSame of COMPARISONS) if (!isSame(a, b)) return false
+  return true
+}

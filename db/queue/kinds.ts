@@ -1,0 +1,65 @@
+import { rankTerms } from '../rules/priority.ts'
+import { areAlike, KIND_FIELDS, type NewJob, PREDICTION_FIELDS } from './job-fields.ts'
+
+/** What jobs have in common, in the order of their numbers, and the kind of each job. */
+export type Kinds = { kinds: object[]; jobKinds: number[] }
+
+/** Jobs of one member that are alike are of one kind. */
+export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds => {
+  const numbers = new Map<string, number>()
+  const kinds: object[] = []
+  // Most jobs are like the one before, which is found out without serialising them.
+  let last: { job: NewJob; member: number; number: number } | undefined
+
+  const lookUp = (job: NewJob, member: number): number => {
+    const kind = { member, ...kindOf(job) }
+    const identity = JSON.stringify(kind)
+    const known = numbers.get(identity)
+    if (known !== undefined) return known
+    const number = kinds.length + 1
+    kinds.push({ number, ...kind })
+    numbers.set(identity, number)
+    return number
+  }
+
+  const jobKinds = jobs.map(({ job, member }) => {
+    if (last?.member !== member || !areAlike(last.job, job)) {
+      last = { job, member, number: lookUp(job, member) }
+    }
+    return last.number
+  })
+  return { kinds, jobKinds }
+}
+
+const kindOf = (job: NewJob): object => {
+  const kind: Record<string, unknown> = {}
+  for (const name of KIND_FIELDS) if (name !== 'prediction') kind[name] = job[name]
+  return job.prediction ? { ...kind, ...predictionOf(job) } : kind
+}
+
+/** `unpredicted`: what the job goes by if Postgres rejects the prediction. */
+const predictionOf = ({ prediction, priority, timeout_seconds }: NewJob): object => {
+  const fields: Record<string, unknown> = { unpredicted: rankTerms(priority, timeout_seconds) }
+  for (const [name, sentAs] of Object.entries(PREDICTION_FIELDS)) {
+    fields[sentAs] = prediction?.[name as keyof typeof PREDICTION_FIELDS]
+  }
+  return fields
+}
+
+/** Of jobs that look alike, a few are enough to learn from. */
+const SAMPLES_OF_A_KIND = 8
+
+/** As JSON, in base64, in the order of the jobs, up to the last that has one. Null: none has. */
+export const samplesOf = (jobs: readonly NewJob[], jobKinds: readonly number[]): string | null => {
+  const taken = new Map<number, number>()
+  const samples: (string | null)[] = []
+  jobs.forEach(({ prediction }, n) => {
+    const kind = jobKinds[n] ?? 0
+    const before = taken.get(kind) ?? 0
+    if (!prediction?.sample || before === SAMPLES_OF_A_KIND) return
+    taken.set(kind, before + 1)
+    while (samples.length < n) samples.push(null)
+    samples.push(prediction.sample)
+  })
+  return samples.length > 0 ? JSON.stringify(samples) : null
+}

@@ -1,0 +1,268 @@
+import { arrayOf } from '../array-literal.ts'
+import type { Query } from '../query.ts'
+import type { Quota } from '../rules/quotas.ts'
+import { utf8Bytes } from '../rules/utf8-bytes.ts'
+import type { NewJob, PredictionSource } from './job-fields.ts'
+import { samplesOf, toKinds } from './kinds.ts'
+
+/** Jobs that are accepted together or not at all. */
+export type Submission = Submitter & {
+  readonly jobs: readonly NewJob[]
+  /** None of these keys may have been used before. */
+  readonly keys?: readonly IdempotencyKey[]
+}
+
+/**
+ * A member of the organisation and their credentials. Without a user the jobs are the organisation's own: then the
+ * transaction must have opened it, or belong to a worker.
+ */
+export type Submitter = {
+  readonly orgId: string
+  readonly userId: string | null
+  readonly sessionId?: string | null
+  readonly keyId?: string | null
+  /** The session's secret, or the hash of the API key. */
+  readonly secret?: string | null
+}
+
+/** Valid for 24 hours, unless `keepSeconds` says otherwise. */
+export type IdempotencyKey = {
+  key: string
+  bodyHash: string
+  jobIds: readonly string[]
+  keepSeconds?: number
+}
+
+export type SubmittedJob = {
+  /** Position of the submission in the call, from 1. */
+  submission: number
+  id: string
+  status: 'pending' | 'blocked' | 'ready'
+  created_at: Date
+  predicted_ms: number
+  predicted_p90_ms: number
+  prediction_source: PredictionSource
+  model_version: number | null
+  /** How long after its submission the job was promised to start. */
+  promised_wait_ms: number | null
+  rank: number
+  /** Even if the job started now, its 90th percentile would pass the deadline. */
+  deadline_at_risk: boolean
+  /** The commit has woken workers. */
+  announced: boolean
+}
+
+/** Why a submission was refused as a whole. */
+export type RefusedSubmission = { submission: number; id: null } & Refusal
+
+export type Refusal =
+  | RefusedParent
+  | UsedKeys
+  | QuotaExceeded
+  | InvalidValue
+  | { refusal: 'not_member' | 'busy' }
+
+export type RefusedParent = {
+  refusal: 'unknown_parent' | 'failed_parent'
+  child_id: string
+  parent_id: string
+}
+
+/** `same`: the body was the same, too. */
+export type UsedKeys = {
+  refusal: 'used_key'
+  detail: { key: string; job_ids: string[]; same: boolean }[]
+}
+
+export type QuotaExceeded = {
+  refusal: 'quota'
+  detail: { quota: Quota; limit: number; used: number; wanted: number; retry_after: number }
+}
+
+/** Postgres rejects a value, with this SQLSTATE. */
+export type InvalidValue = { refusal: 'invalid'; detail: { code: string; message: string } }
+
+export type SubmissionRow = SubmittedJob | RefusedSubmission
+
+/** What `submit_jobs` returns: one answer for all submissions, or one for each. */
+export type Answer = {
+  /** Null: this answer is for all submissions. */
+  only: number | null
+  refusals: ({ submission: number } & Refusal)[]
+  /** Without the rest, all are refused. */
+  created_at?: string
+  announced?: boolean
+  kinds?: (Omit<SubmittedJob, 'submission' | 'id' | 'created_at' | 'promised_wait_ms' | 'announced'> & {
+    number: number
+  })[]
+  blocked?: string[]
+  /** Why Postgres rejected the prediction: the jobs were stored with the running estimate. */
+  unpredicted?: string | null
+}
+
+/**
+ * Commits many submissions in one call, each for itself: all of its jobs or none. See `db/queue/submit.sql`. No two may
+ * have the same idempotency key. `charged` false: quotas do not apply, for workers only.
+ */
+export const submitJobs = (
+  submissions: readonly Submission[],
+  { charged = true }: { charged?: boolean } = {},
+): Query<{ answer: Answer[] }> => {
+  const { members, memberNumbers, jobs, lastJobs, bytes, payloads } = flatten(submissions)
+  const { kinds, jobKinds } = toKinds(jobs)
+  const all = jobs.map(({ job }) => job)
+  const edges = edgesOf(submissions)
+  return {
+    name: 'submit-jobs',
+    text: SUBMIT,
+    values: [
+      arrayOf(members.map(({ orgId }) => orgId)),
+      members.map(({ userId }) => userId),
+      members.map(({ sessionId }) => sessionId ?? null),
+      members.map(({ keyId }) => keyId ?? null),
+      members.map(({ secret }) => secret ?? null),
+      arrayOf(memberNumbers),
+      arrayOf(lastJobs),
+      arrayOf(bytes),
+      JSON.stringify(kinds),
+      arrayOf(all.map(({ id }) => id)),
+      arrayOf(jobKinds),
+      `[${payloads.join(',')}]`,
+      arrayOf(
+        all.some(({ prediction }) => prediction?.promisedWaitMs != null)
+          ? all.map(({ prediction }) => prediction?.promisedWaitMs ?? 'null')
+          : [],
+      ),
+      samplesOf(all, jobKinds),
+      arrayOf(tracesOf(all)),
+      arrayOf(edges.map(({ child }) => child)),
+      arrayOf(edges.map(({ parentId }) => parentId)),
+      arrayOf(edges.map(({ inside }) => inside)),
+      toKeyRows(submissions),
+      charged,
+    ],
+  }
+}
+
+const SUBMIT = `
+    select smartqueue.submit_jobs(
+      p_orgs => $1::uuid[], p_users => $2::uuid[], p_sessions => $3::uuid[], p_keys => $4::uuid[],
+      p_secrets => $5::text[],
+      p_members => $6::integer[], p_last_jobs => $7::integer[], p_bytes => $8::bigint[],
+      p_kinds => $9::jsonb, p_job_ids => $10::uuid[], p_job_kinds => $11::integer[], p_payloads => $12::jsonb,
+      p_promised_waits_ms => $13::double precision[], p_samples => $14::jsonb, p_traceparents => $15::text[],
+      p_children => $16::integer[], p_parents => $17::uuid[], p_inside => $18::boolean[],
+      p_idempotency => $19::jsonb, p_charged => $20::boolean
+    ) as answer`
+
+const isSameMember = (a: Submitter, b: Submitter): boolean =>
+  a.orgId === b.orgId && a.userId === b.userId && a.sessionId === b.sessionId && a.keyId === b.keyId
+
+const flatten = (submissions: readonly Submission[]) => {
+  const members: Submitter[] = []
+  const memberNumbers: number[] = []
+  const jobs: { job: NewJob; member: number }[] = []
+  const payloads: string[] = []
+  const lastJobs: number[] = []
+  const bytes = submissions.map((submission) => {
+    let member = members.findIndex((one) => isSameMember(one, submission)) + 1
+    if (member === 0) member = members.push(submission)
+    memberNumbers.push(member)
+    let sum = 0
+    for (const job of submission.jobs) {
+      const payload = JSON.stringify(job.payload)
+      jobs.push({ job, member })
+      payloads.push(payload)
+      sum += utf8Bytes(payload)
+    }
+    lastJobs.push(jobs.length)
+    return sum
+  })
+  return { members, memberNumbers, jobs, lastJobs, bytes, payloads }
+}
+
+/** Jobs of one request belong to one trace: one value speaks for all. */
+const tracesOf = (jobs: readonly NewJob[]): string[] => {
+  const traces = jobs.map(({ traceparent }) => traceparent ?? 'null')
+  const isOne = traces.every((trace) => trace === traces[0])
+  if (!isOne) return traces
+  return traces[0] === 'null' ? [] : traces.slice(0, 1)
+}
+
+/** Children by their number among all jobs. */
+const edgesOf = (submissions: readonly Submission[]) => {
+  let number = 0
+  return submissions.flatMap(({ jobs }) => {
+    if (jobs.every(({ depends_on }) => depends_on.length === 0)) {
+      number += jobs.length
+      return []
+    }
+    const own = new Set(jobs.map(({ id }) => id))
+    return jobs.flatMap(({ depends_on }) => {
+      const child = ++number
+      return [...new Set(depends_on)].map((parentId) => ({ child, parentId, inside: own.has(parentId) }))
+    })
+  })
+}
+
+const toKeyRows = (submissions: readonly Submission[]): string | null => {
+  const rows = submissions.flatMap(({ keys = [] }, n) =>
+    keys.map(({ key, bodyHash, jobIds, keepSeconds }) => ({
+      submission: n + 1,
+      key,
+      body_hash: bodyHash,
+      job_ids: jobIds,
+      ...(keepSeconds !== undefined && { keep_seconds: keepSeconds }),
+    })),
+  )
+  return rows.length > 0 ? JSON.stringify(rows) : null
+}
+
+/** The rows of each submission's jobs, in their order, and those of its refusal. */
+export const readSubmitted = (
+  submissions: readonly Submission[],
+  rows: readonly { answer: Answer[] }[],
+): SubmissionRow[] => {
+  const { jobs } = flatten(submissions)
+  const { jobKinds } = toKinds(jobs)
+  const numbers = submissions.flatMap((submission, n) => submission.jobs.map(() => n + 1))
+  const answers = rows.flatMap(({ answer }) => answer)
+  const refusals = answers.flatMap(({ only, refusals }) =>
+    refusals.map((one): RefusedSubmission => ({ ...one, submission: only ?? one.submission, id: null })),
+  )
+  const refused = new Set(refusals.map(({ submission }) => submission))
+  const answersOf = new Map(answers.map((answer) => [answer.only ?? 0, indexed(answer)]))
+  const submitted = jobs.flatMap(({ job }, n): SubmittedJob[] => {
+    const submission = numbers[n] ?? 0
+    const answer = answersOf.get(submission) ?? answersOf.get(0)
+    const kind = answer?.kinds.get(jobKinds[n] ?? 0)
+    if (!answer || !kind || refused.has(submission)) return []
+    const { number: _, ...row } = kind
+    return [
+      {
+        ...row,
+        submission,
+        id: job.id,
+        status: answer.blocked.has(job.id) ? 'blocked' : row.status,
+        created_at: answer.createdAt,
+        promised_wait_ms: answer.isPredicted ? (job.prediction?.promisedWaitMs ?? null) : null,
+        announced: answer.announced,
+      },
+    ]
+  })
+  return [...submitted, ...refusals]
+}
+
+const indexed = ({ created_at = '', announced = false, kinds = [], blocked = [], unpredicted }: Answer) => ({
+  createdAt: new Date(created_at),
+  announced,
+  kinds: new Map(kinds.map((kind) => [kind.number, kind])),
+  blocked: new Set(blocked),
+  isPredicted: unpredicted == null,
+})
+
+/** Why Postgres rejected predictions, for each submission that was stored without them. */
+export const refusedPredictions = (rows: readonly { answer: Answer[] }[]): Error[] =>
+  rows.flatMap(({ answer }) =>
+    answer.flatMap(({ unpredicted }) => (unpredicted ? [new Error(unpredicted)] : [])),
+  )
