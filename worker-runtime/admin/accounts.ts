@@ -1,7 +1,7 @@
 import { createAccount, listAdmins, resetPassword, setAdmin } from '../../db/queries/admins.ts'
 import type { Run } from '../../db/query.ts'
-import { passwordFault } from '../../db/rules/password-rules.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
+import { passwordFault } from '../../functions/auth/password-rules.ts'
 import { hashPassword } from '../../functions/auth/passwords.ts'
 import { UsageError } from '../command.ts'
 import { newPassword } from '../database-login.ts'
