@@ -69,7 +69,7 @@ begin atomic
       select coalesce(sum(slots), 0)
       from workers
       where status = 'online'
-        and last_seen > now() - interval '10 seconds'
+        and not is_silent(last_seen)
     ),
     'paused', exists (select from pauses where org_id = in_org and type is null),
     'minutes', (

@@ -1,5 +1,4 @@
 import type { Query } from '../query.ts'
-import { SILENT_SECONDS } from './queue-facts.ts'
 
 export type WorkerRow = {
   worker_id: string
@@ -24,13 +23,13 @@ export const listWorkers = (page: WorkerPage): Query<WorkerRow> => ({
   text: `
     select
       worker_id, hostname,
-      case when last_seen < now() - $3::int * interval '1 second' then 'offline' else status end as status,
+      case when smartqueue.is_silent(last_seen) then 'offline' else status end as status,
       types, slots, cpu_units, memory_mb, running, jobs_processed, started_at, last_seen
     from smartqueue.workers
     where worker_id > coalesce($1::text, '')
     order by worker_id
     limit $2::int`,
-  values: [page.after, page.limit, SILENT_SECONDS],
+  values: [page.after, page.limit],
 })
 
 /**
@@ -42,21 +41,21 @@ export const listWorkersFor = (orgId: string, page: WorkerPage): Query<WorkerRow
   text: `
     select
       w.worker_id, null as hostname,
-      case when w.last_seen < now() - $3::int * interval '1 second' then 'offline' else w.status end as status,
+      case when smartqueue.is_silent(w.last_seen) then 'offline' else w.status end as status,
       w.types, w.slots, w.cpu_units, w.memory_mb, coalesce(own.running, 0) as running, null as jobs_processed,
       w.started_at, w.last_seen
     from smartqueue.workers w
     left join (
       select worker_id, count(*)::int as running
       from smartqueue.held_jobs
-      where org_id = $4::uuid
+      where org_id = $3::uuid
         and started_at is not null
       group by worker_id
     ) own on own.worker_id = w.worker_id
     where w.worker_id > coalesce($1::text, '')
     order by w.worker_id
     limit $2::int`,
-  values: [page.after, page.limit, SILENT_SECONDS, orgId],
+  values: [page.after, page.limit, orgId],
 })
 
 export type LeaderRow = { worker_id: string; term: string; elected_at: Date; last_seen: Date }
@@ -85,7 +84,7 @@ export const listPodLoads = (): Query<PodLoad> => ({
       w.hostname, w.status, w.running, l.worker_id is not null as leads
     from smartqueue.workers w
     left join smartqueue.scheduler_leader l on l.worker_id = w.worker_id
-    where w.last_seen >= now() - $1::int * interval '1 second'
+    where not smartqueue.is_silent(w.last_seen)
     order by w.hostname, w.started_at desc`,
-  values: [SILENT_SECONDS],
+  values: [],
 })

@@ -2,7 +2,7 @@ import type { JobFacts } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import { AGE_SHARE } from '../../db/rules/lanes.ts'
 import { LEAST_SLOW_MS } from '../../db/rules/slow.ts'
-import { isRunnable, lanesOf } from '../eta/queue-sums.ts'
+import { isRunnable, lanesOf } from '../prediction/eta/queue-sums.ts'
 import { inWords, seconds } from './durations.ts'
 import { aheadOf } from './job-eta.ts'
 

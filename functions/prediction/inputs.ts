@@ -7,10 +7,10 @@
 import { getPredictionInputs, type PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
 import { type LiveWorker, type QueueSums, refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import type { Run } from '../../db/query.ts'
-import { addToQueue, advanceQueue, type QueueSnapshot } from '../eta/queue-snapshot.ts'
-import { areSumsDue, toSnapshot } from '../eta/queue-sums.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
+import { addToQueue, advanceQueue, type QueueSnapshot } from './eta/queue-snapshot.ts'
+import { areSumsDue, toSnapshot } from './eta/queue-sums.ts'
 import { type SeriesInputs, toSeries } from './series-inputs.ts'
 
 export type SeriesName = { type: string; name: string }

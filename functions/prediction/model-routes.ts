@@ -1,9 +1,9 @@
 import { createRoute } from '@hono/zod-openapi'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { access } from '../auth/permit.ts'
-import { LATE_P90_MS, WAIT_P90 } from '../eta/eta.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
+import { LATE_P90_MS, WAIT_P90 } from './eta/eta.ts'
 import { modelCard, viewModelCard } from './model-card.ts'
 
 export const modelRoutes = () =>

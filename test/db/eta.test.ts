@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { estimateEtas } from '../../functions/eta/eta.ts'
-import { etaInQueue, sumAhead } from '../../functions/eta/place.ts'
+import { estimateEtas } from '../../functions/prediction/eta/eta.ts'
+import { etaInQueue, sumAhead } from '../../functions/prediction/eta/place.ts'
 import {
   addToQueue,
   advanceQueue,
   type LaneSum,
   type QueueSnapshot,
-} from '../../functions/eta/queue-snapshot.ts'
+} from '../../functions/prediction/eta/queue-snapshot.ts'
 
 const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
   slots: 2,

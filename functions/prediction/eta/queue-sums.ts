@@ -1,5 +1,5 @@
-import type { LiveWorker, QueueSums } from '../../db/queries/queue-facts.ts'
-import { AGE_SHARE } from '../../db/rules/lanes.ts'
+import type { LiveWorker, QueueSums } from '../../../db/queries/queue-facts.ts'
+import { AGE_SHARE } from '../../../db/rules/lanes.ts'
 import { advanceQueue, type LaneSum, type QueueSnapshot } from './queue-snapshot.ts'
 
 /** Whether it is time to take the sums again. */
