@@ -49,34 +49,15 @@ export type JobRow = JobSummaryRow & {
 
 export type JobFailure = { code: string; message: string }
 
-/** Of `job_overview`. The deadline is judged as at submission: by the 90th percentile, and by facts once there are. */
-export const SUMMARY_COLUMNS = `
-      id, org_id, created_by, triggered_by, callback_url, type, name, status, priority, rank, predicted_ms, predicted_p90_ms, prediction_source,
-      model_version, cpu_units, memory_mb, tags, timeout_seconds, max_attempts, initial_delay_seconds,
-      backoff_multiplier, run_at, deadline,
-      coalesce(
-        case
-          when finished_at is not null then finished_at
-          when started_at is not null then greatest(now(), started_at + predicted_p90_ms * interval '1 millisecond')
-          else greatest(now(), run_at) + predicted_p90_ms * interval '1 millisecond'
-        end > deadline,
-        false
-      ) as deadline_at_risk,
-      coalesce(
-        status = 'running' and started_at + greatest(predicted_p99_ms, 1000) * interval '1 millisecond' < now()
-          and predicted_p99_ms is not null,
-        false
-      ) as slow,
-      on_parent_failure, attempts, worker_id, progress, progress_note, error, created_at, started_at, finished_at`
-
 export const getJob = (orgId: string, jobId: string): Query<JobRow> => ({
   name: 'get-job',
   text: `
-    select ${SUMMARY_COLUMNS}, payload, traceparent, result,
-      array(select parent_id from smartqueue.job_dependencies where child_id = id order by parent_id) as depends_on
-    from smartqueue.job_overview
-    where org_id = $1::uuid
-      and id = $2::uuid`,
+    select
+      s.*, j.payload, j.traceparent, f.result,
+      array(select parent_id from smartqueue.job_dependencies where child_id = j.id order by parent_id) as depends_on
+    from smartqueue.summarize_jobs(array[$1::uuid], array[$2::uuid]) s
+    join smartqueue.jobs j on j.org_id = $1::uuid and j.id = $2::uuid
+    left join smartqueue.finished_jobs f on f.org_id = $1::uuid and f.job_id = $2::uuid`,
   values: [orgId, jobId],
 })
 

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { JobFilter } from '../../db/queries/job-filter.ts'
+import type { JobFilter } from '../../db/queue/find-jobs.ts'
 import { JOB_STATES } from '../../db/rules/job-states.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
 import { time } from '../http/openapi.ts'

@@ -1,6 +1,5 @@
-import type { JobFilter } from '../../db/queries/job-filter.ts'
-import { countJobs, listJobIds } from '../../db/queries/job-list.ts'
 import type { Run } from '../../db/query.ts'
+import { findJobs, type JobFilter } from '../../db/queue/find-jobs.ts'
 import { DatabaseUnavailable } from '../database-errors.ts'
 import { queueFull } from './quota.ts'
 
@@ -32,15 +31,12 @@ export const sweepJobs = async (
   const sweep = { matched: 0, changed: 0, done: false }
   let before: string | null = null
   const takeStep = async (): Promise<{ full: boolean }> => {
-    const step = Math.min(STEP, limit - sweep.matched)
-    // One more than is changed now: the one that says whether there are more.
-    const rows = await run(listJobIds({ ...search, before, limit: step + 1 }))
-    const ids = rows.slice(0, step).map(({ id }) => id)
+    const { ids, next_id } = await findPage(run, search, before, Math.min(STEP, limit - sweep.matched))
     const { changed, full } = ids.length > 0 ? await change(ids) : NOTHING
     sweep.changed += changed
     sweep.matched += ids.length
-    sweep.done = !full && rows.length <= step
-    before = ids.at(-1) ?? before
+    sweep.done = !full && next_id === null
+    before = next_id
     return { full }
   }
   while (!sweep.done && sweep.matched < limit && Date.now() < stopAt) {
@@ -58,10 +54,27 @@ export const sweepJobs = async (
 }
 
 const MAX_COUNTED = 100_000
+const COUNT_STEP = 20_000
 
 /** What a sweep would meet. `done`: they were all counted. */
 export const countSweep = async (run: Run, orgId: string, filter: JobFilter): Promise<Sweep> => {
-  const [count] = await run(countJobs(orgId, filter, MAX_COUNTED))
-  const matched = count?.matched ?? 0
-  return { matched, changed: 0, done: matched < MAX_COUNTED }
+  const stopAt = Date.now() + MAX_MS
+  let matched = 0
+  let before: string | null = null
+  do {
+    const { ids, next_id } = await findPage(run, { orgId, filter }, before, COUNT_STEP)
+    matched += ids.length
+    before = next_id
+  } while (before !== null && matched < MAX_COUNTED && Date.now() < stopAt)
+  return { matched, changed: 0, done: before === null }
+}
+
+const findPage = async (
+  run: Run,
+  search: { orgId: string; filter: JobFilter },
+  before: string | null,
+  limit: number,
+): Promise<{ ids: string[]; next_id: string | null }> => {
+  const [page] = await run(findJobs({ ...search, before, limit }))
+  return page ?? { ids: [], next_id: null }
 }

@@ -64,9 +64,7 @@ import {
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
 import { getJobFacts } from '../../db/queries/job-facts.ts'
-import type { JobFilter } from '../../db/queries/job-filter.ts'
 import { getJobGraph } from '../../db/queries/job-graph.ts'
-import { countJobs, listAllJobs, listJobIds, listJobs } from '../../db/queries/job-list.ts'
 import { appendJobLogs, followJob, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, listKnownTypes, registerJobTypes } from '../../db/queries/job-types.ts'
 import { findJobOrg, getJob } from '../../db/queries/jobs.ts'
@@ -176,6 +174,7 @@ import {
   unparkJobs,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
+import { findJobs, type JobFilter, listJobs } from '../../db/queue/find-jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { exchange, held, newJob } from '../support/jobs.ts'
@@ -599,7 +598,7 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(findSubmitted(orgId, [id(14), id(99)]))
   await play(findIdempotencyKeys(orgId, [`${TEXT} 0`]))
   await play(findJobOrg(id(11)))
-  await play(listAllJobs({ filter: { tag: TEXT }, before: null, limit: 2 }))
+  await play(listJobs({ orgId: null, filter: { tag: TEXT }, before: null, limit: 2 }))
   const filters: JobFilter[] = [
     {},
     { statuses: ['ready', 'running', 'failed', 'cancelled'] },
@@ -611,8 +610,7 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   ]
   for (const filter of filters) {
     await play(listJobs({ orgId, filter, before: null, limit: 2 }))
-    await play(listJobIds({ orgId, filter, before: id(14), limit: 10 }))
-    await play(countJobs(orgId, filter, 3))
+    await play(findJobs({ orgId, filter, before: id(14), limit: 10 }))
   }
   await play(listAttempts({ orgId, jobId: id(12), after: null, limit: 10 }))
   await play(listDeadLetters({ orgId, after: null, limit: 10 }))
@@ -960,7 +958,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
 /** Names as they stand in the sources, as far as they are fixed: a new statement must join the scenario. */
 const everyStatementName = async (): Promise<string[]> => {
-  const sources = await Promise.all(globSync('db/queries/*.ts').map((file) => readFile(file, 'utf8')))
+  const sources = await Promise.all(globSync('db/{queries,queue}/*.ts').map((file) => readFile(file, 'utf8')))
   const names = sources.flatMap((source) => [...source.matchAll(/\bname: ['`]([\w-]+)/g)])
   assert.ok(names.length > 40)
   return names.map(([, name]) => name ?? '')

@@ -8,6 +8,7 @@ import {
   type RowSecurityReport,
   WORKERS_ROLE,
 } from '../../db/queries/row-level-security.ts'
+import { findJobs } from '../../db/queue/find-jobs.ts'
 import { ensureLogin, withLogin } from '../../worker-runtime/database-login.ts'
 import { migrateDatabase, withClient } from '../../worker-runtime/migrate.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -159,11 +160,17 @@ test('views show no more than their tables', async () => {
   }
 })
 
-test('tags of another organisation are not found, whatever organisation is asked for', async () => {
-  await jobInState(database.run, bob, 'ready', { tags: ['secret'] })
-  const find = `select * from smartqueue.tagged_jobs($1::uuid, 'secret')`
-  await inScope(bob, async (client) => assert.equal((await client.query(find, [bob.orgId])).rowCount, 1))
-  await inScope(ada, async (client) => assert.equal((await client.query(find, [bob.orgId])).rowCount, 0))
+test('jobs of an organisation that was not entered cannot be searched', async () => {
+  const job = await jobInState(database.run, bob, 'ready', { tags: ['secret'] })
+  const { text, values } = findJobs({ orgId: bob.orgId, filter: { tag: 'secret' }, before: null, limit: 10 })
+  const everywhere = findJobs({ orgId: null, filter: {}, before: null, limit: 10 })
+  await inScope(bob, async (client) =>
+    assert.deepEqual((await client.query(text, [...values])).rows, [{ ids: [job], next_id: null }]),
+  )
+  await inScope(ada, (client) => assert.rejects(client.query(text, [...values]), { code: 'SQ401' }))
+  await inScope(ada, (client) =>
+    assert.rejects(client.query(everywhere.text, [...everywhere.values]), { code: 'SQ401' }),
+  )
 })
 
 test('nobody writes to the audit log in the name of another, and nobody changes it', async () => {

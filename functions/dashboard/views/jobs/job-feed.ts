@@ -89,7 +89,11 @@ export const createJobFeed = (options: {
     flush()
     meanwhile = []
     try {
-      const page = await load(after?.cursor ?? null, stopping.signal)
+      let page = await load(after?.cursor ?? null, stopping.signal)
+      // The search for rare jobs goes on where an empty page ends.
+      while (page.items.length === 0 && page.next_cursor !== null) {
+        page = await load(page.next_cursor, stopping.signal)
+      }
       if (stopping.signal.aborted) return
       adopt(page, after, wasStale)
       error.value = undefined

@@ -1,0 +1,107 @@
+import type { JobSummaryRow } from '../queries/jobs.ts'
+import type { Query, QueryValue } from '../query.ts'
+import type { JobState } from '../rules/job-states.ts'
+import type { Priority } from '../rules/priority.ts'
+import { uuidV7Floor } from '../rules/uuid-v7.ts'
+
+export type JobFilter = {
+  statuses?: readonly JobState[] | undefined
+  type?: string | undefined
+  name?: string | undefined
+  tag?: string | undefined
+  /** A part of the name, whatever its case; or a tag; or the id. */
+  text?: string | undefined
+  priority?: Priority | undefined
+  createdBy?: string | undefined
+  createdAfter?: Date | undefined
+  createdBefore?: Date | undefined
+  /** Groups failed jobs by their error; only with the status `failed`. */
+  fingerprint?: string | undefined
+}
+
+/** `orgId`: null searches all organisations, for an admin. `before`: the `next_id` of the page before. */
+export type JobSearch = { orgId: string | null; filter: JobFilter; before: string | null; limit: number }
+
+/** In an empty page the one row has no job. */
+export type ListedJob = (JobSummaryRow | { [Column in keyof JobSummaryRow]: null }) & {
+  /** Null on the last page. A page that is not full may have one, too. */
+  next_id: string | null
+}
+
+/** Newest first, without payloads and results: a page stays small whatever the jobs carry. */
+export const listJobs = (search: JobSearch): Query<ListedJob> => ({
+  name: 'list-jobs',
+  text: `
+    select found.next_id, job.*
+    from smartqueue.find_jobs(
+      p_org => $1::uuid,
+      p_states => $2::smartqueue.job_state[],
+      p_type => $3::text,
+      p_name => $4::text,
+      p_tag => $5::text,
+      p_text => $6::text,
+      p_priority => $7::text,
+      p_created_by => $8::uuid,
+      p_created_after => $9::timestamptz,
+      p_created_before => $10::timestamptz,
+      p_fingerprint => $11::text,
+      p_from => $12::uuid,
+      p_below => $13::uuid,
+      p_limit => $14::integer
+    ) found
+    left join lateral smartqueue.summarize_jobs(found.org_ids, found.ids) job on true
+    order by job.id desc`,
+  values: valuesOf(search),
+})
+
+/** The ids alone, to count jobs or to act on them. */
+export const findJobs = (search: JobSearch): Query<{ ids: string[]; next_id: string | null }> => ({
+  name: 'find-jobs',
+  text: `
+    select ids, next_id
+    from smartqueue.find_jobs(
+      p_org => $1::uuid,
+      p_states => $2::smartqueue.job_state[],
+      p_type => $3::text,
+      p_name => $4::text,
+      p_tag => $5::text,
+      p_text => $6::text,
+      p_priority => $7::text,
+      p_created_by => $8::uuid,
+      p_created_after => $9::timestamptz,
+      p_created_before => $10::timestamptz,
+      p_fingerprint => $11::text,
+      p_from => $12::uuid,
+      p_below => $13::uuid,
+      p_limit => $14::integer
+    )`,
+  values: valuesOf(search),
+})
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+/** An id is made a moment before its row, and the clocks of two machines may be this far apart. */
+const SLACK_MS = 60_000
+
+const valuesOf = ({ orgId, filter, before, limit }: JobSearch): QueryValue[] => {
+  const { createdAfter, createdBefore } = filter
+  const from = createdAfter ? uuidV7Floor(createdAfter.getTime() - SLACK_MS) : FIRST_ID
+  const end = createdBefore ? uuidV7Floor(createdBefore.getTime() + SLACK_MS) : LAST_ID
+  const below = before !== null && before < end ? before : end
+  return [
+    orgId,
+    filter.statuses ?? null,
+    filter.type ?? null,
+    filter.name ?? null,
+    filter.tag ?? null,
+    filter.text ?? null,
+    filter.priority ?? null,
+    filter.createdBy ?? null,
+    createdAfter?.toISOString() ?? null,
+    createdBefore?.toISOString() ?? null,
+    filter.fingerprint ?? null,
+    from,
+    below,
+    limit,
+  ]
+}
