@@ -1,4 +1,5 @@
-import { NeonDbError, neon, neonConfig } from '@neondatabase/serverless'
+import { NeonDbError, neon, neonConfig, types } from '@neondatabase/serverless'
+import { isoTime, TIMESTAMPTZ } from '../db/iso-time.ts'
 import { type Entry, NOT_ENTERED } from '../db/queries/scope.ts'
 import type { Query, Run } from '../db/query.ts'
 import { longestTryMs, MAX_STATEMENTS, PATIENCE_MS } from '../db/rules/timeouts.ts'
@@ -36,13 +37,15 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
   }
 
   const runOnce = <Row>(query: Query<Row>): Promise<Row[]> =>
-    persist(1, noteDiskFull, (options) => sql.query(query.text, [...query.values], options)) as Promise<Row[]>
+    persist(1, noteDiskFull, (options) =>
+      sql.query(query.text, [...query.values], { ...options, types: TYPES }),
+    ) as Promise<Row[]>
 
   const runTogether = async (queries: readonly Query<unknown>[]): Promise<unknown[][]> => {
     if (queries.length > MAX_STATEMENTS) {
       throw new Error(`A transaction of ${queries.length} statements may outlast PATIENCE_MS`)
     }
-    const statements = () => queries.map(({ text, values }) => sql.query(text, [...values]))
+    const statements = () => queries.map(({ text, values }) => sql.query(text, [...values], { types: TYPES }))
     return persist(queries.length, noteDiskFull, (options) =>
       sql.transaction(statements(), options),
     ) as Promise<unknown[][]>
@@ -58,6 +61,11 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
       runTogether(queries) as Promise<{ [N in keyof Rows]: Rows[N][] }>,
     wasDiskFull: () => Date.now() - diskFullAt < DISK_FULL_MS,
   }
+}
+
+/** Times come as text, as from the driver of the workers. */
+const TYPES = {
+  getTypeParser: (type: number) => (type === TIMESTAMPTZ ? isoTime : types.getTypeParser(type)),
 }
 
 type Send<T> = (options: { fetchOptions: { signal: AbortSignal } }) => Promise<T>

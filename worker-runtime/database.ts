@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import { isoTime, TIMESTAMPTZ } from '../db/iso-time.ts'
 import type { Query, Run } from '../db/query.ts'
 
 export type Database = {
@@ -31,6 +32,12 @@ export const RELAXED_COMMIT = { synchronous_commit: 'off' } as const
 /** A process that stands still in the middle of a transaction must not hold up whoever takes over from it. */
 export const SHORT_TRANSACTIONS = { idle_in_transaction_session_timeout: '2000' } as const
 
+/** Times come as text, as from the driver of the functions. */
+export const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (type, format) =>
+    type === TIMESTAMPTZ && format !== 'binary' ? isoTime : pg.types.getTypeParser(type, format),
+}
+
 export const createDatabase = (options: {
   url: string
   applicationName: string
@@ -52,6 +59,7 @@ export const createDatabase = (options: {
     statement_timeout: 9_000,
     // A worker that was idle for a while starts its next job without connecting first.
     idleTimeoutMillis: 0,
+    types: TYPES,
     ...(settings && { onConnect: (client: pg.ClientBase) => client.query(settings) }),
   })
   // An idle connection that breaks (a restart of Postgres) is replaced by the pool; unheard it ends the process.

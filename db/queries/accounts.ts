@@ -58,7 +58,13 @@ export const nameOf = (userId: string): Query<{ username: string }> => ({
   values: [userId],
 })
 
-export type UserRow = { id: string; username: string; is_admin: boolean; org_ids: string[]; created_at: Date }
+export type UserRow = {
+  id: string
+  username: string
+  is_admin: boolean
+  org_ids: string[]
+  created_at: string
+}
 
 /** All users, in the order of their ids, which is that of their registration. */
 export const listUsers = (page: { after: string | null; limit: number }): Query<UserRow> => ({

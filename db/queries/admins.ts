@@ -64,7 +64,7 @@ export const setAdmin = (username: string, isAdmin: boolean): Query<{ user_id: s
   values: [username, isAdmin],
 })
 
-export const listAdmins = (): Query<{ username: string; created_at: Date }> => ({
+export const listAdmins = (): Query<{ username: string; created_at: string }> => ({
   name: 'list-admins',
   text: `
     select username, created_at

@@ -38,7 +38,7 @@ export type JobSums = {
 }
 
 export type SummaryRow = {
-  at: Date
+  at: string
   depth: DepthSums
   last_hour: JobSums
   last_24h: JobSums

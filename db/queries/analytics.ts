@@ -10,7 +10,7 @@ import type { QueueSums } from './queue-facts.ts'
 export type Buckets = { span: 60 | 3600; seconds: number; count: number }
 
 export type ThroughputRow = {
-  at: Date
+  at: string
   submitted: number
   completed: number
   failed: number
@@ -53,7 +53,7 @@ export type DepthPoint = {
 }
 
 export type QueueDepthRow = {
-  at: Date
+  at: string
   items: DepthPoint[]
   depth: DepthSums
   load: LoadAhead
@@ -97,8 +97,8 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
 export type LeaderHistoryRow = {
   worker_id: string
   term: string
-  elected_at: Date
-  last_seen: Date
+  elected_at: string
+  last_seen: string
   alive: boolean
   elections: { term: number; worker_id: string; elected_at: string }[]
 }
@@ -123,7 +123,7 @@ export const getLeaderHistory = (): Query<LeaderHistoryRow> => ({
 })
 
 export type GainPointRow = {
-  at: Date
+  at: string
   jobs: number
   wait_ms: number
   fifo_wait_ms: number

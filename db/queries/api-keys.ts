@@ -9,10 +9,10 @@ export type ApiKeyRow = {
   name: string
   prefix: string
   scopes: string[]
-  created_at: Date
-  expires_at: Date | null
-  last_used_at: Date | null
-  revoked_at: Date | null
+  created_at: string
+  expires_at: string | null
+  last_used_at: string | null
+  revoked_at: string | null
 }
 
 const COLUMNS = 'id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
@@ -107,7 +107,7 @@ export type KeyHolder = {
   user_id: string
   role: MemberRole
   scopes: string[]
-  expires_at: Date | null
+  expires_at: string | null
 }
 
 /** Whose key has this hash. No row: nobody's, or it was revoked or has expired. */

@@ -20,8 +20,8 @@ export type AttemptRow = {
   outcome: AttemptOutcome
   error: JobFailure | null
   worker_id: string
-  started_at: Date
-  finished_at: Date | null
+  started_at: string
+  finished_at: string | null
   runtime_ms: number | null
 }
 

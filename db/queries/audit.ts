@@ -52,7 +52,7 @@ export const audit = (action: AuditAction, target: string, from: string): string
 
 export type AuditRow = {
   id: string
-  at: Date
+  at: string
   actor_id: string | null
   actor: string | null
   api_key_id: string | null

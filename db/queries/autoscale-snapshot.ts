@@ -14,11 +14,11 @@ import { DEFAULT_ESTIMATE } from '../rules/estimate.ts'
 export type NearTick = {
   cron: string
   timezone: string
-  next_at: Date
+  next_at: string
   /** Predicted, of the jobs of one tick each. */
   work_ms: number
   /** By the clock of the database. */
-  now: Date
+  now: string
 }
 
 /** Schedules with ticks within the lead time that nobody has paused, the first to come first. */

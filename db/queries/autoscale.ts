@@ -18,7 +18,7 @@ export type ScalingState = {
   max_workers: number
 }
 
-export type AutoscaleRow = ScalingState & { taken_at: Date; age_seconds: number; term: number }
+export type AutoscaleRow = ScalingState & { taken_at: string; age_seconds: number; term: number }
 
 /** The leader takes a snapshot every five seconds. After this long there is none that anything may be scaled by. */
 export const STALE_SECONDS = 30
@@ -75,7 +75,7 @@ export const viewAutoscale = (row: AutoscaleRow) => {
       lead_seconds: row.lead_seconds,
     },
     drain_goal_seconds: row.drain_goal_seconds,
-    taken_at: row.taken_at.toISOString(),
+    taken_at: row.taken_at,
     age_seconds: round(row.age_seconds),
   }
 }

@@ -5,11 +5,11 @@ export type EndpointRow = {
   id: string
   url: string
   events: CallbackEvent[]
-  disabled_at: Date | null
+  disabled_at: string | null
   disabled_reason: string | null
   created_by: string | null
-  created_at: Date
-  updated_at: Date
+  created_at: string
+  updated_at: string
 }
 
 /** Of an organisation, that are told of all its jobs. */

@@ -58,8 +58,8 @@ export type JobCallbackRow = {
   status: JobState
   attempts: number
   error: JobFailure | null
-  created_at: Date
-  finished_at: Date | null
+  created_at: string
+  finished_at: string | null
 }
 
 /** Those that told of a job, oldest first. */

@@ -1,6 +1,6 @@
 import type { Query } from '../query.ts'
 
-export type CallbackSecretRow = { created_at: Date; previous_expires_at: Date | null }
+export type CallbackSecretRow = { created_at: string; previous_expires_at: string | null }
 
 /** No row: there is none yet. `hint`: its last characters, to tell which one a receiver has. */
 export const getCallbackSecret = (orgId: string): Query<CallbackSecretRow & { hint: string }> => ({

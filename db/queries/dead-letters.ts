@@ -7,8 +7,8 @@ export type DeadLetterGroup = {
   count: number
   error: JobFailure
   types: string[]
-  first_failed_at: Date
-  last_failed_at: Date
+  first_failed_at: string
+  last_failed_at: string
   example_job_ids: string[]
   /** Microseconds of `last_failed_at`, which a Date does not hold. */
   position: string

@@ -57,10 +57,10 @@ export const listOwnOrgs = (): Query<OwnOrg> => ({
 
 export type OrgDeletionRow = {
   id: string
-  requested_at: Date
+  requested_at: string
   requested_by: string | null
   request_id: string | null
-  removed_at: Date | null
+  removed_at: string | null
 }
 
 /** Ordered by organisation id. */

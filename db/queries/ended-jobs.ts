@@ -12,8 +12,8 @@ export type ToldJob = {
   tags: string[]
   triggered_by: TriggeredBy | null
   traceparent: string | null
-  created_at: Date
-  started_at: Date | null
+  created_at: string
+  started_at: string | null
   result: unknown
   result_omitted: boolean
   error: JobFailure | null

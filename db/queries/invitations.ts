@@ -14,8 +14,8 @@ export type InvitationRow = {
   role: MemberRole
   username: string | null
   invited_by: string | null
-  created_at: Date
-  expires_at: Date
+  created_at: string
+  expires_at: string
 }
 
 const PENDING = `accepted_at is null
@@ -44,8 +44,8 @@ export type InvitationOutcome = {
   found: boolean
   is_member: boolean
   username: string | null
-  created_at: Date | null
-  expires_at: Date | null
+  created_at: string | null
+  expires_at: string | null
 }
 
 /** One row. Without a time nothing was made: the user does not exist, or is a member already, or there are too many. */

@@ -25,9 +25,9 @@ export type ParentFacts = QueuePlace & {
 
 /** Why a job that has not finished is where it is. */
 export type JobFacts = QueuePlace & {
-  now: Date
+  now: string
   predicted_p99_ms: number | null
-  wake_at: Date | null
+  wake_at: string | null
   /** In the hands of a worker that has not started it. */
   claimed_by: string | null
   pauses: { type: string | null; paused_at: string }[]

@@ -29,7 +29,7 @@ export const appendJobLogs = (linesJson: string): Query<never> => ({
 export type JobLogRow = {
   id: string | null
   attempt: number
-  at: Date
+  at: string
   level: LogLevel
   message: string
 }

@@ -25,8 +25,8 @@ export type JobSummaryRow = {
   max_attempts: number
   initial_delay_seconds: number
   backoff_multiplier: number
-  run_at: Date | null
-  deadline: Date | null
+  run_at: string | null
+  deadline: string | null
   deadline_at_risk: boolean
   slow: boolean
   on_parent_failure: OnParentFailure
@@ -35,9 +35,9 @@ export type JobSummaryRow = {
   progress: number | null
   progress_note: string | null
   error: JobFailure | null
-  created_at: Date
-  started_at: Date | null
-  finished_at: Date | null
+  created_at: string
+  started_at: string | null
+  finished_at: string | null
 }
 
 export type JobRow = JobSummaryRow & {

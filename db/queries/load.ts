@@ -50,7 +50,7 @@ export type StoredForecast = {
 }
 
 /** The newest forecast. What it is made with, and what that is worth, stays. No row: the term is over. */
-export const storeForecast = (forecast: StoredForecast): Query<{ made_at: Date }> => ({
+export const storeForecast = (forecast: StoredForecast): Query<{ made_at: string }> => ({
   name: 'store-forecast',
   text: `
     update smartqueue.load_forecasts
@@ -70,7 +70,7 @@ export type StoredForecaster = StoredForecast & {
 }
 
 /** And with what it is made with from now on. No row: the term is over. */
-export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: Date }> => ({
+export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: string }> => ({
   name: 'store-forecaster',
   text: `
     insert into smartqueue.load_forecasts (

@@ -2,7 +2,7 @@ import type { Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 import { audit } from './audit.ts'
 
-export type MemberRow = { user_id: string; username: string; role: MemberRole; joined_at: Date }
+export type MemberRow = { user_id: string; username: string; role: MemberRole; joined_at: string }
 
 /** In the order of their ids. */
 export const listMembers = (page: {

@@ -25,7 +25,7 @@ export type ModelCardRow = {
   learned: number
   by_source: Record<string, unknown>
   accuracy: Record<string, unknown>
-  updated_at: Date
+  updated_at: string
   versions: ModelVersionRow[]
   points: AccuracyPointRow[]
   faults: FaultRow[]

@@ -9,7 +9,7 @@ export type OrgRow = {
   name: string
   role: MemberRole | null
   members: number
-  created_at: Date
+  created_at: string
 }
 
 const COLUMNS = `
@@ -23,7 +23,7 @@ export const createOrg = (org: {
   id: string
   name: string
   limit: number
-}): Query<{ created_at: Date | null }> => ({
+}): Query<{ created_at: string | null }> => ({
   name: 'create-org',
   text: `
     select smartqueue.create_org($1::uuid, $2::text, $3::integer) as created_at`,

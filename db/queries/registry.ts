@@ -11,8 +11,8 @@ export type WorkerRow = {
   memory_mb: number
   running: number
   jobs_processed: string | null
-  started_at: Date
-  last_seen: Date
+  started_at: string
+  last_seen: string
 }
 
 type WorkerPage = { after: string | null; limit: number }
@@ -58,7 +58,7 @@ export const listWorkersFor = (orgId: string, page: WorkerPage): Query<WorkerRow
   values: [page.after, page.limit, orgId],
 })
 
-export type LeaderRow = { worker_id: string; term: string; elected_at: Date; last_seen: Date }
+export type LeaderRow = { worker_id: string; term: string; elected_at: string; last_seen: string }
 
 /** Of the newest term, alive or not. No row: there never was one. */
 export const getLeader = (): Query<LeaderRow> => ({

@@ -19,10 +19,10 @@ export type DueSchedule = {
   timezone: string
   catch_up: CatchUp
   job: ScheduledJob
-  next_at: Date
+  next_at: string
   version: string
   /** By the clock of the database. */
-  now: Date
+  now: string
 }
 
 /** One whose tick is near has no job yet: that may be large. */
@@ -51,7 +51,7 @@ export const findDueSchedules = (search: {
 export type FoundSchedule = Pick<DueSchedule, 'org_id' | 'id' | 'version' | 'next_at'>
 
 const asFound = (term: string, { org_id, id, version, next_at }: FoundSchedule) =>
-  [term, org_id, id, version, next_at.toISOString()] as const
+  [term, org_id, id, version, next_at] as const
 
 /** Locks it for the rest of the transaction. No row: it is not as it was found, and this term may fire nothing for it. */
 export const holdSchedule = (term: string, schedule: FoundSchedule): Query<{ id: string }> => ({
@@ -80,7 +80,7 @@ export type NewTick = {
 export const storeTicks = (
   { org_id, id }: FoundSchedule,
   ticks: readonly NewTick[],
-): Query<{ tick_at: Date }> => ({
+): Query<{ tick_at: string }> => ({
   name: 'store-ticks',
   text: `
     insert into smartqueue.schedule_ticks (schedule_id, tick_at, org_id, job_id, outcome, reason)
@@ -157,11 +157,11 @@ export const suspendSchedule = (
 
 /** The columns of a tick are null in the one row that a schedule without ticks answers; no row means no such schedule. */
 export type TickRow = {
-  tick_at: Date | null
+  tick_at: string | null
   outcome: TickOutcome
   job_id: string | null
   reason: string | null
-  fired_at: Date
+  fired_at: string
 }
 
 /** Newest first. */

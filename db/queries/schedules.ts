@@ -10,18 +10,18 @@ export type ScheduleRow = {
   timezone: string
   catch_up: CatchUp
   job: ScheduledJob
-  paused_at: Date | null
-  next_at: Date | null
+  paused_at: string | null
+  next_at: string | null
   skipped_ticks: number
   version: string
-  created_at: Date
-  updated_at: Date
+  created_at: string
+  updated_at: string
   /** Of the newest tick; all null if none has come yet. */
-  tick_at: Date | null
+  tick_at: string | null
   outcome: TickOutcome | null
   job_id: string | null
   reason: string | null
-  fired_at: Date | null
+  fired_at: string | null
 }
 
 /** Of an organisation. */

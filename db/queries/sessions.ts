@@ -5,9 +5,9 @@ import { audit } from './audit.ts'
 export type SessionRow = {
   id: string
   org_id: string
-  created_at: Date
-  last_used_at: Date
-  expires_at: Date
+  created_at: string
+  last_used_at: string
+  expires_at: string
   ip: string | null
   user_agent: string | null
 }

@@ -6,7 +6,7 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
 export type DeliverySummaryRow = {
   id: string
   source_id: string
-  received_at: Date
+  received_at: string
   status: DeliveryStatus
   reason: string | null
   event_id: string | null

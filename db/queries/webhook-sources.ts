@@ -16,10 +16,10 @@ export type WebhookSourceRow = {
   /** The end of the secret: enough to tell two apart. None of a short one: it would be a good part of it. */
   secret_hint: string
   /** Null: there is no second secret that is still good. */
-  previous_expires_at: Date | null
+  previous_expires_at: string | null
   created_by: string | null
-  created_at: Date
-  updated_at: Date
+  created_at: string
+  updated_at: string
 }
 
 const COLUMNS = `id, name, scheme, verification, filter, template, enabled, case when char_length(secret) >= 16 then right(secret, 4) else '' end as secret_hint,
@@ -213,7 +213,7 @@ export type ReceivingSourceRow = {
   verification: Record<string, unknown>
   secret: string
   previous_secret: string | null
-  previous_expires_at: Date | null
+  previous_expires_at: string | null
   filter: unknown
   template: unknown
   enabled: boolean

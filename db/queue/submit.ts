@@ -1,4 +1,5 @@
 import { arrayOf } from '../array-literal.ts'
+import { isoTime } from '../iso-time.ts'
 import type { Query } from '../query.ts'
 import type { Quota } from '../rules/quotas.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
@@ -38,7 +39,7 @@ export type SubmittedJob = {
   submission: number
   id: string
   status: 'pending' | 'blocked' | 'ready'
-  created_at: Date
+  created_at: string
   predicted_ms: number
   predicted_p90_ms: number
   prediction_source: PredictionSource
@@ -254,7 +255,7 @@ export const readSubmitted = (
 }
 
 const indexed = ({ created_at = '', announced = false, kinds = [], blocked = [], unpredicted }: Answer) => ({
-  createdAt: new Date(created_at),
+  createdAt: isoTime(created_at),
   announced,
   kinds: new Map(kinds.map((kind) => [kind.number, kind])),
   blocked: new Set(blocked),

@@ -9,7 +9,7 @@ const HOUR_MS = 3_600_000
 /** What a job takes of which nothing is known. */
 const UNKNOWN_MS = 1_000
 
-export type Outlook = { at: Date; depth: DepthSums; load: LoadAhead; queue: QueueSums | null }
+export type Outlook = { at: string; depth: DepthSums; load: LoadAhead; queue: QueueSums | null }
 
 /** The depth minute by minute; none if no worker is alive. */
 export const depthsAhead = (outlook: Outlook, minutes: number): DepthAhead[] => {
@@ -36,7 +36,8 @@ const forecastPaused = (now: DepthNow, running: number, minutes: number): DepthA
 }
 
 const depthNow = (outlook: Outlook, minutes: number): DepthNow => {
-  const { at: now, depth, load, queue } = outlook
+  const { depth, load, queue } = outlook
+  const now = new Date(outlook.at)
   const meanMs = load.mean_ms ?? UNKNOWN_MS
   const perMinute = (hour: number | null): number | null => (hour === null ? null : hour / 60)
   const history = {

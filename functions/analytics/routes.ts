@@ -45,7 +45,7 @@ export const analyticsRoutes = () =>
       const rows = await c.get('run')(getThroughput(c.get('principal').org_id, FLOW[range]))
       const items = rows.map((row) => ({
         ...row,
-        at: row.at.toISOString(),
+        at: row.at,
         runtime_mean_ms: orNull(row.runtime_mean_ms, 1),
         wait_mean_ms: orNull(row.wait_mean_ms, 1),
       }))

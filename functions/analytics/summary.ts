@@ -28,7 +28,7 @@ const viewSummary = (row: SummaryRow): Summary => {
   const { slots, paused } = row.load
   const ahead = depthsAhead(row, AHEAD_MINUTES).at(-1)
   return {
-    at: row.at.toISOString(),
+    at: row.at,
     depth,
     oldest_ready_seconds: orNull(oldest_ready_seconds, 1),
     last_hour: viewPeriod(row.last_hour),
@@ -54,7 +54,7 @@ const viewSummary = (row: SummaryRow): Summary => {
 export const perMinute = (
   { at, this_minute, last_minute }: Pick<SummaryRow, 'at' | 'this_minute' | 'last_minute'>,
   key: keyof MinuteSums,
-): number => round(this_minute[key] + last_minute[key] * (1 - (at.getTime() % 60_000) / 60_000), 1)
+): number => round(this_minute[key] + last_minute[key] * (1 - (Date.parse(at) % 60_000) / 60_000), 1)
 
 const viewPeriod = ({ waits, ran, runtime_ms, ...counts }: JobSums): Summary['last_hour'] => {
   const { submitted, completed, failed, cancelled } = counts

@@ -1,4 +1,5 @@
 import type { z } from '@hono/zod-openapi'
+import { isoTime } from '../../db/iso-time.ts'
 import type { GainPointRow, LeaderHistoryRow, QueueDepthRow } from '../../db/queries/analytics.ts'
 import type { PredictionAccuracyRow, PredictionSums } from '../../db/queries/analytics-accuracy.ts'
 import { round } from '../jobs/job-view.ts'
@@ -6,9 +7,6 @@ import { depthsAhead } from './forecast.ts'
 import { quantileOf } from './log-histogram.ts'
 import type { accuracy, leaderHistory, queueDepth, schedulingGain } from './schemas.ts'
 import { orNull, ratio } from './summary.ts'
-
-/** As the database writes times within JSON. */
-const iso = (text: string): string => new Date(text).toISOString()
 
 type Accuracy = z.output<typeof accuracy>
 
@@ -21,7 +19,7 @@ export const viewAccuracy = (row: PredictionAccuracyRow): Omit<Accuracy, 'range'
   const medianApe = quantileOf(row.apes, 0.5)
   return {
     points: row.points.map((point) => ({
-      at: iso(point.at),
+      at: isoTime(point.at),
       jobs: point.jobs,
       mean_abs_log_error: round(point.abs_log_error / point.jobs, 4),
       baseline_mean_abs_log_error: round(point.baseline_abs_log_error / point.jobs, 4),
@@ -44,7 +42,7 @@ export const viewAccuracy = (row: PredictionAccuracyRow): Omit<Accuracy, 'range'
       predicted_ms: round(one.predicted_ms, 1),
       predicted_p90_ms: round(one.predicted_p90_ms, 1),
       actual_ms: round(one.actual_ms, 1),
-      at: iso(one.at),
+      at: isoTime(one.at),
     })),
   }
 }
@@ -54,11 +52,11 @@ export const viewQueueDepth = (
   row: QueueDepthRow,
   { every, minutes }: { every: number; minutes: number },
 ): Omit<z.output<typeof queueDepth>, 'range' | 'bucket_seconds'> => ({
-  items: row.items.map((item) => ({ ...item, at: iso(item.at) })),
+  items: row.items.map((item) => ({ ...item, at: isoTime(item.at) })),
   forecast: depthsAhead(row, minutes)
     .filter((_, n) => (n + 1) % every === 0)
     .map(({ inMs, jobs, jobsP90, workMs }) => ({
-      at: new Date(row.at.getTime() + inMs).toISOString(),
+      at: new Date(Date.parse(row.at) + inMs).toISOString(),
       depth: round(jobs, 1),
       depth_p90: round(jobsP90, 1),
       predicted_seconds: round(workMs / 1000, 1),
@@ -68,10 +66,10 @@ export const viewQueueDepth = (
 export const viewLeader = (row: LeaderHistoryRow): z.output<typeof leaderHistory> => ({
   worker_id: row.worker_id,
   term: Number(row.term),
-  elected_at: row.elected_at.toISOString(),
-  last_seen: row.last_seen.toISOString(),
+  elected_at: row.elected_at,
+  last_seen: row.last_seen,
   alive: row.alive,
-  elections: row.elections.map((one) => ({ ...one, elected_at: iso(one.elected_at) })),
+  elections: row.elections.map((one) => ({ ...one, elected_at: isoTime(one.elected_at) })),
 })
 
 const METHOD =
@@ -93,7 +91,7 @@ export const viewGain = (range: string, points: readonly GainPointRow[]): z.outp
     max_wait_ms: most('max_wait_ms'),
     fifo_max_wait_ms: most('fifo_max_wait_ms'),
     points: points.map((point) => ({
-      at: point.at.toISOString(),
+      at: point.at,
       jobs: point.jobs,
       mean_wait_ms: round(point.wait_ms / point.jobs, 1),
       fifo_mean_wait_ms: round(point.fifo_wait_ms / point.jobs, 1),

@@ -21,7 +21,7 @@ export const createApiKeys = (database: Database): ApiKeys => {
     const [holder] = await database.run(findApiKey(hash))
     if (!holder) return undefined
     const { id, org_id, user_id, role } = holder
-    const expires_at = holder.expires_at?.getTime() ?? null
+    const expires_at = holder.expires_at === null ? null : Date.parse(holder.expires_at)
     const scopes = SCOPES.filter((scope) => holder.scopes.includes(scope))
     return { user_id, org_id, role, session_id: null, key_id: id, secret: hash, scopes, expires_at }
   }

@@ -97,10 +97,10 @@ const viewKey = (row: ApiKeyRow): z.output<typeof apiKey> => ({
   name: row.name,
   prefix: row.prefix,
   scopes: row.scopes,
-  created_at: row.created_at.toISOString(),
-  expires_at: row.expires_at?.toISOString() ?? null,
-  last_used_at: row.last_used_at?.toISOString() ?? null,
-  revoked_at: row.revoked_at?.toISOString() ?? null,
+  created_at: row.created_at,
+  expires_at: row.expires_at,
+  last_used_at: row.last_used_at,
+  revoked_at: row.revoked_at,
 })
 
 const createKeyRoute = createRoute({

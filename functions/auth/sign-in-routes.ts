@@ -20,9 +20,9 @@ export const signInRoutes = () =>
       const item = (row: (typeof rows)[number]) => ({
         ...row,
         current: row.id === session_id,
-        created_at: row.created_at.toISOString(),
-        last_used_at: row.last_used_at.toISOString(),
-        expires_at: row.expires_at.toISOString(),
+        created_at: row.created_at,
+        last_used_at: row.last_used_at,
+        expires_at: row.expires_at,
       })
       return c.json(toPage(rows, limit, { position: ({ id }) => id, item }), 200)
     })

@@ -14,7 +14,7 @@ export const userRoutes = () =>
     return c.json(
       toPage(rows, limit, {
         position: ({ id }) => id,
-        item: ({ created_at, ...user }) => ({ ...user, created_at: created_at.toISOString() }),
+        item: (user) => user,
       }),
       200,
     )

@@ -92,11 +92,11 @@ const viewEndpoint = (row: EndpointRow): z.output<typeof endpoint> => ({
   id: row.id,
   url: row.url,
   events: row.events,
-  disabled_at: row.disabled_at?.toISOString() ?? null,
+  disabled_at: row.disabled_at,
   disabled_reason: row.disabled_reason,
   created_by: row.created_by,
-  created_at: row.created_at.toISOString(),
-  updated_at: row.updated_at.toISOString(),
+  created_at: row.created_at,
+  updated_at: row.updated_at,
 })
 
 const listRoute = createRoute({

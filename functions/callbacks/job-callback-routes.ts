@@ -31,8 +31,8 @@ const viewCallback = (row: StoredCallback): z.output<typeof jobCallback> => ({
   status: row.status,
   attempts: row.attempts,
   error: row.error,
-  created_at: row.created_at.toISOString(),
-  finished_at: row.finished_at?.toISOString() ?? null,
+  created_at: row.created_at,
+  finished_at: row.finished_at,
 })
 
 const listRoute = createRoute({

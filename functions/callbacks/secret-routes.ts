@@ -15,7 +15,7 @@ export const secretRoutes = () =>
         throw new ProblemError('not-found', 'There is no secret yet. POST /callbacks/secret makes one.')
       }
       const { hint, created_at, previous_expires_at } = row
-      return c.json({ hint, ...viewTimes({ created_at, previous_expires_at }) }, 200)
+      return c.json({ hint, created_at, previous_expires_at }, 200)
     })
     .openapi(rotateRoute, async (c) => {
       const { keep_previous_seconds } = c.req.valid('json')
@@ -23,13 +23,8 @@ export const secretRoutes = () =>
       const [row] = await c.get('run')(rotateCallbackSecret(orgId, keep_previous_seconds))
       if (!row) throw new Error('A rotation answers the secret')
       const { secret, created_at, previous_expires_at } = row
-      return c.json({ secret, ...viewTimes({ created_at, previous_expires_at }) }, 201)
+      return c.json({ secret, created_at, previous_expires_at }, 201)
     })
-
-const viewTimes = (times: { created_at: Date; previous_expires_at: Date | null }) => ({
-  created_at: times.created_at.toISOString(),
-  previous_expires_at: times.previous_expires_at?.toISOString() ?? null,
-})
 
 const getRoute = createRoute({
   method: 'get',

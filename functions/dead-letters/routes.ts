@@ -54,8 +54,8 @@ const viewGroup = (row: DeadLetterGroup): z.output<typeof deadLetters> => ({
   code: row.error.code,
   message: row.error.message,
   types: row.types,
-  first_failed_at: row.first_failed_at.toISOString(),
-  last_failed_at: row.last_failed_at.toISOString(),
+  first_failed_at: row.first_failed_at,
+  last_failed_at: row.last_failed_at,
   example_job_ids: row.example_job_ids,
 })
 

@@ -42,17 +42,7 @@ export const orgDeletionRoutes = () =>
       const { cursor, limit } = c.req.valid('query')
       const run = enterAs(c, { leastRole: 'admin', allOrgs: true })
       const rows = await run(listOrgDeletions({ after: cursor ?? null, limit: limit + 1 }))
-      return c.json(
-        toPage(rows, limit, {
-          position: ({ id }) => id,
-          item: ({ requested_at, removed_at, ...row }) => ({
-            ...row,
-            requested_at: requested_at.toISOString(),
-            removed_at: removed_at?.toISOString() ?? null,
-          }),
-        }),
-        200,
-      )
+      return c.json(toPage(rows, limit, { position: ({ id }) => id, item: (row) => row }), 200)
     })
 
 const wrongName = (name: string): ProblemError =>

@@ -20,8 +20,8 @@ const COUNTED = 1_000
 /** What was promised at submission: the same whenever it is asked for. */
 export const viewPromise = (row: SubmittedRow): EtaView => {
   if (row.promised_wait_ms === null) return null
-  const createdAt = row.created_at.getTime()
-  const notBeforeMs = Math.max(0, (row.run_at?.getTime() ?? 0) - createdAt)
+  const createdAt = Date.parse(row.created_at)
+  const notBeforeMs = Math.max(0, (row.run_at ? Date.parse(row.run_at) : 0) - createdAt)
   return viewEta(createdAt, etaAfter(row.promised_wait_ms, { ...runtimeOf(row), notBeforeMs }))
 }
 
@@ -39,7 +39,7 @@ export const findEta = async (run: Run, row: JobSummaryRow): Promise<EtaView> =>
 
 export const etaFromFacts = (row: JobSummaryRow, facts: JobFacts): EtaView => {
   if (isFinished(row.status)) return null
-  const now = facts.now.getTime()
+  const now = Date.parse(facts.now)
   if (row.status === 'running') return viewRunning(row, now)
   const { workers, queue, pauses } = facts
   if (!queue || pauses.length > 0 || !isRunnable(row, workers)) return null
@@ -47,7 +47,7 @@ export const etaFromFacts = (row: JobSummaryRow, facts: JobFacts): EtaView => {
 }
 
 const viewRunning = (row: JobSummaryRow, now: number): EtaView =>
-  viewEta(now, etaOfRunning(now - (row.started_at?.getTime() ?? now), runtimeOf(row)))
+  viewEta(now, etaOfRunning(row.started_at ? now - Date.parse(row.started_at) : 0, runtimeOf(row)))
 
 const runtimeOf = (row: { predicted_ms: number; predicted_p90_ms: number }) => ({
   p50Ms: row.predicted_ms,
@@ -55,9 +55,9 @@ const runtimeOf = (row: { predicted_ms: number; predicted_p90_ms: number }) => (
 })
 
 const waitingEta = (row: JobSummaryRow, facts: JobFacts, snapshot: QueueSnapshot): Eta | null => {
-  const now = facts.now.getTime()
+  const now = Date.parse(facts.now)
   const until = facts.wake_at ?? row.run_at
-  const notBeforeMs = Math.max(0, (until?.getTime() ?? now) - now)
+  const notBeforeMs = Math.max(0, until ? Date.parse(until) - now : 0)
   const job = { lane: laneOf(row.rank), ...runtimeOf(row), notBeforeMs }
   if (facts.claimed_by !== null) return estimateEtas({ ...snapshot, lanes: [], flow: [] }, [job])[0] ?? null
   if (facts.lane !== null) return queuedEta(job, facts, snapshot)

@@ -29,8 +29,8 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
     initial_delay_seconds: row.initial_delay_seconds,
     backoff_multiplier: row.backoff_multiplier,
   },
-  run_at: row.run_at?.toISOString() ?? null,
-  deadline: row.deadline?.toISOString() ?? null,
+  run_at: row.run_at,
+  deadline: row.deadline,
   deadline_at_risk: row.deadline_at_risk,
   slow: row.slow,
   on_parent_failure: row.on_parent_failure,
@@ -38,9 +38,9 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   worker_id: row.worker_id,
   progress: viewProgress(row.progress, row.progress_note),
   error: row.error,
-  created_at: row.created_at.toISOString(),
-  started_at: row.started_at?.toISOString() ?? null,
-  finished_at: row.finished_at?.toISOString() ?? null,
+  created_at: row.created_at,
+  started_at: row.started_at,
+  finished_at: row.finished_at,
 })
 
 export const viewJob = (row: JobRow, eta: z.output<typeof job>['eta']): z.output<typeof job> => ({

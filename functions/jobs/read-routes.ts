@@ -117,7 +117,7 @@ type StoredLine = JobLogRow & { id: string }
 const isLine = (row: JobLogRow): row is StoredLine => row.id !== null
 
 const viewLine = (row: StoredLine): z.output<typeof logLine> => ({
-  at: row.at.toISOString(),
+  at: row.at,
   level: row.level,
   message: row.message,
   attempt: row.attempt,
@@ -131,7 +131,7 @@ const viewAttempt = (row: StoredAttempt): z.output<typeof attempt> => ({
   outcome: row.outcome,
   error: row.error,
   worker_id: row.worker_id,
-  started_at: row.started_at.toISOString(),
-  finished_at: row.finished_at?.toISOString() ?? null,
+  started_at: row.started_at,
+  finished_at: row.finished_at,
   runtime_ms: row.runtime_ms === null ? null : Math.round(row.runtime_ms),
 })

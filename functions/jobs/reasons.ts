@@ -1,3 +1,4 @@
+import { isoTime } from '../../db/iso-time.ts'
 import type { JobFacts } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import { AGE_SHARE } from '../../db/rules/lanes.ts'
@@ -61,11 +62,11 @@ const finished = (row: JobRow): Reason => {
     cancelled: `It was cancelled${attempts > 0 ? ` after ${tries}` : ' before it ran'}.`,
     failed: `It failed${attempts > 0 ? ` after ${tries}` : ' before it ran'}${why}`,
   }[row.status as 'completed']
-  return { code: 'finished', message, attempts, error, finished_at: finished_at?.toISOString() ?? null }
+  return { code: 'finished', message, attempts, error, finished_at }
 }
 
 const ranMs = ({ started_at }: JobRow, { now }: JobFacts): number =>
-  Math.max(0, now.getTime() - (started_at ?? now).getTime())
+  Math.max(0, Date.parse(now) - Date.parse(started_at ?? now))
 
 const running = (row: JobRow, facts: JobFacts): Reason => {
   const ran = ranMs(row, facts)
@@ -97,10 +98,9 @@ const dependency = (row: JobRow, { parents, open_parents }: JobFacts): Reason[] 
 }
 
 const delayed = (row: JobRow, { wake_at, now }: JobFacts): Reason[] => {
-  const until = wake_at ?? row.run_at
-  if (!until || until <= now) return []
-  const inTime = inWords(until.getTime() - now.getTime())
-  const at = until.toISOString()
+  const at = wake_at ?? row.run_at
+  if (!at || at <= now) return []
+  const inTime = inWords(Date.parse(at) - Date.parse(now))
   if (row.status !== 'retrying') {
     return [{ code: 'delayed', message: `It is not to start before ${at}, in ${inTime}.`, run_at: at }]
   }
@@ -112,7 +112,7 @@ const delayed = (row: JobRow, { wake_at, now }: JobFacts): Reason[] => {
 
 const paused = (row: JobRow, { pauses }: JobFacts): Reason[] =>
   pauses.map(({ type, paused_at }) => {
-    const since = new Date(paused_at).toISOString()
+    const since = isoTime(paused_at)
     const what = type === null ? 'The queue of the organisation is' : `Jobs of the type "${row.type}" are`
     return { code: 'paused', message: `${what} paused since ${since}.`, paused_type: type, since }
   })
@@ -185,8 +185,8 @@ const queued = (facts: JobFacts): Reason[] => {
 
 const deadline = (row: JobRow, { now }: JobFacts): Reason[] => {
   if (!row.deadline) return []
-  const at = row.deadline.toISOString()
-  const startBy = new Date(row.deadline.getTime() - row.predicted_p90_ms)
+  const at = row.deadline
+  const startBy = new Date(Date.parse(row.deadline) - row.predicted_p90_ms)
   const base = {
     code: 'deadline' as const,
     deadline: at,
@@ -195,6 +195,6 @@ const deadline = (row: JobRow, { now }: JobFacts): Reason[] => {
   }
   if (row.deadline_at_risk) return [{ ...base, message: `It will probably miss its deadline, ${at}.` }]
   if (row.status === 'running') return [{ ...base, message: `It will probably make its deadline, ${at}.` }]
-  const inTime = inWords(startBy.getTime() - now.getTime())
+  const inTime = inWords(startBy.getTime() - Date.parse(now))
   return [{ ...base, message: `To make its deadline it must start within ${inTime}; then it goes first.` }]
 }

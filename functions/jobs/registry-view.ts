@@ -29,8 +29,8 @@ export const viewWorker = (row: WorkerRow): z.output<typeof worker> => ({
   worker_id: row.worker_id,
   hostname: row.hostname,
   status: row.status,
-  last_seen: row.last_seen.toISOString(),
-  started_at: row.started_at.toISOString(),
+  last_seen: row.last_seen,
+  started_at: row.started_at,
   jobs_processed: row.jobs_processed === null ? null : Number(row.jobs_processed),
   running: row.running,
   slots: row.slots,
@@ -61,6 +61,6 @@ export const leader = z
 export const viewLeader = (row: LeaderRow): z.output<typeof leader> => ({
   worker_id: row.worker_id,
   term: Number(row.term),
-  elected_at: row.elected_at.toISOString(),
-  last_seen: row.last_seen.toISOString(),
+  elected_at: row.elected_at,
+  last_seen: row.last_seen,
 })

@@ -54,8 +54,6 @@ export const toRow = (
   ...job,
   ...submitted,
   ...made,
-  run_at: job.run_at ? new Date(job.run_at) : null,
-  deadline: job.deadline ? new Date(job.deadline) : null,
   attempts: 0,
   worker_id: null,
   progress: null,

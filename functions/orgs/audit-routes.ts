@@ -12,13 +12,7 @@ export const auditRoutes = () =>
     const orgId = c.get('principal').org_id
     const page = { orgId, action: action ?? null, before: cursor ?? null, limit: limit + 1 }
     const rows = await c.get('run')(listAuditLog(page))
-    return c.json(
-      toPage(rows, limit, {
-        position: ({ id }) => id,
-        item: ({ at, ...entry }) => ({ ...entry, at: at.toISOString() }),
-      }),
-      200,
-    )
+    return c.json(toPage(rows, limit, { position: ({ id }) => id, item: (entry) => entry }), 200)
   })
 
 const auditRoute = createRoute({

@@ -56,8 +56,8 @@ export const invitationRoutes = () =>
       return c.json(
         {
           ...{ id, org_id: orgId, role, username: made.username },
-          created_at: made.created_at.toISOString(),
-          expires_at: made.expires_at.toISOString(),
+          created_at: made.created_at,
+          expires_at: made.expires_at,
           token: link?.secret ?? null,
           url: link ? `${new URL(c.req.url).origin}/join#${id}.${link.secret}` : null,
         },
@@ -110,8 +110,8 @@ const viewInvitation = ({ id, org_id, role, created_at, expires_at }: Shown) => 
   id,
   org_id,
   role,
-  created_at: created_at.toISOString(),
-  expires_at: expires_at.toISOString(),
+  created_at,
+  expires_at,
 })
 
 const inviteRoute = createRoute({

@@ -52,7 +52,7 @@ const viewMember = ({ user_id, username, role, joined_at }: MemberRow): z.output
   user_id,
   username,
   role,
-  joined_at: joined_at.toISOString(),
+  joined_at,
 })
 
 const listMembersRoute = createRoute({

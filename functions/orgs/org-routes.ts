@@ -22,7 +22,7 @@ export const orgRoutes = () =>
         const detail = `You have reached the limit of ${limit} organisations that an account may create, including its personal one.`
         throw new ProblemError('limit-reached', detail)
       }
-      const made = { id, name, role: 'org_admin' as const, created_at: row.created_at.toISOString() }
+      const made = { id, name, role: 'org_admin' as const, created_at: row.created_at }
       return c.json(made, 201, { location: '/orgs/me' })
     })
     .openapi(listOrgsRoute, async (c) => {
@@ -51,14 +51,12 @@ export const orgRoutes = () =>
       return c.json(await viewSession(c.get('services').keys, session), 200)
     })
 
-const viewOrg = <
-  Row extends { created_at: Date; id: string; name: string; role: 'org_admin' | 'user' | null },
->({
+const viewOrg = ({ id, name, role, created_at }: z.output<typeof org>): z.output<typeof org> => ({
   id,
   name,
   role,
   created_at,
-}: Row): z.output<typeof org> => ({ id, name, role, created_at: created_at.toISOString() })
+})
 
 const createOrgRoute = createRoute({
   method: 'post',

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { isoTime } from '../../db/iso-time.ts'
 import type { EtaAccuracyRow, ModelCardRow } from '../../db/queries/model-card.ts'
 import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
 import { timestamp } from '../http/openapi.ts'
@@ -80,28 +81,25 @@ export const modelCard = z
   })
   .openapi('ModelCard')
 
-/** As the database writes times within JSON. */
-const iso = (text: string): string => new Date(text).toISOString()
-
 export const viewModelCard = (row: ModelCardRow, eta: EtaAccuracyRow): z.output<typeof modelCard> => {
   const champion = row.versions.find(({ status }) => status === 'champion')
   return {
     version: champion?.version ?? null,
     trained_on: champion?.trained_on ?? 0,
     learned: row.learned,
-    updated_at: row.updated_at.toISOString(),
+    updated_at: row.updated_at,
     inputs: [...INPUT_NAMES],
     sources: row.by_source,
     accuracy: row.accuracy,
-    accuracy_over_time: row.points.map((one) => ({ ...one, at: iso(one.at) })),
+    accuracy_over_time: row.points.map((one) => ({ ...one, at: isoTime(one.at) })),
     calibration: calibrationOf(row),
     versions: row.versions.map((one) => ({
       ...one,
-      created_at: iso(one.created_at),
-      decided_at: one.decided_at && iso(one.decided_at),
+      created_at: isoTime(one.created_at),
+      decided_at: one.decided_at && isoTime(one.decided_at),
     })),
     mixture: { experts: [...EXPERTS], mean_abs_log_error: errorsOf(row) },
-    faults: row.faults.map((one) => ({ ...one, last_at: iso(one.last_at) })),
+    faults: row.faults.map((one) => ({ ...one, last_at: isoTime(one.last_at) })),
     eta: {
       jobs: eta.jobs,
       median_abs_error_s: rounded(eta.median_abs_error_s),

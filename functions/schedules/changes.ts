@@ -85,9 +85,8 @@ const replanned = (
   now: Date,
 ): { nextAt: string | null } | null => {
   if (!fields.some((field) => ['cron', 'timezone', 'paused'].includes(field))) return null
-  if (next_at && next_at <= now) {
-    const due = next_at.toISOString()
-    if (nextAt(cron, timezone, new Date(next_at.getTime() - 1)) === due) return { nextAt: due }
+  if (next_at && Date.parse(next_at) <= now.getTime()) {
+    if (nextAt(cron, timezone, new Date(Date.parse(next_at) - 1)) === next_at) return { nextAt: next_at }
   }
   return { nextAt: nextAt(cron, timezone, now) }
 }

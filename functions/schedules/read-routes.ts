@@ -31,7 +31,7 @@ export const readRoutes = () =>
       const page = { orgId, scheduleId: id, before: cursor ?? null, limit: limit + 1 }
       const rows = await c.get('run')(listTicks(page))
       if (rows.length === 0) throw noSuchSchedule(id)
-      const view = { position: (row: { tick_at: Date }) => row.tick_at.toISOString(), item: viewTick }
+      const view = { position: (row: { tick_at: string }) => row.tick_at, item: viewTick }
       return c.json(toPage(rows.filter(isTick), limit, view), 200)
     })
     .openapi(previewRoute, (c) => {

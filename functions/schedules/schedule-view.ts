@@ -15,12 +15,12 @@ export const viewSchedule = (row: ScheduleRow): z.output<typeof schedule> => {
     catch_up: row.catch_up,
     paused: row.paused_at !== null,
     job: viewJob(row.job),
-    next_run_at: next_at?.toISOString() ?? null,
-    next_runs: next_at ? [next_at.toISOString(), ...nextRuns(cron, timezone, next_at, 4)] : [],
+    next_run_at: next_at,
+    next_runs: next_at ? [next_at, ...nextRuns(cron, timezone, new Date(next_at), 4)] : [],
     last_tick: hasTick(row) ? viewTick(row) : null,
     skipped_ticks: row.skipped_ticks,
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
+    created_at: row.created_at,
+    updated_at: row.updated_at,
   }
 }
 
@@ -41,16 +41,16 @@ const viewJob = (job: ScheduledJob): ScheduledJob => ({
 export const nextRuns = (cron: string, timezone: string, after: Date, count: number): string[] =>
   nextTicks(cron, timezone, after, count).map((at) => at.toISOString())
 
-type StoredTick = TickRow & { tick_at: Date }
+type StoredTick = TickRow & { tick_at: string }
 
 export const isTick = (row: TickRow): row is StoredTick => row.tick_at !== null
 
 const hasTick = (row: ScheduleRow): row is ScheduleRow & StoredTick => row.tick_at !== null
 
 export const viewTick = (row: StoredTick): z.output<typeof tick> => ({
-  tick_at: row.tick_at.toISOString(),
+  tick_at: row.tick_at,
   outcome: row.outcome,
   job_id: row.job_id,
   reason: row.reason,
-  fired_at: row.fired_at.toISOString(),
+  fired_at: row.fired_at,
 })

@@ -2,6 +2,7 @@
  * What a subscriber is sent of a page of events. The rule that makes a resumed stream whole: its place moves past an event
  * only once the event was sent to it, or is not for it.
  */
+import { isoTime } from '../../db/iso-time.ts'
 import type { StreamEvent, StreamPage, StreamPlace } from '../../db/queries/stream.ts'
 import { formatCursor } from './cursor.ts'
 import { matches } from './filter.ts'
@@ -36,7 +37,7 @@ const viewEvent = (event: StreamEvent, incarnation: string) => ({
     tags: event.tags,
     attempts: event.attempts,
   },
-  at: new Date(event.at).toISOString(),
+  at: isoTime(event.at),
   reason: event.reason,
 })
 

@@ -1,3 +1,4 @@
+import { isoTime } from '../../db/iso-time.ts'
 import { followJob } from '../../db/queries/job-logs.ts'
 import { getLeader, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
@@ -90,7 +91,7 @@ const logsTopic: Topic = {
     const [job] = await run(followJob({ orgId: member.orgId, jobId, after: logsAfter, limit: MOST_LINES }))
     if (!job) return { frames: [] }
     const lines = job.lines.map(({ at, level, message, attempt }) => ({
-      ...{ at: new Date(at).toISOString(), level, message, attempt },
+      ...{ at: isoTime(at), level, message, attempt },
     }))
     const logs = { type: 'logs', job_id: jobId, lines, cursor: encodeCursor(job.newest) }
     const progress = { type: 'progress', job_id: jobId, progress: viewProgress(job.progress, job.note) }

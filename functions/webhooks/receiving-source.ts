@@ -27,7 +27,7 @@ export const toReceiving = (row: ReceivingSourceRow): ReceivingSource => ({
   secrets: {
     current: row.secret,
     previous: row.previous_secret,
-    previousExpiresAtMs: row.previous_expires_at?.getTime() ?? 0,
+    previousExpiresAtMs: row.previous_expires_at ? Date.parse(row.previous_expires_at) : 0,
   },
   rules: readRules(row.filter as Condition | null, row.template),
   redactor: redactorOf([row.secret, row.previous_secret]),

@@ -87,7 +87,7 @@ const planReplay = (
     names: { id: delivery.event_id, type: delivery.event_type },
     source,
     deliveryId,
-    receivedAt: delivery.received_at,
+    receivedAt: new Date(delivery.received_at),
   })
   const filter = draft.filter === undefined ? undefined : readRules(draft.filter as Condition | null, {})
   const template = draft.template === undefined ? undefined : readRules(null, draft.template)

@@ -17,16 +17,16 @@ export const viewSource = (row: WebhookSourceRow, origin: string): z.output<type
   template: row.template as Record<string, unknown>,
   verification: viewScheme(schemeOf(row.scheme, row.verification as HmacSettings)),
   secret_hint: `…${row.secret_hint}`,
-  previous_expires_at: row.previous_expires_at?.toISOString() ?? null,
+  previous_expires_at: row.previous_expires_at,
   created_by: row.created_by,
-  created_at: row.created_at.toISOString(),
-  updated_at: row.updated_at.toISOString(),
+  created_at: row.created_at,
+  updated_at: row.updated_at,
 })
 
 export const viewSummary = (row: DeliverySummaryRow): z.output<typeof deliverySummary> => ({
   id: row.id,
   source_id: row.source_id,
-  received_at: row.received_at.toISOString(),
+  received_at: row.received_at,
   status: row.status,
   reason: row.reason,
   event_id: row.event_id,

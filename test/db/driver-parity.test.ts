@@ -259,6 +259,24 @@ const playOperations = async ({ play }: Stage): Promise<void> => {
   await play(findDatabase('template1'))
   await play(schemaVersion())
   for (const statement of probeDisk()) await play(statement)
+  assert.deepEqual(await play(SHOW_TIMES), [
+    {
+      whole: '2020-01-02T03:04:05.000Z',
+      micro: '2020-01-02T03:04:05.678Z',
+      east: '2020-01-02T03:04:05.600Z',
+      none: null,
+      never: 'infinity',
+    },
+  ])
+}
+
+const SHOW_TIMES: Query<Record<string, string | null>> = {
+  name: 'show-times',
+  text: `
+    select
+      '2020-01-02 03:04:05+00'::timestamptz as whole, '2020-01-02 03:04:05.678901+00'::timestamptz as micro,
+      '2020-01-02 08:34:05.6+05:30'::timestamptz as east, null::timestamptz as none, 'infinity'::timestamptz as never`,
+  values: [],
 }
 
 const ORIGIN = { ip: '2001:db8::1', userAgent: TEXT, requestId: TEXT }
@@ -645,7 +663,7 @@ const playSchedules = async ({ play }: Stage): Promise<void> => {
   await play(refuseTicks(found.id, [{ tickAt: new Date(nextAt), reason: TEXT }]))
   const to = { nextAt: new Date('2020-01-03'), lastTickAt: new Date(nextAt), skipped: 2 ** 40 }
   await play(advanceSchedule(found, to))
-  await play(suspendSchedule(term, { ...found, next_at: to.nextAt }, TEXT))
+  await play(suspendSchedule(term, { ...found, next_at: to.nextAt.toISOString() }, TEXT))
   await play(listTicks({ orgId, scheduleId: id(91), before: null, limit: 2 }))
   await play(listTicks({ orgId, scheduleId: id(91), before: nextAt, limit: 2 }))
   const change = { ...plan, orgId, id: id(91), version: '2', paused: false, fields: ['paused', TEXT] }
@@ -915,9 +933,13 @@ const BY_THE_MOMENT = [
   ...['secret', 'previous_secret', 'hint', 'incarnation'],
 ]
 
+/** Of a column; within JSON, Postgres writes more digits and an offset. */
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
 const stable = (value: unknown): unknown => {
+  assert.ok(!(value instanceof Date), 'times come as text')
   const thisYear = new Date().getUTCFullYear()
-  if (value instanceof Date) return value.getUTCFullYear() === thisYear ? 'now' : value
+  if (typeof value === 'string' && ISO_TIME.test(value) && value.startsWith(`${thisYear}-`)) return 'now'
   if (typeof value === 'string' && value.startsWith(`${thisYear}-`)) return 'now as text'
   if (typeof value === 'string' && value.startsWith('{"type" : ')) return stable(JSON.parse(value))
   if (typeof value === 'string' && /^1[89]\d{14}$/.test(value)) return 'now in microseconds'
@@ -928,16 +950,11 @@ const stable = (value: unknown): unknown => {
   return Object.fromEntries(entries.map(([key, child]) => [key, stable(child)]))
 }
 
-const untag = (_key: string, value: unknown): unknown => {
-  const tagged = value as { $date?: string } | null
-  return typeof tagged === 'object' && tagged?.$date ? new Date(tagged.$date) : value
-}
-
 test('every statement answers the same over HTTP from workerd and over TCP', async () => {
   const runFromWorkerd: Run = async (query) => {
     const answer = await edge.request('POST', '/', { json: query })
     assert.equal(answer.status, 200, `${query.name}: ${answer.text}`)
-    return JSON.parse(answer.text, untag)
+    return JSON.parse(answer.text)
   }
   const expected = await playScenario(overTcp.run, overTcp)
   const actual = await playScenario(runFromWorkerd, overHttp)

@@ -96,7 +96,7 @@ test('throughput is that of the last 60 seconds, also in the first minute', () =
     { submitted: 3, finished: 12 },
     { submitted: 0, finished: 60 },
   ]
-  const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds))
+  const at = (seconds: number) => new Date(Date.UTC(2026, 0, 1, 0, 0, seconds)).toISOString()
   assert.equal(perMinute({ at: at(15), this_minute, last_minute }, 'finished'), 12 + 45)
   assert.equal(perMinute({ at: at(0), this_minute, last_minute }, 'finished'), 12 + 60)
   assert.equal(perMinute({ at: at(59), this_minute, last_minute }, 'submitted'), 3)
@@ -106,7 +106,7 @@ test('while the queue is paused, what runs ends and all else stays', () => {
   const load = { slots: 10, minutes: Array<number>(60).fill(2), same_hour: null, next_hour: null }
   const depth = { pending: 0, blocked: 0, ready: 100, running: 4, retrying: 0, oldest_ready_seconds: 1 }
   const outlook = (paused: boolean) => ({
-    at: new Date(),
+    at: new Date().toISOString(),
     depth: { ...depth, predicted_ms: 104_000 },
     load: { ...load, paused, mean_ms: 1_000, waking: [], schedules: [] },
     queue: null,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Query, Run } from '../../db/query.ts'
-import { createDatabase, type Database, PINNED_PLAN } from '../../worker-runtime/database.ts'
+import { createDatabase, type Database, PINNED_PLAN, TYPES } from '../../worker-runtime/database.ts'
 import { ensureLogin, type Runtime, withLogin } from '../../worker-runtime/database-login.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
 
@@ -32,7 +32,7 @@ export const createTestDatabase = async (options: { empty?: boolean } = {}): Pro
   )
   const url = databaseUrl(serverUrl, name)
   const pool = new pg.Pool({ connectionString: url, max: 10, options: '-c search_path=public,smartqueue' })
-  const asRuntimes = new pg.Pool({ connectionString: asLogin(url, 'both'), max: 10 })
+  const asRuntimes = new pg.Pool({ connectionString: asLogin(url, 'both'), max: 10, types: TYPES })
   // Leaving the database cuts connections off.
   for (const one of [pool, asRuntimes]) one.on('error', () => {})
   return {

@@ -75,7 +75,7 @@ export const quantityOf = (value: number): string =>
   `${Math.min(Math.round(value * 1000), Number.MAX_SAFE_INTEGER)}m`
 
 /** RFC 3339 to the second. */
-const timeOf = ({ taken_at }: AutoscaleRow): string => taken_at.toISOString().replace(/\.\d+Z$/, 'Z')
+const timeOf = ({ taken_at }: AutoscaleRow): string => taken_at.replace(/\.\d+Z$/, 'Z')
 
 const VERSION = { groupVersion: GROUP_VERSION, version: 'v1beta1' }
 const DESCRIPTION = { name: GROUP, versions: [VERSION], preferredVersion: VERSION }

@@ -48,7 +48,7 @@ export const listCommand: AdminCommand = {
   about: 'name all admins',
   run: async ({ run }) => {
     const admins = await run(listAdmins())
-    const text = admins.map(({ username, created_at }) => `${username}  since ${created_at.toISOString()}`)
+    const text = admins.map(({ username, created_at }) => `${username}  since ${created_at}`)
     return {
       text: text.join('\n') || 'There is no admin yet: npm run admin -- create USERNAME',
       data: { admins },

@@ -19,8 +19,8 @@ export const createScheduledWork = (): ScheduledWork => {
       const known = following
       following = new Map()
       const work = near.map((tick) => {
-        const untilMs = tick.now.getTime() + leadSeconds * 1_000
-        const key = `${tick.cron} ${tick.timezone} ${tick.next_at.getTime()}`
+        const untilMs = Date.parse(tick.now) + leadSeconds * 1_000
+        const key = `${tick.cron} ${tick.timezone} ${tick.next_at}`
         const ticks = known.get(key) ?? ticksAfter(tick, leadSeconds)
         following.set(key, ticks)
         return (1 + ticks.filter((at) => at.getTime() <= untilMs).length) * tick.work_ms
@@ -32,9 +32,9 @@ export const createScheduledWork = (): ScheduledWork => {
 
 /** As far as any look before its time can see. One whose time has passed may be late by more than the lead time: then it counts once. */
 const ticksAfter = ({ cron, timezone, next_at }: NearTick, leadSeconds: number): Date[] => {
-  const last = new Date(next_at.getTime() + leadSeconds * 1_000)
+  const last = new Date(Date.parse(next_at) + leadSeconds * 1_000)
   try {
-    return ticksBetween(cron, timezone, next_at, last, MOST_TICKS)
+    return ticksBetween(cron, timezone, new Date(next_at), last, MOST_TICKS)
   } catch {
     // One that cannot be read here is suspended when its time comes.
     return []

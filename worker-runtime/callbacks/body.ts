@@ -1,3 +1,4 @@
+import { isoTime } from '../../db/iso-time.ts'
 import type { EndedJob } from '../../db/queries/callback-outbox.ts'
 import type { ToldJob } from '../../db/queries/ended-jobs.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
@@ -5,7 +6,7 @@ import type { CallbackBody } from '../../db/rules/callbacks.ts'
 
 /** What is sent of the end of a job. */
 export const toBody = (ended: EndedJob, job: ToldJob): CallbackBody => {
-  const finishedAt = new Date(ended.at).toISOString()
+  const finishedAt = isoTime(ended.at)
   return {
     type: ended.event,
     timestamp: finishedAt,
@@ -19,8 +20,8 @@ export const toBody = (ended: EndedJob, job: ToldJob): CallbackBody => {
       result: job.result ?? null,
       ...(job.result_omitted && { result_omitted: true }),
       error: errorOf(ended, job),
-      created_at: job.created_at.toISOString(),
-      started_at: job.started_at?.toISOString() ?? null,
+      created_at: job.created_at,
+      started_at: job.started_at,
       finished_at: finishedAt,
       org_id: ended.org_id,
       triggered_by: job.triggered_by,

@@ -29,7 +29,7 @@ export const createScheduleDuty = (options: FiringOptions & { onError: (error: E
 
 const isDue = (schedule: NearSchedule): schedule is DueSchedule => schedule.job !== null
 
-const waitMs = ({ next_at, now }: NearSchedule): number => next_at.getTime() - now.getTime()
+const waitMs = ({ next_at, now }: NearSchedule): number => Date.parse(next_at) - Date.parse(now)
 
 const inLanes = async <Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> => {
   const queue = [...items]

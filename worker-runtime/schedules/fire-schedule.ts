@@ -51,7 +51,7 @@ export const fireSchedule = async (
 const planOf = (schedule: DueSchedule): TickPlan | string => {
   const { cron, timezone, catch_up: catchUp, next_at: nextAt, now } = schedule
   try {
-    return planTicks({ cron, timezone, catchUp, nextAt }, now)
+    return planTicks({ cron, timezone, catchUp, nextAt: new Date(nextAt) }, new Date(now))
   } catch (error) {
     return `The schedule cannot be read here, and was paused: ${describeError(error)}`
   }
@@ -65,11 +65,11 @@ const commitTicks = async (run: Run, firing: Firing): Promise<SubmittedTicks | u
   const [held] = await run(holdSchedule(term, schedule))
   if (!held) return undefined
   const stored = await run(storeTicks(schedule, toTicks(firing)))
-  const isNew = new Set(stored.map(({ tick_at }) => tick_at.getTime()))
-  const fresh = jobs.filter(({ tickAt }) => isNew.has(tickAt.getTime()))
+  const isNew = new Set(stored.map(({ tick_at }) => tick_at))
+  const fresh = jobs.filter(({ tickAt }) => isNew.has(tickAt.toISOString()))
   const done = await submitTicks(run, schedule.org_id, fresh)
   if (done.refused.length > 0) await run(refuseTicks(schedule.id, done.refused))
-  const lastTickAt = plan.fire.at(-1) ?? plan.skip.at(-1) ?? schedule.next_at
+  const lastTickAt = plan.fire.at(-1) ?? plan.skip.at(-1) ?? new Date(schedule.next_at)
   await run(advanceSchedule(schedule, { nextAt: plan.next, lastTickAt, skipped: plan.skip.length }))
   return done
 }
@@ -87,7 +87,7 @@ const toTicks = ({ plan, jobs, schedule }: Firing): NewTick[] => {
 }
 
 const skippedInWords = ({ catch_up, next_at }: DueSchedule, { skip }: TickPlan): string => {
-  const others = skip.length > 1 ? `, as were those before it since ${next_at.toISOString()}` : ''
+  const others = skip.length > 1 ? `, as were those before it since ${next_at}` : ''
   return `Missed${others}, and not run: catch_up is "${catch_up}".`
 }
 
