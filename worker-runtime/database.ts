@@ -12,20 +12,6 @@ export type Database = {
 
 const RETRY_PAUSE_MS = 500
 
-/**
- * Settings for the sessions that exchange jobs. Their statement is planned once and for good: the planner's guesses
- * about queue tables, which are empty at one moment and hold a million rows at the next, are worth nothing.
- */
-export const PINNED_PLAN = {
-  plan_cache_mode: 'force_generic_plan',
-  enable_hashjoin: 'off',
-  enable_mergejoin: 'off',
-  enable_seqscan: 'off',
-  enable_material: 'off',
-  enable_sort: 'off',
-  jit: 'off',
-} as const
-
 /** What commits need not wait for: a crash of the server undoes the last of them. */
 export const RELAXED_COMMIT = { synchronous_commit: 'off' } as const
 

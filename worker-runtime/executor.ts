@@ -1,5 +1,5 @@
 import { type ZodError, z } from 'zod'
-import type { ClaimedJob } from '../db/queries/exchange-news.ts'
+import type { ClaimedJob } from '../db/queue/exchange.ts'
 import { toCheckpointJson } from './checkpoint-json.ts'
 import type { JobSessions } from './connections/job-sessions.ts'
 import type { GuardedFetch, JobContext, JobHandler, JobLog } from './handler-api.ts'

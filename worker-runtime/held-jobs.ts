@@ -1,5 +1,4 @@
-import type { LeaseKey } from '../db/queries/exchange.ts'
-import type { ClaimedJob } from '../db/queries/exchange-news.ts'
+import type { ClaimedJob, LeaseKey } from '../db/queue/exchange.ts'
 import { parseTraceparent } from '../db/rules/traceparent.ts'
 import type { Capacity } from './capacity.ts'
 import { type Execution, type ExecutionTools, startExecution } from './executor.ts'
@@ -13,8 +12,6 @@ import { createWaitingLine } from './waiting-line.ts'
 export type HeldJob = {
   readonly job: ClaimedJob
   startedAtMs: number | undefined
-  /** The database knows that it was started. */
-  announced: boolean
   execution: Execution | undefined
   /** How it ended, and after how long. */
   outcome: EndedOutcome | undefined
@@ -27,8 +24,6 @@ export type HeldJobs = {
   held(): HeldJob[]
   /** Starts what can start, in the order given, and keeps the rest. */
   accept(jobs: readonly ClaimedJob[], sentAtMs: number): void
-  /** Started since they were claimed ahead, and not yet announced. */
-  unannounced(): HeldJob[]
   /** Still this very lease, and not a later one of the same job. */
   holds(held: HeldJob): boolean
   readonly leases: Omit<LeaseBook, 'open' | 'leave'>
@@ -55,8 +50,6 @@ export const createHeldJobs = (options: {
   onEnded: (held: HeldJob) => void
   /** A slot is free without an outcome to store. */
   onFreed: () => void
-  /** A job that was claimed ahead has been started. */
-  onStarted: () => void
   /** A job has left without an outcome to store. */
   onLeft: (job: ClaimedJob, how: 'lost' | 'cancelled' | 'given_back') => void
 }): HeldJobs => {
@@ -77,14 +70,7 @@ export const createHeldJobs = (options: {
       else if (former) lose(former.job, 'lease_lost')
     }
     for (const job of jobs) {
-      const entry = {
-        job,
-        startedAtMs: undefined,
-        announced: job.started,
-        execution: undefined,
-        outcome: undefined,
-        ranMs: 0,
-      }
+      const entry = { job, startedAtMs: undefined, execution: undefined, outcome: undefined, ranMs: 0 }
       held.set(job.job_id, entry)
       waiting.add(entry)
     }
@@ -111,7 +97,6 @@ export const createHeldJobs = (options: {
     inExecution++
     entry.startedAtMs = performance.now()
     entry.execution = startExecution(job, handler, options.tools, (outcome) => settle(entry, outcome))
-    if (!entry.announced) options.onStarted()
   }
 
   const settle = (entry: HeldJob, outcome: Outcome): void => {
@@ -155,8 +140,7 @@ export const createHeldJobs = (options: {
     leases.leave(token, how)
   }
 
-  const letGo = (entry: HeldJob): void =>
-    leave(entry, entry.outcome?.kind === 'done' ? 'completed' : 'ended otherwise')
+  const letGo = (entry: HeldJob): void => leave(entry, 'recorded')
 
   const abandon = (entry: HeldJob): void => leave(entry, 'abandoned')
 
@@ -203,14 +187,6 @@ export const createHeldJobs = (options: {
     accept,
     leases,
     holds: (entry) => held.get(entry.job.job_id) === entry,
-    unannounced: () => {
-      const found: HeldJob[] = []
-      for (const entry of held.values()) {
-        if (!entry.announced && entry.startedAtMs !== undefined && entry.outcome === undefined)
-          found.push(entry)
-      }
-      return found
-    },
     letGo,
     abandon,
     lose,

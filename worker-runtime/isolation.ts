@@ -1,6 +1,5 @@
-import type { ClaimedJob } from '../db/queries/exchange-news.ts'
-import { claimSuspect, readLoneJob } from '../db/queries/lone-claim.ts'
 import type { Run } from '../db/query.ts'
+import { type ClaimedJob, claimSuspect, readSuspect } from '../db/queue/exchange.ts'
 import { endIsolation } from '../db/queue/upkeep.ts'
 import type { Capacity } from './capacity.ts'
 import { LEASE_SECONDS } from './lease-book.ts'
@@ -46,10 +45,9 @@ export const createIsolation = (options: {
   const claim = async (): Promise<ClaimedJob | undefined> => {
     endsAtMs ??= now() + TURN_MS
     if (now() >= endsAtMs) return undefined
-    const [row] = await run(
-      claimSuspect({ workerId, leaseSeconds: LEASE_SECONDS, types, cpuUnits, memoryMb }),
+    return readSuspect(
+      await run(claimSuspect({ workerId, leaseSeconds: LEASE_SECONDS, types, cpuUnits, memoryMb })),
     )
-    return row && readLoneJob(row)
   }
 
   return {

@@ -1,9 +1,9 @@
-import type { Segment } from '../db/queries/exchange.ts'
+import type { LaneFloor } from '../db/queue/exchange.ts'
 import { FIRST_PARKED_LANE, LOWEST_LANE } from '../db/rules/lanes.ts'
 
 export type LaneFloors = {
-  /** The parts of the order to look through, lowest lane first. */
-  segments(): Segment[]
+  /** Where to read each lane from, lowest lane first. The first one is below all lanes. */
+  floors(): LaneFloor[]
   /** From where to look for the oldest job. */
   ageFrom(): number
   /**
@@ -61,9 +61,10 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
   }
 
   return {
-    segments: () => {
+    floors: () => {
       step()
-      return toSegments(floors)
+      const known = [...floors].filter(([lane]) => lane !== AGE).map(([lane, key]) => ({ lane, key }))
+      return [{ lane: LOWEST_LANE, key: 0 }, ...known.sort((a, b) => a.lane - b.lane)]
     },
     ageFrom: () => {
       step()
@@ -77,18 +78,4 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
       if (typeof claimed.oldestLeft === 'number') floors.set(AGE, claimed.oldestLeft)
     },
   }
-}
-
-/** Each known lane from its floor on, and whatever lies between them in full: lanes that were empty before. */
-const toSegments = (floors: ReadonlyMap<number, number>): Segment[] => {
-  const segments: Segment[] = []
-  let fromLane = LOWEST_LANE
-  for (const [lane, key] of [...floors].sort(([a], [b]) => a - b)) {
-    if (lane === AGE) break
-    if (fromLane < lane) segments.push({ fromLane, fromKey: 0, toLane: lane, toKey: 0 })
-    segments.push({ fromLane: lane, fromKey: key, toLane: lane + 1, toKey: 0 })
-    fromLane = lane + 1
-  }
-  segments.push({ fromLane, fromKey: 0, toLane: FIRST_PARKED_LANE, toKey: 0 })
-  return segments
 }

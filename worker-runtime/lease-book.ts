@@ -2,18 +2,15 @@
 export const LEASE_SECONDS = 30
 
 type Lease = {
-  /** How many jobs it was made with, and how many of them are held. */
-  readonly jobs: number
+  /** How many of its jobs are held. */
   held: number
   /** The outcomes of all that are not held any more are stored. */
   whole: boolean
-  /** And all of them have completed. */
-  intact: boolean
   livesUntilMs: number
 }
 
 /** How a job left its lease: with its outcome stored, or for others to find. */
-export type Departure = 'completed' | 'ended otherwise' | 'abandoned'
+export type Departure = 'recorded' | 'abandoned'
 
 /** What a worker knows about the leases of its jobs, by their tokens. */
 export type LeaseBook = {
@@ -28,8 +25,6 @@ export type LeaseBook = {
   leave(token: string, how: Departure): void
   /** Of jobs that are ending, a token for each: the leases that name no others but these and completed ones. */
   closedBy(tokens: readonly string[]): string[]
-  /** How many jobs these leases were made with; null if some of them left otherwise than by completing. */
-  jobsOf(tokens: readonly string[]): number | null
 }
 
 export const createLeaseBook = (): LeaseBook => {
@@ -40,7 +35,6 @@ export const createLeaseBook = (): LeaseBook => {
     if (!lease) return
     // Whoever closed it now would lose the job for good. It ends with the watchdog instead, if nobody is left.
     if (how === 'abandoned') lease.whole = false
-    if (how !== 'completed') lease.intact = false
     if (--lease.held === 0) leases.delete(token)
   }
 
@@ -54,19 +48,9 @@ export const createLeaseBook = (): LeaseBook => {
     return [...ending].filter(isClosed).map(([token]) => token)
   }
 
-  const jobsOf = (tokens: readonly string[]): number | null => {
-    let jobs = 0
-    for (const token of new Set(tokens)) {
-      const lease = leases.get(token)
-      if (!lease?.whole || !lease.intact) return null
-      jobs += lease.jobs
-    }
-    return jobs
-  }
-
   return {
     open: (token, jobs, sentAtMs) => {
-      leases.set(token, { jobs, held: jobs, whole: true, intact: true, livesUntilMs: endOfLease(sentAtMs) })
+      leases.set(token, { held: jobs, whole: true, livesUntilMs: endOfLease(sentAtMs) })
     },
     renewed: (tokens, sentAtMs) => {
       for (const token of tokens) {
@@ -77,7 +61,6 @@ export const createLeaseBook = (): LeaseBook => {
     livesUntilMs: (token) => leases.get(token)?.livesUntilMs ?? Number.NEGATIVE_INFINITY,
     leave,
     closedBy,
-    jobsOf,
   }
 }
 

@@ -1,5 +1,5 @@
-import type { LeaseKey } from '../db/queries/exchange.ts'
 import type { Run } from '../db/query.ts'
+import type { LeaseKey } from '../db/queue/exchange.ts'
 import { renewLeases } from '../db/queue/leases.ts'
 import { LEASE_SECONDS, type LeaseBook } from './lease-book.ts'
 import { createPoller } from './poller.ts'

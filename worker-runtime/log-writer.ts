@@ -1,6 +1,6 @@
-import type { LeaseKey } from '../db/queries/exchange.ts'
 import { appendJobLogs, type NewLogLine } from '../db/queries/job-logs.ts'
 import type { Run } from '../db/query.ts'
+import type { LeaseKey } from '../db/queue/exchange.ts'
 import type { LogLevel } from '../db/rules/log-levels.ts'
 import type { Redactor } from '../db/rules/redaction.ts'
 import { isRefused } from './database.ts'

@@ -1,6 +1,5 @@
-import type { EndedAttempt } from '../db/queries/exchange.ts'
-import type { ClaimedJob, ExchangeNews } from '../db/queries/exchange-news.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
+import type { ClaimedJob, EndState } from '../db/queue/exchange.ts'
 import { isRecorded, isRefused } from './database.ts'
 import { describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import type { Logger } from './logger.ts'
@@ -15,10 +14,8 @@ export type OutcomeQueue = {
   /** Those to send together. */
   take(): HeldJob[]
   isEmpty(): boolean
-  /** The last group was not recorded, because jobs have left its leases: each outcome must be checked. */
-  isDoubtful(): boolean
-  /** The database has answered. */
-  settle(group: readonly HeldJob[], ended: readonly EndedAttempt[], news: ExchangeNews): void
+  /** The database has answered: a state for each outcome, null if its lease was lost. */
+  settle(group: readonly HeldJob[], states: readonly EndState[]): void
   /** It has not, or refuses something of the group. Throws the error if it is none of the outcomes' fault. */
   putBack(group: readonly HeldJob[], error: Error): void
 }
@@ -38,7 +35,7 @@ const UNSTORABLE = [UNSTORABLE_RESULT, UNSTORABLE_ERROR]
 export const createOutcomeQueue = (options: {
   jobs: HeldJobs
   logger: Logger
-  onRecorded: (job: ClaimedJob, ended: EndedAttempt | undefined) => void
+  onRecorded: (held: HeldJob, state: NonNullable<EndState>) => void
   /** The outcome came too late, or cannot be stored at all. */
   onLost: (job: ClaimedJob) => void
   onError: (error: Error) => void
@@ -47,21 +44,16 @@ export const createOutcomeQueue = (options: {
   let waiting: HeldJob[] = []
   /** Outcomes of a group that Postgres refused: sent one by one, to find the one it objects to. */
   const refused: HeldJob[] = []
-  let doubtful = false
 
-  const settle: OutcomeQueue['settle'] = (group, ended, news) => {
-    doubtful = news.recorded === false
-    if (doubtful) {
-      waiting = [...group, ...waiting]
-      return
-    }
-    const lost = new Set(news.lost ?? [])
+  const settle: OutcomeQueue['settle'] = (group, states) => {
     for (const [n, held] of group.entries()) {
+      const state = states[n]
       jobs.letGo(held)
-      if (lost.has(held.job.job_id)) {
+      if (state) options.onRecorded(held, state)
+      else {
         logger.warn('lease lost, outcome dropped', describe(held.job))
         options.onLost(held.job)
-      } else options.onRecorded(held.job, ended[n])
+      }
     }
   }
 
@@ -105,7 +97,6 @@ export const createOutcomeQueue = (options: {
     },
     take: () => (refused.length > 0 ? refused.splice(0, 1) : waiting.splice(0, MAX_GROUP)).filter(jobs.holds),
     isEmpty: () => waiting.length === 0 && refused.length === 0,
-    isDoubtful: () => doubtful,
     settle,
     putBack,
   }

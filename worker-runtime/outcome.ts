@@ -1,7 +1,6 @@
-import type { EndedAttempt, HeldKey } from '../db/queries/exchange.ts'
 import type { JobFailure } from '../db/queries/jobs.ts'
+import type { EndedAttempt, HeldKey } from '../db/queue/exchange.ts'
 import { TIMEOUT } from '../db/rules/estimate.ts'
-import { type RetryPolicy, retryDelayMs } from '../db/rules/retry.ts'
 import { describeError, isInstance, safely } from './describe-error.ts'
 import { JobError } from './handler-api.ts'
 import { toStorableText } from './storable-json.ts'
@@ -83,24 +82,18 @@ export const outcomeOfAbort = (aborted: ExecutionAborted): Outcome => {
 
 export type EndedOutcome = Extract<Outcome, { kind: 'done' | 'snoozed' | 'failed' }>
 
-/** The state that a finished, snoozed or failed attempt puts its job in. A policy is needed for what may be retried. */
-export const endAttempt = (
-  key: HeldKey,
-  outcome: EndedOutcome,
-  options: { ranMs: number; announced: boolean; policy: RetryPolicy | undefined; random: () => number },
-): EndedAttempt => {
+/** How an attempt is reported. The database decides what becomes of its job. */
+export const endAttempt = (key: HeldKey, outcome: EndedOutcome, ranMs: number): EndedAttempt => {
   const { job_id, token, org_id, series_id, attempt } = key
-  const { ranMs, announced, policy, random } = options
-  const end = { job_id, token, org_id, series_id, attempt, ranMs, announced }
-  if (outcome.kind === 'done') return { ...end, state: 'completed', resultJson: outcome.resultJson }
-  if (outcome.kind === 'snoozed') return { ...end, state: 'pending', delayMs: outcome.ms }
-  const delayMs =
-    outcome.permanent || !policy
-      ? null
-      : retryDelayMs(policy, attempt, { random, notBeforeMs: outcome.retryAfterMs })
-  if (delayMs === null) return { ...end, state: 'failed', error: outcome.error }
-  return { ...end, state: 'retrying', error: outcome.error, delayMs }
+  const end = { job_id, token, org_id, series_id, attempt, ranMs }
+  switch (outcome.kind) {
+    case 'done':
+      return { ...end, outcome: 'completed', resultJson: outcome.resultJson }
+    case 'snoozed':
+      return { ...end, outcome: 'snoozed', delayMs: outcome.ms }
+    case 'failed': {
+      const { error, permanent, retryAfterMs } = outcome
+      return { ...end, outcome: 'failed', error, permanent, retryAfterMs }
+    }
+  }
 }
-
-/** Whether what happens next depends on the job's retry policy. */
-export const needsPolicy = (outcome: EndedOutcome): boolean => outcome.kind === 'failed' && !outcome.permanent

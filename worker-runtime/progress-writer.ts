@@ -1,6 +1,6 @@
-import type { LeaseKey } from '../db/queries/exchange.ts'
 import { type ProgressReport, saveProgress } from '../db/queries/progress.ts'
 import type { Run } from '../db/query.ts'
+import type { LeaseKey } from '../db/queue/exchange.ts'
 import { safely, textOf } from './describe-error.ts'
 import { toStorableJson } from './storable-json.ts'
 

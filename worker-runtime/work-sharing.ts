@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { JOBS_READY } from '../db/channels.ts'
-import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { notify } from '../db/queries/notifications.ts'
 import { askForWork } from '../db/queries/workers.ts'
 import type { Run } from '../db/query.ts'
+import type { ClaimedJob } from '../db/queue/exchange.ts'
 import { releaseJobs } from '../db/queue/leases.ts'
 import type { Capacity } from './capacity.ts'
 import type { ClaimPlanner } from './claim-planner.ts'
 import { retryFor } from './database.ts'
-import type { Exchanged } from './exchanger.ts'
+import type { ExchangeReport } from './exchanger.ts'
 import type { HeldJobs } from './held-jobs.ts'
 import { LEASE_SECONDS } from './lease-book.ts'
 
@@ -19,7 +19,7 @@ export type WorkSharing = {
   workerIsIdle(): void
   /** Notified that an organisation, or one type of it, is paused. */
   queueIsPaused(payload: string): void
-  observe(exchanged: Exchanged): void
+  observe(report: Pick<ExchangeReport, 'claim' | 'claimed' | 'becameReady'>): void
   giveBack(jobs: readonly ClaimedJob[], reason: string): Promise<void>
   stop(): void
 }
@@ -90,11 +90,10 @@ export const createWorkSharing = (options: {
       options.planner.othersAreIdle()
       if (!stopped) void giveBack(jobs.takeUnstarted(Math.ceil(jobs.unstarted() / 2)), 'shared')
     },
-    observe: ({ claim, claimed, news }) => {
+    observe: ({ claim, claimed, becameReady }) => {
       // Jobs that this worker's own outcomes released, and perhaps more than it can take.
-      if ((news.became_ready ?? 0) > 0) void run(notify(JOBS_READY, [''])).catch(options.onError)
-      const idle =
-        claim.limit > 0 && claimed.length === 0 && jobs.running() === 0 && news.window_full !== true
+      if (becameReady > 0) void run(notify(JOBS_READY, [''])).catch(options.onError)
+      const idle = claim.limit > 0 && claimed.length === 0 && jobs.running() === 0
       if (!idle || stopped || performance.now() - askedAtMs < ASK_MS) return
       askedAtMs = performance.now()
       void run(askForWork(options.workerId)).catch(options.onError)

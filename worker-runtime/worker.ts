@@ -1,23 +1,21 @@
 import { hostname, totalmem } from 'node:os'
 import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE, WORKER_ISOLATES } from '../db/channels.ts'
-import type { EndedAttempt } from '../db/queries/exchange.ts'
-import type { ClaimedJob } from '../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
+import type { EndState } from '../db/queue/exchange.ts'
 import { createRedactor } from '../db/rules/redaction.ts'
 import { createCallbackJob } from './callbacks/handler.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'
 import { type Config, secretsOf } from './config.ts'
 import { createJobSessions } from './connections/job-sessions.ts'
-import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from './database.ts'
+import { createDatabase, RELAXED_COMMIT } from './database.ts'
 import { createDatabaseWatch } from './database-watch.ts'
-import { decideEnds } from './decide-ends.ts'
 import { createGuardedFetch } from './egress/guarded-fetch.ts'
 import { createExchanger } from './exchanger.ts'
 import { createFailureReports } from './failure-reports.ts'
 import type { AnyJobHandler } from './handler-api.ts'
 import { createHeartbeat } from './heartbeat.ts'
-import { createHeldJobs, describe, type HeldJobs } from './held-jobs.ts'
+import { createHeldJobs, describe, type HeldJob, type HeldJobs } from './held-jobs.ts'
 import type { WorkerCondition, WorkerMetrics } from './http/worker-metrics.ts'
 import { createIsolation } from './isolation.ts'
 import { createLeading } from './leading.ts'
@@ -85,8 +83,7 @@ export const createWorker = (options: {
       onError: failed('idle connection'),
     })
   const database = connect(MAX_CONNECTIONS)
-  const durable = connect(1, PINNED_PLAN)
-  const relaxed = connect(1, { ...PINNED_PLAN, ...RELAXED_COMMIT })
+  const exchanging = connect(1)
   const unwatched = connect(MAX_CONNECTIONS, RELAXED_COMMIT)
   const upkeep = { ...unwatched, run: watch.watch(unwatched.run) }
   const { run } = database
@@ -128,7 +125,6 @@ export const createWorker = (options: {
       exchanger.record(held)
     },
     onFreed: () => exchanger.wake(),
-    onStarted: () => exchanger.announceSoon(),
     onLeft: ({ type }, how) => metrics?.jobLeft(type, how),
   })
   const planner = createClaimPlanner({
@@ -141,16 +137,16 @@ export const createWorker = (options: {
   const outcomes = createOutcomeQueue({
     jobs,
     logger,
-    onRecorded: (job, ended) => {
+    onRecorded: (held, state) => {
       processed++
-      if (metrics && ended) metrics.jobLeft(job.type, OUTCOMES[ended.state])
-      logRecorded(logger, job, ended)
+      metrics?.jobLeft(held.job.type, OUTCOMES[state])
+      logRecorded(logger, held, state)
     },
     onLost: ({ type }) => metrics?.jobLeft(type, 'lost'),
     onError: failed('exchange'),
   })
   const isolation = createIsolation({
-    run: relaxed.run,
+    run: exchanging.run,
     workerId: id,
     types,
     capacity,
@@ -158,8 +154,7 @@ export const createWorker = (options: {
   })
   const exchanger = createExchanger({
     workerId: id,
-    runDurable: durable.run,
-    runRelaxed: relaxed.run,
+    run: exchanging.run,
     jobs,
     planner,
     outcomes,
@@ -167,13 +162,12 @@ export const createWorker = (options: {
     beforeEnds: async () => {
       await Promise.all([logs.flush(), progress.flush()])
     },
-    onExchanged: (exchanged, tookMs) => {
-      planner.observe(exchanged)
-      sharing.observe(exchanged)
-      if (exchanged.claim.limit > 0) metrics?.claimed(exchanged.claimed.length, tookMs)
+    onExchanged: (report, tookMs) => {
+      planner.observe(report)
+      sharing.observe(report)
+      if (report.claim.limit > 0) metrics?.claimed(report.claimed.length, tookMs)
     },
     tracing,
-    decide: decideEnds({ run: relaxed.run, random: Math.random }),
     onError: failed('exchange'),
   })
   const sharing = createWorkSharing({
@@ -282,7 +276,7 @@ export const createWorker = (options: {
     if (givenBack > 0) logger.info('unfinished jobs given back', { jobs: givenBack })
     await Promise.all([leaseKeeper.stop(), slowWatch.stop()])
     await heartbeat.stop()
-    const databases = [database, durable, relaxed, upkeep]
+    const databases = [database, exchanging, upkeep]
     await Promise.all([egress, threads, ...databases].map((part) => part.close()))
     clearTimeout(drainTimer)
     logger.info('worker stopped', { worker_id: id })
@@ -315,7 +309,7 @@ export const createWorker = (options: {
   }
 }
 
-/** What the state that an attempt puts its job in says of the attempt. */
+/** What the state that an attempt puts its job in says about the attempt. */
 const OUTCOMES = {
   completed: 'completed',
   pending: 'snoozed',
@@ -323,18 +317,13 @@ const OUTCOMES = {
   retrying: 'retried',
 } as const
 
-const logRecorded = (logger: Logger, job: ClaimedJob, ended: EndedAttempt | undefined): void => {
-  switch (ended?.state) {
-    case 'completed':
-    case 'pending':
-      logger.debug(ended.state === 'completed' ? 'job completed' : 'job snoozed', describe(job))
-      break
-    case 'failed':
-    case 'retrying': {
-      const { code, message } = ended.error
-      logger.warn(`job ${ended.state}`, { ...describe(job), error: code, reason: message })
-    }
+const logRecorded = (logger: Logger, { job, outcome }: HeldJob, state: NonNullable<EndState>): void => {
+  if (outcome?.kind !== 'failed') {
+    logger.debug(state === 'completed' ? 'job completed' : 'job snoozed', describe(job))
+    return
   }
+  const { code, message } = outcome.error
+  logger.warn(`job ${state}`, { ...describe(job), error: code, reason: message })
 }
 
 const reservedType = (type: string): Error =>

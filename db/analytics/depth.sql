@@ -20,7 +20,7 @@ begin atomic
   select jsonb_build_object(
     'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, n.pending) end,
     'blocked', case when w.blocked < 5000 then w.blocked else greatest(w.blocked, n.blocked) end,
-    'ready', h.held + case when r.jobs < 5000 then r.jobs else greatest(r.jobs, n.ready) end,
+    'ready', case when r.jobs < 5000 then r.jobs else greatest(r.jobs, n.ready) end,
     'running', h.running,
     'retrying', case when w.retrying < 5000 then w.retrying else greatest(w.retrying, n.retrying) end,
     'predicted_ms', h.ms + case when r.jobs < 5000 then r.ms else greatest(r.ms, n.predicted_seconds * 1000 - h.ms) end,
@@ -38,7 +38,7 @@ begin atomic
   ) r
   cross join (
     select
-      count(h.started_at) as running, count(*) - count(h.started_at) as held,
+      count(*) as running,
       coalesce(sum(remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms)), 0) as ms
     from held_jobs h
     join jobs j on j.org_id = h.org_id and j.id = h.job_id

@@ -7,11 +7,11 @@ set search_path = pg_catalog, smartqueue, pg_temp
 begin atomic
   select count(*)
   from leases l
-  cross join lateral unnest(l.job_ids, l.org_ids, l.started_ats) as h (job_id, org_id, started_at)
+  cross join lateral unnest(l.job_ids, l.org_ids) as h (job_id, org_id)
   join jobs j on j.org_id = h.org_id and j.id = h.job_id
   where l.expires_at > now()
     and j.predicted_p99_ms is not null
-    and h.started_at < now() - greatest(j.predicted_p99_ms, 1000) * interval '1 millisecond'
+    and l.claimed_at < now() - greatest(j.predicted_p99_ms, 1000) * interval '1 millisecond'
     and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
 end;
 
@@ -20,7 +20,7 @@ language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 -- Running jobs, and held jobs whose lease has expired.
 begin atomic
-  select count(started_at), count(*) filter (where expires_at <= now())
+  select count(*), count(*) filter (where expires_at <= now())
   from held_jobs;
 end;
 

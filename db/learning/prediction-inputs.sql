@@ -19,9 +19,9 @@ returns table (
   -- In base64; null before the organisation's first run.
   org_memory text,
   champion integer,
-  workers json,
+  workers jsonb,
   -- Null right after a crash of the server.
-  queue json
+  queue jsonb
 )
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
@@ -84,26 +84,8 @@ begin
   org_memory := (select encode(m.memory, 'base64') from org_memories m where m.org_id = p_org);
   champion := (select m.version from models m where m.status = 'champion');
 
-  workers := (
-    select coalesce(json_agg(row_to_json(w) order by w.worker_id), '[]')
-    from (
-      select o.worker_id, o.types, o.slots, o.running, o.cpu_units, o.memory_mb
-      from smartqueue.workers o
-      where o.status = 'online'
-        -- A worker writes its row every 2 s: after five missed ones it is gone.
-        and o.last_seen > now() - interval '10 seconds'
-    ) w
-  );
-
-  queue := (
-    select json_build_object(
-      'age_ms', extract(epoch from clock_timestamp() - q.taken_at) * 1000, 'took_ms', q.took_ms, 'lanes', q.lanes,
-      'lane_jobs', q.lane_jobs, 'lane_ms', q.lane_ms, 'running_ms', q.running_ms, 'held_jobs', q.held_jobs,
-      'held_ms', q.held_ms, 'flow_lanes', q.flow_lanes, 'flow_loads', q.flow_loads, 'stretch', q.stretch
-    )
-    from queue_snapshot() q
-    where q.only_row
-  );
+  workers := live_workers();
+  queue := queue_sums();
   return next;
 end
 $$;

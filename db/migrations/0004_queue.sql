@@ -63,8 +63,6 @@ create table ready_jobs (
   predicted_ms real not null,
   -- The latest start that still meets the deadline.
   start_by timestamptz,
-  -- A worker was lost while it held this job, which may be the cause. From its next claim on it counts as started.
-  suspect boolean not null default false,
   ready_at timestamptz not null default now(),
   alone boolean not null default false,
   primary key (org_id, job_id)
@@ -75,16 +73,16 @@ comment on column ready_jobs.alone is
 
 -- Keys are unique, so looking for duplicates whenever a page is full would be wasted work.
 create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
-comment on index ready_jobs_order is 'Serves exchange-jobs: lowest lane first, in order of arrival within it.';
+comment on index ready_jobs_order is 'Serves exchange: lowest lane first, in order of arrival within it.';
 
 create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) where lane < 5000;
-comment on index ready_jobs_age is 'Serves exchange-jobs: oldest first, regardless of the lane.';
+comment on index ready_jobs_age is 'Serves exchange: oldest first, regardless of the lane.';
 
 create index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
 comment on index ready_jobs_parked is 'Serves unpark-jobs.';
 
 create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;
-comment on index ready_jobs_start_by is 'Serves exchange-jobs: jobs that must start now to meet their deadline.';
+comment on index ready_jobs_start_by is 'Serves exchange: jobs that must start now to meet their deadline.';
 
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
@@ -98,14 +96,13 @@ create table leases (
   -- Fences every write of the holder: without this token it changes nothing. Each new lease has a higher token.
   token bigint primary key,
   worker_id text not null,
+  -- A claimed job counts as running from here on, although it may wait in the worker for a slot.
+  claimed_at timestamptz not null default now(),
   expires_at timestamptz not null,
   -- The jobs of one claim in its order. The other arrays have one value for each job.
   job_ids uuid[] not null,
   org_ids uuid[] not null,
   attempts integer[] not null,
-  -- Null while the worker has not started the job.
-  started_ats timestamptz[] not null,
-  claimed_at timestamptz not null default now(),
   alone boolean not null default false
 )
 with (
@@ -121,8 +118,7 @@ comment on column leases.alone is 'The only job of this lease runs alone, becaus
 alter table leases
   alter column job_ids set storage external,
   alter column org_ids set storage external,
-  alter column attempts set storage external,
-  alter column started_ats set storage external;
+  alter column attempts set storage external;
 
 create table finished_jobs (
   org_id uuid not null,
@@ -175,7 +171,7 @@ create table attempts (
 comment on table attempts is 'Attempts that did not finish their job. The one that did is in finished_jobs.';
 
 create index attempts_by_job on attempts (org_id, job_id, id);
-comment on index attempts_by_job is 'Serves list-attempts and executions_of.';
+comment on index attempts_by_job is 'Serves list-attempts.';
 
 create table pauses (
   org_id uuid not null references orgs on delete cascade,
@@ -198,7 +194,7 @@ create table reservations (
 comment on table reservations is 'Capacity that a worker keeps free for a big job that smaller jobs kept overtaking.';
 
 create index reservations_by_worker on reservations (worker_id);
-comment on index reservations_by_worker is 'Serves exchange-jobs.';
+comment on index reservations_by_worker is 'Serves exchange.';
 
 create view queue_entries with (security_invoker = true) as
 select
@@ -221,9 +217,9 @@ from jobs j;
 comment on view queue_entries is 'The row in ready_jobs that a job gets if it becomes ready now.';
 
 create view held_jobs with (security_invoker = true) as
-select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, h.started_at
+select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, l.claimed_at as started_at
 from leases l
-cross join lateral unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats) as h (job_id, org_id, attempt, started_at)
+cross join lateral unnest(l.job_ids, l.org_ids, l.attempts) as h (job_id, org_id, attempt)
 where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
 comment on view held_jobs is
   'Jobs that a worker holds. The arrays of a lease may still name jobs that have completed; these are left out.';
@@ -259,20 +255,11 @@ select
     when w.job_id is not null then w.state
     when r.job_id is not null then 'ready'::job_state
     when b.job_id is not null then 'blocked'::job_state
-    when l.started_at is not null then 'running'::job_state
-    when l.token is not null then 'ready'::job_state
+    when l.token is not null then 'running'::job_state
   end as status,
-  coalesce(
-    f.attempts, w.attempts, r.attempts, case when l.started_at is null then l.attempt - 1 else l.attempt end, 0
-  ) as attempts,
-  case
-    when f.job_id is not null then f.worker_id
-    when w.job_id is null and r.job_id is null and l.started_at is not null then l.worker_id
-  end as worker_id,
-  case
-    when f.job_id is not null then f.started_at
-    when w.job_id is null and r.job_id is null then l.started_at
-  end as started_at,
+  coalesce(f.attempts, w.attempts, r.attempts, l.attempt, 0) as attempts,
+  case when f.job_id is not null then f.worker_id else l.worker_id end as worker_id,
+  case when f.job_id is not null then f.started_at else l.claimed_at end as started_at,
   f.finished_at,
   f.runtime_ms,
   f.result,
@@ -290,7 +277,7 @@ left join waiting_jobs w on w.job_id = j.id
 left join ready_jobs r on r.org_id = j.org_id and r.job_id = j.id
 left join blocked_jobs b on b.job_id = j.id
 left join lateral (
-  select o.token, o.worker_id, o.attempts[n] as attempt, o.started_ats[n] as started_at
+  select o.token, o.worker_id, o.claimed_at, o.attempts[n] as attempt
   from leases o
   cross join lateral array_position(o.job_ids, j.id) as n
   where n is not null

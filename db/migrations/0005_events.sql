@@ -9,22 +9,18 @@ create table job_event_groups (
   attempts integer[] not null,
   reasons text[] not null,
   ats timestamptz[] not null,
-  ran_ms double precision[] not null default '{}',
   -- Readers follow xid and then id: ids are given before the commit, and a slow statement commits late.
   xid xid8 not null default pg_current_xact_id()
 );
 comment on table job_event_groups is
   'Transitions of jobs of one organisation, one row for each statement that makes them. An array with one value applies
 to all jobs. An empty array means no reason, or the time of the row.';
-comment on column job_event_groups.ran_ms is
-  'For jobs whose start is recorded together with their end: how long before the end they started.';
 
 alter table job_event_groups
   alter column job_ids set storage external,
   alter column states set storage external,
   alter column attempts set storage external,
-  alter column ats set storage external,
-  alter column ran_ms set storage external;
+  alter column ats set storage external;
 
 create index job_event_groups_by_time on job_event_groups using brin (at)
 with (pages_per_range = 16, autosummarize = on);
@@ -38,16 +34,9 @@ comment on index job_event_groups_of_org is 'Serves read-stream.';
 
 create view job_events with (security_invoker = true) as
 select
-  g.id, n::bigint as position, g.org_id, g.job_ids[n] as job_id, 'running'::job_state as state,
-  g.attempts[least(n, cardinality(g.attempts))] as attempt, null as reason,
-  g.at - g.ran_ms[n] * interval '1 millisecond' as at
-from job_event_groups g
-cross join lateral generate_series(1, cardinality(g.ran_ms)) as n
-union all
-select
-  g.id, n::bigint + cardinality(g.ran_ms), g.org_id, g.job_ids[n], g.states[least(n, cardinality(g.states))],
-  g.attempts[least(n, cardinality(g.attempts))], g.reasons[least(n, cardinality(g.reasons))],
-  coalesce(g.ats[least(n, cardinality(g.ats))], g.at)
+  g.id, n::bigint as position, g.org_id, g.job_ids[n] as job_id, g.states[least(n, cardinality(g.states))] as state,
+  g.attempts[least(n, cardinality(g.attempts))] as attempt, g.reasons[least(n, cardinality(g.reasons))] as reason,
+  coalesce(g.ats[least(n, cardinality(g.ats))], g.at) as at
 from job_event_groups g
 cross join lateral generate_series(1, cardinality(g.job_ids)) as n;
 comment on view job_events is 'One row for each transition of a job.';

@@ -191,9 +191,6 @@ create unlogged table queue_snapshots (
   lane_ms double precision[] not null default '{}',
   -- For each running job, the predicted milliseconds that remain.
   running_ms real[] not null default '{}',
-  -- Jobs that a worker has claimed but not started. They run before all others.
-  held_jobs integer not null default 0,
-  held_ms double precision not null default 0,
   -- The recent load by lane: how many slots its jobs kept busy.
   flow_lanes smallint[] not null default '{}',
   flow_loads double precision[] not null default '{}',

@@ -49,14 +49,12 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
       group by org_id
       union all
       select
-        h.org_id, case when h.started_at is null then 'ready' else 'running' end, count(*),
+        h.org_id, 'running', count(*),
         sum(smartqueue.remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms)), null,
-        array_agg(h.job_id) filter (
-          where h.started_at is not null or smartqueue.is_drawn(h.job_id, (select ready from step))
-        )
+        array_agg(h.job_id)
       from smartqueue.held_jobs h
       join smartqueue.jobs j on j.org_id = h.org_id and j.id = h.job_id
-      group by 1, 2
+      group by h.org_id
     ),
     seen as materialized (
       select

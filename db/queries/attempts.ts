@@ -63,7 +63,6 @@ export const listAttempts = (page: {
       from smartqueue.held_jobs l
       where l.org_id = j.org_id
         and l.job_id = j.id
-        and l.started_at is not null
       order by id
     ) tried on tried.id > coalesce($3::bigint, 0)
     where j.org_id = $1::uuid

@@ -89,7 +89,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
     ),
     queue as materialized (
       select
-        least(q.held_ms, q.held_jobs * goal.ms) + (
+        (
           select coalesce(sum(least(ms, jobs * goal.ms)), 0)
           from unnest(q.lane_jobs, q.lane_ms) as lane (jobs, ms)
         ) as queued_ms,

@@ -28,8 +28,6 @@ export type JobFacts = QueuePlace & {
   now: string
   predicted_p99_ms: number | null
   wake_at: string | null
-  /** In the hands of a worker that has not started it. */
-  claimed_by: string | null
   pauses: { type: string | null; paused_at: string }[]
   reserved_by: string | null
   /** Its workers were lost twice in a row while it ran alongside other jobs. */
@@ -53,15 +51,6 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
     select
       now() as now, j.predicted_p99_ms, a.lane, a.jobs as ahead_jobs, a.predicted_ms as ahead_ms, a.counted,
       a.lane_position, w.wake_at,
-      (
-        select l.worker_id
-        from smartqueue.held_jobs l
-        where l.org_id = j.org_id
-          and l.job_id = j.id
-          and l.started_at is null
-          and a.lane is null
-        limit 1
-      ) as claimed_by,
       (
         select coalesce(jsonb_agg(jsonb_build_object('type', type, 'paused_at', paused_at) order by type nulls first), '[]')
         from smartqueue.pauses

@@ -67,7 +67,7 @@ export const readMetrics = (): Query<MetricsRow> => ({
       (
         select
           -- Null while somebody takes the very first.
-          coalesce(q.held_ms, 0) + coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
+          coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
           + coalesce((select sum(ms) from unnest(q.running_ms) ms), 0)
         -- At leisure: Prometheus can wait.
         from smartqueue.queue_snapshot(true) q

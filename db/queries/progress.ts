@@ -1,5 +1,5 @@
 import type { Query } from '../query.ts'
-import type { LeaseKey } from './exchange.ts'
+import type { LeaseKey } from '../queue/exchange.ts'
 
 /** What is null stays as it is. */
 export type ProgressReport = LeaseKey & {

@@ -22,8 +22,6 @@ export type QueueSums = {
   lane_jobs: number[]
   lane_ms: number[]
   running_ms: number[]
-  held_jobs: number
-  held_ms: number
   flow_lanes: number[]
   flow_loads: number[]
   stretch: number

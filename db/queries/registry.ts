@@ -49,7 +49,6 @@ export const listWorkersFor = (orgId: string, page: WorkerPage): Query<WorkerRow
       select worker_id, count(*)::int as running
       from smartqueue.held_jobs
       where org_id = $3::uuid
-        and started_at is not null
       group by worker_id
     ) own on own.worker_id = w.worker_id
     where w.worker_id > coalesce($1::text, '')

@@ -105,13 +105,9 @@ export const readStream = (
     cross join lateral (
       with span as materialized (
         select
-          g.xid, g.id, g.at, g.job_ids, g.states, g.attempts, g.reasons, g.ats, g.ran_ms, cardinality(g.ran_ms) as starts,
-          cardinality(g.ran_ms) + cardinality(g.job_ids) as events,
+          g.xid, g.id, g.at, g.job_ids, g.states, g.attempts, g.reasons, g.ats, cardinality(g.job_ids) as events,
           -- A cursor comes from outside: beyond the end of a row it would make room for more than a page has.
-          case
-            when g.xid = p.xid and g.id = p.id then least(p.position, cardinality(g.ran_ms) + cardinality(g.job_ids))
-            else 0
-          end as skipped
+          case when g.xid = p.xid and g.id = p.id then least(p.position, cardinality(g.job_ids)) else 0 end as skipped
         from smartqueue.events_after($1::uuid, p.xid, p.id, h.xid, case when p.lost is null then $6::int else 0 end) g
       ),
       counted as materialized (
@@ -126,27 +122,14 @@ export const readStream = (
       ),
       told as materialized (
         select
-          t.xid, t.id, (t.skipped + e.n)::int as position, e.job_id, 'running'::smartqueue.job_state as state,
-          coalesce(e.attempt, t.attempts[1]) as attempt, null as reason,
-          t.at - e.ran_ms * interval '1 millisecond' as at
+          t.xid, t.id, (t.skipped + e.n)::int as position, e.job_id, coalesce(e.state, t.states[1]) as state,
+          coalesce(e.attempt, t.attempts[1]) as attempt,
+          case when cardinality(t.reasons) = 1 then t.reasons[1] else e.reason end as reason,
+          coalesce(case when cardinality(t.ats) = 1 then t.ats[1] else e.at end, t.at) as at
         from taken t
         cross join lateral unnest(
-          t.job_ids[t.skipped + 1:least(t.last, t.starts)], t.ran_ms[t.skipped + 1:least(t.last, t.starts)],
-          t.attempts[t.skipped + 1:least(t.last, t.starts)]
-        ) with ordinality as e (job_id, ran_ms, attempt, n)
-        where t.skipped < t.starts
-          and e.job_id is not null
-        union all
-        select
-          t.xid, t.id, (t.starts + s.from + e.n - 1)::int, e.job_id, coalesce(e.state, t.states[1]),
-          coalesce(e.attempt, t.attempts[1]),
-          case when cardinality(t.reasons) = 1 then t.reasons[1] else e.reason end,
-          coalesce(case when cardinality(t.ats) = 1 then t.ats[1] else e.at end, t.at)
-        from taken t
-        cross join lateral (select greatest(t.skipped - t.starts, 0) + 1 as from, t.last - t.starts as until) s
-        cross join lateral unnest(
-          t.job_ids[s.from:s.until], t.states[s.from:s.until], t.attempts[s.from:s.until], t.reasons[s.from:s.until],
-          t.ats[s.from:s.until]
+          t.job_ids[t.skipped + 1:t.last], t.states[t.skipped + 1:t.last], t.attempts[t.skipped + 1:t.last], t.reasons[t.skipped + 1:t.last],
+          t.ats[t.skipped + 1:t.last]
         ) with ordinality as e (job_id, state, attempt, reason, at, n)
         where e.job_id is not null
       )

@@ -39,7 +39,7 @@ export const reportWorker = (worker: {
   ],
 })
 
-/** An idle worker asks the others for jobs that they hold and have not started. */
+/** An idle worker asks the others for jobs that they hold and have not started: whoever has claimed several may. */
 export const askForWork = (workerId: string): Query<never> => ({
   name: 'ask-for-work',
   text: `
@@ -48,7 +48,7 @@ export const askForWork = (workerId: string): Query<never> => ({
       select
       from smartqueue.leases
       where worker_id <> $1::text
-        and array_position(started_ats, null) is not null
+        and cardinality(job_ids) > 1
     )`,
   values: [workerId],
 })

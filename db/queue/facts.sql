@@ -29,8 +29,8 @@ language sql volatile
 begin atomic
   select jsonb_build_object(
     'age_ms', extract(epoch from clock_timestamp() - q.taken_at) * 1000, 'took_ms', q.took_ms, 'lanes', q.lanes,
-    'lane_jobs', q.lane_jobs, 'lane_ms', q.lane_ms, 'running_ms', q.running_ms, 'held_jobs', q.held_jobs,
-    'held_ms', q.held_ms, 'flow_lanes', q.flow_lanes, 'flow_loads', q.flow_loads, 'stretch', q.stretch
+    'lane_jobs', q.lane_jobs, 'lane_ms', q.lane_ms, 'running_ms', q.running_ms,
+    'flow_lanes', q.flow_lanes, 'flow_loads', q.flow_loads, 'stretch', q.stretch
   )
   from queue_snapshot() q
   where q.only_row;

@@ -1,5 +1,5 @@
-import type { LeaseKey } from '../queries/exchange.ts'
 import type { Query } from '../query.ts'
+import type { LeaseKey } from './exchange.ts'
 
 /** Renews leases, each with all of its jobs. Returns what they still hold; a job that is missing has been lost. */
 export const renewLeases = (

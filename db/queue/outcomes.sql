@@ -12,19 +12,4 @@ return md5(
   )
 );
 
-create or replace function executions_of(in_orgs uuid[], of_jobs uuid[]) returns json
-language sql stable
--- How often each job was executed before, by its id. A function and no subquery: it costs a claim nothing unless some
--- job is traced.
-begin atomic
-  select json_object_agg(job_id, executions)
-  from (
-    select job_id, count(*) as executions
-    from attempts
-    where org_id = any (in_orgs)
-      and job_id = any (of_jobs)
-    group by job_id
-  ) earlier;
-end;
-
-grant execute on function error_fingerprint, executions_of to smartqueue_functions, smartqueue_workers;
+grant execute on function error_fingerprint to smartqueue_functions, smartqueue_workers;

@@ -39,22 +39,18 @@ begin
     group by lane
     order by lane
   ) by_lane;
-  select
-    coalesce(array_agg(remaining_ms::real) filter (where started), '{}'),
-    count(*) filter (where not started),
-    coalesce(sum(remaining_ms) filter (where not started), 0)
-  into locked.running_ms, locked.held_jobs, locked.held_ms
+  select coalesce(array_agg(remaining_ms::real), '{}')
+  into locked.running_ms
   from (
     select
-      h.started_at is not null as started,
       -- What has run beyond its median will run on, the longer the wider its spread.
       greatest(
-        j.predicted_ms - coalesce(ran.ms, 0), ran.ms * (sqrt(j.predicted_p90_ms / j.predicted_ms) - 1), 1
+        j.predicted_ms - ran.ms, ran.ms * (sqrt(j.predicted_p90_ms / j.predicted_ms) - 1), 1
       ) as remaining_ms
     from leases l
-    cross join lateral unnest(l.job_ids, l.org_ids, l.started_ats) as h (job_id, org_id, started_at)
+    cross join lateral unnest(l.job_ids, l.org_ids) as h (job_id, org_id)
     join jobs j on j.org_id = h.org_id and j.id = h.job_id
-    cross join lateral (select extract(epoch from began - h.started_at)::double precision * 1000 as ms) ran
+    cross join lateral (select extract(epoch from began - l.claimed_at)::double precision * 1000 as ms) ran
     where l.expires_at > began
       and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
     limit 5000
@@ -97,8 +93,6 @@ begin
     lane_jobs = locked.lane_jobs,
     lane_ms = locked.lane_ms,
     running_ms = locked.running_ms,
-    held_jobs = locked.held_jobs,
-    held_ms = locked.held_ms,
     flow_lanes = locked.flow_lanes,
     flow_loads = locked.flow_loads,
     stretch = locked.stretch

@@ -334,29 +334,7 @@ begin
 end
 $$;
 
-create or replace function running_room(in_org uuid, ended uuid[]) returns bigint
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- How many more jobs of an organisation may run: null if there is no limit. Called by the statement that claims. For
--- one
--- claim at a time: another that comes meanwhile gets -1, and looks again. Being a function it looks with a fresh
--- snapshot,
--- after it has the lock, and sees what the claim before has taken. What the same statement ends does not count any
--- more.
-declare
-  allowed bigint;
-begin
-  select q.running_jobs into allowed from quotas_of(in_org) q;
-  if allowed is null then return null; end if;
-  if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || in_org, 0)) then return -1; end if;
-  return greatest(
-    0, allowed - (select count(*) from held_jobs h where h.org_id = in_org and h.job_id <> all (ended))
-  );
-end
-$$;
-
 grant execute on function
   quotas_of, count_unfinished, ring_used, ring_moved, ring_frees_in, lock_quota_state, refusal_of, charge_quotas,
-  queue_room, running_room
+  queue_room
 to smartqueue_functions, smartqueue_workers;

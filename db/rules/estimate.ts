@@ -55,13 +55,13 @@ const sampleOfLogs = (logs: readonly number[]): Sample => {
 /** ln(runtime in ms). */
 export const logOf = (ms: number): number => Math.log(Math.max(ms, SHORTEST_MS))
 
-type Ended = { series_id: string; state: string; ranMs: number; error?: { code: string } }
-
 /** Half as long again, or two thirds: then the queued jobs of a series are scored again. */
 export const MOVED_LOG = Math.log(1.5)
 
 /** The code of the error of an attempt that ran into its timeout. */
 export const TIMEOUT = 'timeout'
+
+type Ended = { series_id: string; outcome: string; ranMs: number; error?: { code: string } }
 
 const isTimeout = ({ error }: Ended): boolean => error?.code === TIMEOUT
 
@@ -69,10 +69,10 @@ const isTimeout = ({ error }: Ended): boolean => error?.code === TIMEOUT
 export const sampleRuntimes = (ended: readonly Ended[]): (Sample & { seriesId: string })[] => {
   const runtimes = new Map<string, number[]>()
   for (const end of ended) {
-    if (end.state !== 'completed' && !isTimeout(end)) continue
+    if (end.outcome !== 'completed' && !isTimeout(end)) continue
     const known = runtimes.get(end.series_id) ?? []
     runtimes.set(end.series_id, known)
-    if (end.state === 'completed') known.push(end.ranMs)
+    if (end.outcome === 'completed') known.push(end.ranMs)
   }
   return [...runtimes].map(([seriesId, ranMs]) => ({ seriesId, ...sampleOf(ranMs) }))
 }

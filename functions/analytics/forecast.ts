@@ -72,7 +72,7 @@ const depthNow = (outlook: Outlook, minutes: number): DepthNow => {
 /** What is not the organisation's own of all that is queued, and of the slots that jobs have filled lately. */
 const othersOf = ({ depth, load, queue }: Outlook, meanMs: number): DepthNow['others'] => {
   if (!queue) return { workMs: 0, load: 0 }
-  const allMs = sum(queue.lane_ms) + sum(queue.running_ms) + queue.held_ms
+  const allMs = sum(queue.lane_ms) + sum(queue.running_ms)
   const ownLoad = (sum(load.minutes.slice(-5)) / 5 / 60_000) * meanMs
   return {
     workMs: Math.max(0, allMs - depth.predicted_ms),

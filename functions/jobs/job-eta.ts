@@ -59,7 +59,6 @@ const waitingEta = (row: JobSummaryRow, facts: JobFacts, snapshot: QueueSnapshot
   const until = facts.wake_at ?? row.run_at
   const notBeforeMs = Math.max(0, until ? Date.parse(until) - now : 0)
   const job = { lane: laneOf(row.rank), ...runtimeOf(row), notBeforeMs }
-  if (facts.claimed_by !== null) return estimateEtas({ ...snapshot, lanes: [], flow: [] }, [job])[0] ?? null
   if (facts.lane !== null) return queuedEta(job, facts, snapshot)
   const own = estimateEtas(snapshot, [job])[0] ?? null
   if (row.status !== 'blocked') return own

@@ -22,7 +22,6 @@ export const REASON_CODES = [
   'resources',
   'running_limit',
   'runs_alone',
-  'claimed',
   'queue',
   'deadline',
 ] as const
@@ -46,7 +45,6 @@ export const reasonsOf = (row: JobRow, facts: JobFacts): Reason[] => {
         ...withoutWorker(row, facts),
         ...runningLimit(facts),
         ...runsAlone(facts),
-        ...claimed(facts),
         ...queued(facts),
         ...deadline(row, facts),
       ]
@@ -150,12 +148,6 @@ const runsAlone = ({ runs_alone }: JobFacts): Reason[] => {
   const message =
     'It has to run alone, because its workers died twice in a row while it ran alongside other jobs. It is waiting for a worker with no other jobs.'
   return [{ code: 'runs_alone', message }]
-}
-
-const claimed = ({ claimed_by }: JobFacts): Reason[] => {
-  if (claimed_by === null) return []
-  const message = `${claimed_by} has claimed it and starts it as soon as it has a free slot.`
-  return [{ code: 'claimed', message, worker_id: claimed_by }]
 }
 
 const queued = (facts: JobFacts): Reason[] => {

@@ -32,7 +32,6 @@ import { createToPredict } from '../jobs/to-predict.ts'
 import type { Services } from '../services.ts'
 import { inserting, PREDICTING } from '../tracing/parts.ts'
 import type { RequestTrace } from '../tracing/request-trace.ts'
-import { isRefusal } from '../transient-error.ts'
 import { type Plan, type Quarantine, quarantine } from './plan.ts'
 
 export type Outcome =

@@ -48,7 +48,7 @@ test('a former holder cannot complete a cancelled job', async () => {
   assert.ok(id)
   const held = await claimJob(database.run, id, 'fenced')
   await cancel(id)
-  await end(database.run, held, { state: 'completed', resultJson: '1' })
+  await end(database.run, held, { outcome: 'completed', resultJson: '1' })
   assert.deepEqual([(await look(id)).status, (await look(id)).result], ['cancelled', null])
 })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import type { Claim } from '../../db/queries/exchange.ts'
+import type { Claim } from '../../db/queue/exchange.ts'
 import { wakeDueJobs } from '../../db/queue/upkeep.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -39,7 +39,6 @@ const seedEstimate = (name: string, ms: number) =>
     values ($1, 'test', $2, 100, ln($3::float), 0.1, ln($3::float))`,
     [tenant.orgId, name, ms],
   )
-const ROOM = { freeCpuUnits: 1_000, freeMemoryMb: 1_000_000, ahead: 0 }
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString()
 const inSeconds = (s: number) => new Date(Date.now() + s * 1000).toISOString()
 
@@ -140,19 +139,19 @@ test('a claim takes what fits, in order of rank, and passes over what is too big
     { name: 'fills it' },
     { name: 'no room left' },
   )
-  const { news, claimed } = await exchange(database.run, {
-    claim: { limit: 10, sized: { freeCpuUnits: 4, freeMemoryMb: 1_000, ahead: 0 } },
+  const { claimed } = await exchange(database.run, {
+    claim: { limit: 10, freeCpuUnits: 4, freeMemoryMb: 1_000 },
   })
   assert.deepEqual(
     claimed.map(({ name }) => name),
     ['half', 'small', 'fills it'],
   )
-  assert.equal(news.big_waiting, true)
 })
 
 test('fractions of a cpu add up', async () => {
+  await submit({ name: 'big', cpu_units: 9 })
   await submit(...Array.from({ length: 6 }, (_, n) => ({ name: `${n}`, cpu_units: 0.5 })))
-  assert.equal((await take({ limit: 10, sized: { ...ROOM, freeCpuUnits: 2 } })).length, 4)
+  assert.equal((await take({ limit: 10, freeCpuUnits: 2 })).length, 4)
 })
 
 test('only jobs of the default size are claimed beyond what fits', async () => {
@@ -163,7 +162,7 @@ test('only jobs of the default size are claimed beyond what fits', async () => {
     { name: 'c' },
   )
   const { claimed } = await exchange(database.run, {
-    claim: { limit: 3, starts: false, sized: { freeCpuUnits: 1, freeMemoryMb: 64, ahead: 2 } },
+    claim: { limit: 3, freeCpuUnits: 1, freeMemoryMb: 64, ahead: 2 },
   })
   assert.deepEqual(
     claimed.map(({ name }) => name),
@@ -183,16 +182,6 @@ test('what belongs to a paused organisation or type is passed over', async () =>
   assert.deepEqual(await take({ limit: 5 }), ['paused type'])
 })
 
-test('a claim that does not look at pauses takes nothing while there is one, and says so', async () => {
-  await submit({ name: 'free' })
-  await database.sql(`insert into pauses (org_id, type) values ($1, 'another')`, [tenant.orgId])
-  for (const order of ['rank', 'age'] as const) {
-    const { news, claimed } = await exchange(database.run, { claim: { limit: 5, restricted: false, order } })
-    assert.deepEqual([claimed, news.restricted], [[], true])
-  }
-  assert.deepEqual(await take({ limit: 5 }), ['free'])
-})
-
 test('deadline, age and reservation respect a pause as well', async () => {
   const [id] = await submit({ name: 'paused', deadline: inSeconds(1) })
   await database.sql(
@@ -200,8 +189,7 @@ test('deadline, age and reservation respect a pause as well', async () => {
     [id, tenant.orgId],
   )
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
-  for (const order of ['rank', 'age'] as const)
-    assert.deepEqual(await take({ limit: 5, order, sized: ROOM }), [])
+  for (const order of ['rank', 'age'] as const) assert.deepEqual(await take({ limit: 5, order }), [])
 })
 
 test('a claim looks only where it is told to', async () => {
@@ -210,11 +198,11 @@ test('a claim looks only where it is told to', async () => {
     'select lane, key from ready_jobs order by key offset 1 limit 1',
   )
   assert.ok(second)
-  const segments = [{ fromLane: second.lane, fromKey: Number(second.key), toLane: second.lane + 1, toKey: 0 }]
-  assert.deepEqual(await take({ limit: 5, segments }), ['b', 'c'])
+  const floors = [{ lane: second.lane, key: Number(second.key) }]
+  assert.deepEqual(await take({ limit: 5, floors }), ['b', 'c'])
 })
 
-test('segments are searched in order, and together give no more than the limit', async () => {
+test('lanes are searched in order, and together give no more than the limit', async () => {
   await submit(
     { name: 'n' },
     { name: 'h', priority: 'high' },
@@ -222,11 +210,8 @@ test('segments are searched in order, and together give no more than the limit',
     { name: 'l', priority: 'low' },
   )
   const rows = await database.sql<{ lane: number }>('select lane from ready_jobs order by lane')
-  const bounds = [-5_000, ...rows.map(({ lane }) => lane + 1), 5_000]
-  const segments = bounds
-    .slice(1)
-    .map((toLane, n) => ({ fromLane: bounds[n] ?? 0, fromKey: 0, toLane, toKey: 0 }))
-  assert.deepEqual(await take({ limit: 3, segments }), ['c', 'h', 'n'])
+  const floors = [-5_000, ...rows.map(({ lane }) => lane)].map((lane) => ({ lane, key: 0 }))
+  assert.deepEqual(await take({ limit: 3, floors }), ['c', 'h', 'n'])
   assert.deepEqual(
     (await claim(database.run)).map(({ name }) => name),
     ['l'],
@@ -260,10 +245,4 @@ test('a claim answers how much work it took', async () => {
   await submit({}, {}, {})
   const { news } = await exchange(database.run, { claim: { limit: 2 } })
   assert.equal(Math.round(news.predicted_ms ?? 0), 2_000)
-})
-
-test('without a look at sizes, a claim takes only what is not bigger than the default, and says so', async () => {
-  await submit({ name: 'big', cpu_units: 2, priority: 'critical' }, { name: 'small', cpu_units: 0.1 })
-  const { news, claimed } = await exchange(database.run, { claim: { limit: 5 } })
-  assert.deepEqual([claimed.map(({ name }) => name), news.big_waiting], [['small'], true])
 })

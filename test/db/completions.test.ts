@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { type EndedAttempt, exchangeJobs } from '../../db/queries/exchange.ts'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
-import { toStretches } from '../../db/queries/exchange-stretches.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
   clearJobs,
   completed,
   exchange,
-  held,
   misplacedJobs,
   newJob,
   retrying,
@@ -47,14 +44,13 @@ const complete = (claimed: readonly ClaimedJob[], ended = claimed.map((job) => c
   exchange(database.run, {
     ended,
     closed: claimed.length === ended.length ? [claimed[0]?.token ?? ''] : [],
-    leaseJobs: claimed.length,
   })
 
 test('jobs of several organisations and series that completed together are each recorded as their own', async () => {
   const ids = [...(await seed(['a', 'b', 'a'])), ...(await seed(['b', 'a'], other))]
   const claimed = await claim(database.run)
   const { news } = await complete(claimed)
-  assert.equal(news.recorded, true)
+  assert.deepEqual(news.lost, [])
   assert.deepEqual(await jobs.statuses(ids), Array(5).fill('completed'))
   for (const id of ids) assert.deepEqual(await jobs.eventsOf(id), ['ready', 'running', 'completed'])
   const strangers = await database.sql(`
@@ -80,54 +76,42 @@ test('the events of a group say what was different of each job', async () => {
     with due as (delete from waiting_jobs returning job_id, org_id, attempts)
     insert into ready_jobs (org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
     select q.org_id, q.job_id, q.series_id, q.type, q.lane, due.attempts, 1, 64, 1 from due join queue_entries q using (job_id)`)
-  const [announced, silent] = await seed(['first', 'second'])
-  const { claimed } = await exchange(database.run, { claim: { limit: 3, starts: false } })
-  const ended = claimed.map((job, n) => ({
-    ...completed(job, null, 1_000 * (n + 1)),
-    announced: job.job_id === announced,
-  }))
-  await complete(claimed, ended)
+  const [fresh] = await seed(['first', 'second'])
+  const { claimed } = await exchange(database.run, { claim: { limit: 3 } })
+  await complete(claimed)
   const events = await database.sql<{ job_id: string }>(
-    `select job_id, state, attempt, round(extract(epoch from now() - at)) as seconds from job_events
+    `select job_id, state, attempt from job_events
     where attempt = (case when job_id = $1 then 2 else 1 end) order by id, position`,
     [retried],
   )
   const of = (id: string | undefined) =>
     events.filter(({ job_id }) => job_id === id).map(({ job_id: _, ...event }) => event)
-  const secondsOf = (id: string | undefined) => String(claimed.findIndex(({ job_id }) => job_id === id) + 1)
-  assert.deepEqual(of(announced), [{ state: 'completed', attempt: 1, seconds: '0' }])
-  assert.deepEqual(of(silent), [
-    { state: 'running', attempt: 1, seconds: secondsOf(silent) },
-    { state: 'completed', attempt: 1, seconds: '0' },
+  assert.deepEqual(of(fresh), [
+    { state: 'running', attempt: 1 },
+    { state: 'completed', attempt: 1 },
   ])
   assert.deepEqual(of(retried), [
-    { state: 'running', attempt: 2, seconds: secondsOf(retried) },
-    { state: 'completed', attempt: 2, seconds: '0' },
+    { state: 'running', attempt: 2 },
+    { state: 'completed', attempt: 2 },
   ])
   assert.deepEqual((await jobs.look(retried)).attempts, 2)
 })
 
-test('a group with a job that was cancelled meanwhile records nothing, and all others once it is checked', async () => {
+test('a group with a job that was cancelled meanwhile records all others', async () => {
   const ids = await seed(['a', 'b', 'c'])
   const [, cancelled] = ids
   const claimed = await claim(database.run)
   await database.run(cancelJobs(tenant.orgId, [cancelled ?? '']))
   const [more] = await seed(['more'])
-  const { news } = await complete(claimed)
-  assert.equal(news.recorded, false)
-  assert.deepEqual(await jobs.statuses(ids), ['running', 'cancelled', 'running'])
-  assert.equal((await database.sql('select from leases')).length, 1, 'its lease is still there')
-  assert.deepEqual(await database.sql('select from series where runs > 0'), [], 'and nothing is learned')
-
   const ended = claimed.map((job) => completed(job))
-  const checked = await exchange(database.run, {
+  const { news, claimed: next } = await exchange(database.run, {
     ended,
     closed: [claimed[0]?.token ?? ''],
     claim: { limit: 1 },
   })
-  assert.deepEqual(checked.news.lost, [cancelled])
+  assert.deepEqual(news.lost, [cancelled])
   assert.deepEqual(
-    checked.claimed.map(({ job_id }) => job_id),
+    next.map(({ job_id }) => job_id),
     [more],
   )
   assert.deepEqual(await jobs.statuses(ids), ['completed', 'cancelled', 'completed'])
@@ -138,11 +122,11 @@ test('a group whose lease is gone, or was never there, records nothing', async (
   const [id] = await seed(['a'])
   const claimed = await claim(database.run)
   const stranger = claimed.map((job) => ({ ...completed(job), token: '1' }))
-  assert.equal((await complete(claimed, stranger)).news.recorded, false)
+  assert.deepEqual((await complete(claimed, stranger)).news.lost, [id])
   assert.equal(await jobs.statusOf(id), 'running')
 })
 
-test('a group that comes while one of its jobs is being cancelled waits, and records nothing', async () => {
+test('a group that comes while one of its jobs is being cancelled waits, and records the others', async () => {
   const ids = await seed(['a', 'b'])
   const claimed = await claim(database.run)
   const canceller = new pg.Client({ connectionString: database.url })
@@ -153,8 +137,8 @@ test('a group that comes while one of its jobs is being cancelled waits, and rec
     await canceller.query(text, [...values])
     const recording = complete(claimed)
     await canceller.query('commit')
-    assert.equal((await recording).news.recorded, false)
-    assert.deepEqual(await jobs.statuses(ids), ['cancelled', 'running'])
+    assert.deepEqual((await recording).news.lost, [ids[0]])
+    assert.deepEqual(await jobs.statuses(ids), ['cancelled', 'completed'])
   } finally {
     await canceller.end()
   }
@@ -166,59 +150,14 @@ test('a part of a lease is recorded, the lease lives on, and the rest follows', 
   const [first] = claimed
   assert.ok(first)
   await database.sql(`update leases set expires_at = now() + interval '1 second'`)
-  assert.equal((await complete(claimed, [completed(first)])).news.recorded, true)
+  assert.deepEqual((await complete(claimed, [completed(first)])).news.lost, [])
   const [lease] = await database.sql<{ left: boolean }>(
     `select expires_at > now() + interval '20 seconds' as left from leases`,
   )
   assert.ok(lease?.left, 'and is renewed')
   const rest = claimed.slice(1).map((job) => completed(job))
-  const { news } = await exchange(database.run, { ended: rest, closed: [first.token], leaseJobs: 3 })
-  assert.equal(news.recorded, true)
+  const { news } = await exchange(database.run, { ended: rest, closed: [first.token] })
+  assert.deepEqual(news.lost, [])
   assert.deepEqual(await jobs.statuses(ids), Array(3).fill('completed'))
   assert.deepEqual(await database.sql('select from leases'), [])
-})
-
-test('attempts are sent in stretches, one organisation after the other', () => {
-  const attempt = (org_id: string, series_id: string, announced: boolean, job_id: string): EndedAttempt => ({
-    ...held({ org_id, series_id, job_id, token: '1', attempt: 1 } as ClaimedJob),
-    announced,
-    state: 'completed',
-    resultJson: null,
-  })
-  const { stretches, ended } = toStretches([
-    attempt('b', '1', false, 'one'),
-    attempt('a', '2', true, 'two'),
-    attempt('b', '3', false, 'three'),
-    attempt('a', '2', false, 'four'),
-    attempt('b', '1', false, 'five'),
-  ])
-  assert.deepEqual(
-    ended.map(({ job_id }) => job_id),
-    ['four', 'two', 'one', 'five', 'three'],
-  )
-  assert.deepEqual(stretches, [
-    { org_id: 'a', series_id: '2', announced: false, first: 1, last: 1 },
-    { org_id: 'a', series_id: '2', announced: true, first: 2, last: 2 },
-    { org_id: 'b', series_id: '1', announced: false, first: 3, last: 4 },
-    { org_id: 'b', series_id: '3', announced: false, first: 5, last: 5 },
-  ])
-})
-
-test('what an exchange does not need is not in its text', () => {
-  const claim = {
-    limit: 1,
-    starts: true,
-    types: ['test'],
-    restricted: false,
-    order: 'rank',
-    reranked: false,
-    segments: [],
-    ageFromKey: 0,
-    sized: null,
-  } as const
-  const nothing = { workerId: 'w', leaseSeconds: 30, ended: [], started: [], closed: [], leaseJobs: null }
-  const { text } = exchangeJobs({ ...nothing, claim })
-  for (const part of ['finished_jobs', 'settle_dependents', 'update smartqueue.series']) {
-    assert.ok(!text.includes(part), part)
-  }
 })

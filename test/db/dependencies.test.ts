@@ -86,7 +86,7 @@ test('parents that complete in one statement are counted together', async () => 
   const parents = await submit({}, {}, {})
   const [child] = await submit({ name: 'child', depends_on: parents })
   const news = await end(database.run, ...(await claim(database.run)).map((job) => completed(job)))
-  assert.equal(news.became_ready, 1)
+  assert.equal(news.becameReady, 1)
   assert.equal(await jobs.statusOf(child), 'ready')
 })
 

@@ -53,8 +53,6 @@ import {
 } from '../../db/queries/deletion.ts'
 import { probeDisk } from '../../db/queries/disk-probe.ts'
 import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
-import { getRetryPolicies } from '../../db/queries/exchange.ts'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import { ACCOUNT_EXPORT, ORG_EXPORT } from '../../db/queries/export.ts'
 import {
   acceptInvitation,
@@ -88,7 +86,6 @@ import {
   storeForecast,
   storeForecaster,
 } from '../../db/queries/load.ts'
-import { claimLoneJob, claimSuspect } from '../../db/queries/lone-claim.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
 import { addEdgeTotals, readMetrics } from '../../db/queries/metrics.ts'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
@@ -157,6 +154,8 @@ import {
 import { askForWork, reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
+import { type ClaimedJob, claimSuspect } from '../../db/queue/exchange.ts'
+import { findJobs, type JobFilter, listJobs } from '../../db/queue/find-jobs.ts'
 import { releaseJobs, renewLeases, reportSlowJobs } from '../../db/queue/leases.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
 import { submitJobs } from '../../db/queue/submit.ts'
@@ -174,7 +173,6 @@ import {
   unparkJobs,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
-import { findJobs, type JobFilter, listJobs } from '../../db/queue/find-jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { exchange, held, newJob } from '../support/jobs.ts'
@@ -405,8 +403,8 @@ const playSubmission = async ({ play }: Stage): Promise<void> => {
 }
 
 const playExecution = async ({ play, sql }: Stage): Promise<void> => {
-  const claim = { limit: 3, starts: false, order: 'age' } as const
-  const { claimed } = await exchange(play, { workerId: 'w', traced: true, claim })
+  const claim = { limit: 3, order: 'age' } as const
+  const { claimed } = await exchange(play, { workerId: 'w', claim })
   const [first, second, third] = claimed
   assert.ok(first && second && third)
   await play(renewLeases([first.token, '999'], 30))
@@ -424,55 +422,18 @@ const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   const key = (job: ClaimedJob) => ({ ...held(job), ranMs: 12.5 })
   await exchange(play, {
     workerId: 'w',
-    started: [key(third)],
     ended: [
-      { ...key(first), state: 'completed', resultJson: JSON.stringify(PAYLOAD) },
-      { ...key(second), state: 'retrying', error: { code: 'broken', message: TEXT }, delayMs: 0 },
-      { ...key(third), token: '999', state: 'completed', resultJson: null },
+      { ...key(first), outcome: 'completed', resultJson: JSON.stringify(PAYLOAD) },
+      { ...key(second), outcome: 'failed', error: { code: 'broken', message: TEXT }, permanent: false },
+      { ...key(third), token: '999', outcome: 'completed', resultJson: null },
     ],
   })
   await play(releaseJobs([third], TEXT))
   await sql(
     `update smartqueue.attempts set finished_at = started_at + interval '20 ms' where outcome = 'given_back'`,
   )
-  await play(getRetryPolicies(claimed))
-  for (const order of ['rank', 'age'] as const) {
-    await play(claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: ['nothing'], order }))
-  }
-  await playEveryExchange(play)
-}
-
-const ORDERS = [
-  { order: 'rank', reranked: false },
-  { order: 'rank', reranked: true },
-  { order: 'age', reranked: false },
-] as const
-
-/** The statement has a text for each combination of what it may need. */
-const playEveryExchange = async (play: Run): Promise<void> => {
-  const nobody = {
-    job_id: id(90),
-    token: '998',
-    org_id: id(1),
-    series_id: '1',
-    attempt: 1,
-    ranMs: 1,
-    announced: true,
-  }
-  for (const { order, reranked } of ORDERS) {
-    for (const sized of [null, { freeCpuUnits: 8, freeMemoryMb: 512, ahead: 1 }]) {
-      for (const restricted of [false, true]) {
-        const claim = { order, reranked, sized, restricted, limit: 0 }
-        await exchange(play, { claim })
-        await exchange(play, { claim, traced: true })
-        for (const resultJson of [null, JSON.stringify(PAYLOAD)]) {
-          const ended = [{ ...nobody, state: 'completed' as const, resultJson }]
-          await exchange(play, { ended, closed: ['997'], leaseJobs: 1, claim })
-          await exchange(play, { ended, closed: ['997'], started: [nobody], claim })
-        }
-      }
-    }
-  }
+  for (const order of ['rank', 'newest_rank', 'age'] as const)
+    await exchange(play, { claim: { order, limit: 0 } })
 }
 
 const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
@@ -787,8 +748,8 @@ const playStream = async ({ play, sql }: Stage): Promise<void> => {
   await sql('delete from smartqueue.job_event_groups')
   // Of a transaction that is over on the whole server, whatever else runs there.
   await sql(
-    `insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats, ran_ms, at, xid)
-    values ($1, array[$2::uuid, $2], '{completed,failed}', '{1}', array[null, $3], '{}', '{1.5,2}', '2020-01-01', '3')`,
+    `insert into smartqueue.job_event_groups (org_id, job_ids, states, attempts, reasons, ats, at, xid)
+    values ($1, array[$2::uuid, $2], '{completed,failed}', '{1}', array[null, $3], '{}', '2020-01-01', '3')`,
     [orgId, id(11), TEXT],
   )
   const [{ incarnation } = { incarnation: '' }] = await sql<{ incarnation: string }>(

@@ -91,6 +91,9 @@ const randomSource = (seed: number) => () => {
   return seed / 2 ** 31
 }
 
+/** As precise as runtimes are sent. */
+const toMicroseconds = (ms: number): number => Math.round(ms * 1000) / 1000
+
 test('the estimate in SQL is the one in TypeScript, over random groups of runtimes', async () => {
   const random = randomSource(7)
   let expected: SeriesEstimate = { ...DEFAULT_ESTIMATE, driftLog: 0 }
@@ -98,13 +101,13 @@ test('the estimate in SQL is the one in TypeScript, over random groups of runtim
     const size = 1 + Math.floor(random() * random() * 30)
     // Mostly alike, now and then wild, sometimes nothing at all.
     const runtimes = Array.from({ length: size }, () =>
-      random() < 0.1 ? random() * 1e6 : 100 * Math.exp(random()),
+      toMicroseconds(random() < 0.1 ? random() * 1e6 : 100 * Math.exp(random())),
     )
     if (n % 9 === 8) runtimes[0] = 0
     // Alone, and far below or above the mean: both ends of the clip.
     if (n % 7 === 3) runtimes.splice(0, size, n % 2 === 0 ? 0.2 : 1e7)
     // And some that were cut off: beside others or alone, below the mean or above.
-    const timeouts = n % 3 === 1 ? [90, 5_000 * random(), 150].slice(0, 1 + (n % 2) * 2) : []
+    const timeouts = n % 3 === 1 ? [90, toMicroseconds(5_000 * random()), 150].slice(0, 1 + (n % 2) * 2) : []
     if (n % 6 === 4) runtimes.length = 0
     await runTogether('random', runtimes, timeouts)
     expected = foldEnds(

@@ -4,7 +4,7 @@ import { cancelJobs } from '../../db/queue/cancel.ts'
 import { releaseJobs } from '../../db/queue/leases.ts'
 import { reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import type { Database } from '../../worker-runtime/database.ts'
-import { connectPinned, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { connectWorker, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
   clearJobs,
@@ -31,7 +31,7 @@ let tenant: Tenant
 before(async () => {
   database = await createTestDatabase()
   tenant = await seedTenant(database.run)
-  pinned = connectPinned(database.url)
+  pinned = connectWorker(database.url)
 })
 after(async () => {
   await pinned.close()
@@ -56,29 +56,22 @@ const recorded = () =>
     order by s.name, e.outcome, e.ran_ms`,
   )
 
-for (const leaseJobs of [4, undefined]) {
-  test(`jobs that complete together are a row for each series${leaseJobs ? '' : ', also if each is looked up'}`, async () => {
-    const jobs = await start('a', 'b', 'a', 'a')
-    const ended = jobs.map((job, n) => completed(job, null, 10 + n))
-    const { news } = await exchange(pinned.run, {
-      ended,
-      closed: [jobs[0]?.token ?? ''],
-      ...(leaseJobs && { leaseJobs }),
-    })
-    assert.notEqual(news.recorded, false)
-    assert.deepEqual(await recorded(), [
-      { name: 'a', outcome: 'completed', jobs: 3, ran_ms: [10, 12, 13] },
-      { name: 'b', outcome: 'completed', jobs: 1, ran_ms: [11] },
-    ])
-    const [row] = await database.sql<{ ids: string[] }>(
-      'select job_ids as ids from executions where cardinality(job_ids) = 3',
-    )
-    assert.deepEqual(
-      row?.ids,
-      jobs.filter(({ name }) => name === 'a').map(({ job_id }) => job_id),
-    )
-  })
-}
+test('jobs that complete together are a row for each series', async () => {
+  const jobs = await start('a', 'b', 'a', 'a')
+  const ended = jobs.map((job, n) => completed(job, null, 10 + n))
+  await exchange(pinned.run, { ended, closed: [jobs[0]?.token ?? ''] })
+  assert.deepEqual(await recorded(), [
+    { name: 'a', outcome: 'completed', jobs: 3, ran_ms: [10, 12, 13] },
+    { name: 'b', outcome: 'completed', jobs: 1, ran_ms: [11] },
+  ])
+  const [row] = await database.sql<{ ids: string[] }>(
+    'select job_ids as ids from executions where cardinality(job_ids) = 3',
+  )
+  assert.deepEqual(
+    row?.ids,
+    jobs.filter(({ name }) => name === 'a').map(({ job_id }) => job_id),
+  )
+})
 
 test('a failure, a retry and a timeout are executions; what was snoozed is none', async () => {
   const [a, b, c, d, e] = await start('x', 'x', 'x', 'x', 'x')
@@ -99,16 +92,6 @@ test('what a former holder says is no execution, and neither is what was lost or
   await database.run(releaseJobs([second], 'shutdown'))
   await expireLeases(database.sql)
   await database.run(reclaimExpiredLeases(await lead(database.run), 10))
-  assert.deepEqual(await recorded(), [])
-})
-
-test('a group that is not recorded leaves no execution', async () => {
-  const [first, second] = await start('x', 'x')
-  assert.ok(first && second)
-  await database.run(cancelJobs(tenant.orgId, [second.job_id]))
-  await database.sql('truncate executions')
-  const { news } = await exchange(database.run, { ended: [completed(first)], leaseJobs: 2 })
-  assert.equal(news.recorded, false)
   assert.deepEqual(await recorded(), [])
 })
 

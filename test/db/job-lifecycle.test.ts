@@ -170,32 +170,6 @@ test('a released job is ready again, at the end of its lane, and the try does no
   assert.deepEqual(await jobs.eventsOf(id), ['ready', 'running', 'ready: shutdown', 'running'])
 })
 
-test('what was claimed and not started is still ready, and tells of its start once', async () => {
-  const [id] = await submit({})
-  const { claimed } = await exchange(database.run, { claim: { limit: 1, starts: false } })
-  const [job] = claimed
-  assert.ok(job && !job.started)
-  const held = await jobs.look(id)
-  assert.deepEqual([held.status, held.attempts, held.worker_id, held.started_at], ['ready', 0, null, null])
-  assert.deepEqual(await jobs.eventsOf(id), ['ready'])
-  for (let twice = 0; twice < 2; twice++) {
-    await exchange(database.run, { started: [{ ...job, ranMs: 1_000 }] })
-  }
-  const started = await jobs.look(id)
-  assert.deepEqual([started.status, started.attempts, started.worker_id], ['running', 1, 'worker-1'])
-  assert.ok(started.started_at && Date.now() - started.started_at.getTime() >= 900, 'it began when it began')
-  assert.deepEqual(await jobs.eventsOf(id), ['ready', 'running'])
-})
-
-test('a job that was never announced leaves both its events when it ends', async () => {
-  const [id] = await submit({})
-  const { claimed } = await exchange(database.run, { claim: { limit: 1, starts: false } })
-  await end(database.run, ...claimed.map((job) => completed(job)))
-  assert.deepEqual(await jobs.eventsOf(id), ['ready', 'running', 'completed'])
-  const done = await jobs.look(id)
-  assert.ok(done.started_at && done.attempts === 1)
-})
-
 test('one statement stores outcomes and brings the next jobs', async () => {
   await submit({ name: 'first' }, { name: 'second' })
   const job = await claimOne()

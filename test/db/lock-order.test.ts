@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import type { Query } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import { renewLeases } from '../../db/queue/leases.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -102,22 +102,10 @@ test('an exchange and a submission that depends on what it ends and claims do no
   await seed(claimed)
   const child = newJob({ depends_on: [ended.id, claimed.id] })
   await meet(
-    lease(first),
+    lease(second),
     () => exchange(database.run, { ended: [completed(first), completed(second)], claim: { limit: 1 } }),
     () => submit(child),
   )
   const [blocked] = await database.sql('select remaining from blocked_jobs where job_id = $1', [child.id])
   assert.equal(blocked?.remaining, 1, 'the one that has ended is not waited for')
-})
-
-test('a job that is cancelled while its start is being told does not run afterwards', async () => {
-  const job = newJob()
-  await seed(job, newJob())
-  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
-  await meet(cancelJobs(tenant.orgId, [job.id]), () =>
-    exchange(database.run, {
-      started: claimed.map(({ job_id, token }) => ({ job_id, token, ranMs: 150 })),
-    }),
-  )
-  assert.deepEqual(await watchJobs(database.sql).eventsOf(job.id), ['ready', 'cancelled'])
 })

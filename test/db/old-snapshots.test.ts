@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
-import { type Claim, exchangeJobs, type Segment } from '../../db/queries/exchange.ts'
-import { PINNED_PLAN } from '../../worker-runtime/database.ts'
+import { type Claim, exchange as exchangeJobs, type LaneFloor } from '../../db/queue/exchange.ts'
 import { createLaneFloors } from '../../worker-runtime/lane-floors.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { exchange, seedTenant } from '../support/jobs.ts'
@@ -20,31 +19,24 @@ const connect = async (): Promise<pg.Client> => {
   return client
 }
 
-/** Pages that one claim of five jobs reads. It is undone. */
-const pagesRead = async (segments: readonly Segment[]): Promise<number> => {
+/** Pages that one claim of five jobs reads, in a session that has planned it before. It is undone. */
+const pagesRead = async (floors: readonly LaneFloor[]): Promise<number> => {
   const claim: Claim = {
     limit: 5,
-    starts: true,
     types: ['test'],
-    restricted: false,
     order: 'rank',
-    reranked: false,
-    segments,
-    ageFromKey: 0,
-    sized: null,
+    floors,
+    ageFloor: 0,
+    freeCpuUnits: 5,
+    freeMemoryMb: 320,
+    ahead: 0,
   }
-  const { text, values } = exchangeJobs({
-    workerId: 'w',
-    leaseSeconds: 30,
-    ended: [],
-    started: [],
-    closed: [],
-    leaseJobs: null,
-    claim,
-  })
+  const { text, values } = exchangeJobs({ workerId: 'w', leaseSeconds: 30, ended: [], closed: [], claim })
   const client = await connect()
   try {
-    for (const [name, value] of Object.entries(PINNED_PLAN)) await client.query(`set ${name} = ${value}`)
+    await client.query('begin')
+    await client.query(text, [...values])
+    await client.query('rollback')
     await client.query('begin')
     const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, [...values])
     await client.query('rollback')
@@ -67,10 +59,10 @@ test('while an old snapshot is open, a claim does not step over all that was cla
   await database.sql('delete from ready_jobs where key <= (select min(key) + 19999 from ready_jobs)')
 
   const floors = createLaneFloors(() => 0)
-  const everything = await pagesRead(floors.segments())
-  const { news } = await exchange(database.run, { claim: { limit: 5, segments: floors.segments() } })
-  floors.observe({ order: 'rank', floors: news.floors }, false)
-  const remembered = await pagesRead(floors.segments())
+  const everything = await pagesRead(floors.floors())
+  const { news } = await exchange(database.run, { claim: { limit: 5, floors: floors.floors() } })
+  floors.observe({ order: 'rank', floors: news.floors ?? {} }, false)
+  const remembered = await pagesRead(floors.floors())
   await reader.query('rollback')
   await reader.end()
   assert.ok(remembered * 4 < everything, `${everything} pages without floors, ${remembered} with`)

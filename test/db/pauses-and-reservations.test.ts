@@ -150,12 +150,12 @@ test('a worker keeps room for its reservation, and small jobs get the rest', asy
   await waitedFor(6)
   await reserve()
   const { news, claimed } = await exchange(database.run, {
-    claim: { limit: 10, sized: { freeCpuUnits: 5, freeMemoryMb: 8_000, ahead: 0 } },
+    claim: { limit: 10, freeCpuUnits: 5, freeMemoryMb: 8_000 },
   })
   assert.deepEqual([claimed, news.reserved], [[], true])
   // Seven units free: the big one takes its six and one is left.
   const next = await exchange(database.run, {
-    claim: { limit: 10, sized: { freeCpuUnits: 7, freeMemoryMb: 8_000, ahead: 0 } },
+    claim: { limit: 10, freeCpuUnits: 7, freeMemoryMb: 8_000 },
   })
   assert.deepEqual(
     next.claimed.map(({ name }) => name),
@@ -169,8 +169,8 @@ test('another worker may take a job that has a reservation elsewhere', async () 
   await submit({ name: 'big', cpu_units: 6 })
   await waitedFor(6)
   await reserve()
-  const sized = { freeCpuUnits: 8, freeMemoryMb: 8_000, ahead: 0 }
-  const { claimed } = await exchange(database.run, { workerId: 'worker-2', claim: { limit: 5, sized } })
+  const free = { freeCpuUnits: 8, freeMemoryMb: 8_000 }
+  const { claimed } = await exchange(database.run, { workerId: 'worker-2', claim: { limit: 5, ...free } })
   assert.equal(claimed.length, 1)
   await reserve()
   assert.deepEqual(await database.sql('select * from reservations'), [], 'the leader drops what is pointless')

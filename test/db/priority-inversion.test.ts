@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import type { Claim } from '../../db/queries/exchange.ts'
+import type { Claim } from '../../db/queue/exchange.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
 import { PRIORITIES, type Priority } from '../../db/rules/priority.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
+import type { ClaimPlanner } from '../../worker-runtime/claim-planner.ts'
 import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'
-import type { Exchanged } from '../../worker-runtime/exchanger.ts'
 import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { clearJobs, completed, exchange, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
@@ -66,7 +66,7 @@ const seedEstimates = async (): Promise<void> => {
 type Policy = {
   terms: (priority: Priority) => Partial<NewJob>
   plan: () => Partial<Claim>
-  observe?: (exchanged: Exchanged) => void
+  observe?: (exchanged: Parameters<ClaimPlanner['observe']>[0]) => void
   ended?: (ranMs: number) => void
 }
 
@@ -128,7 +128,7 @@ const simulate = async (seed: number, policyOf: (now: () => number) => Policy): 
     waits.push({ ...arrival, waitMs: nowMs - arrival.atMs })
     nowMs += arrival.runMs
     policy.ended?.(arrival.runMs)
-    before = { ended: [completed(job, null, arrival.runMs)], closed: [job.token], leaseJobs: 1 }
+    before = { ended: [completed(job, null, arrival.runMs)], closed: [job.token] }
   }
   return waits
 }

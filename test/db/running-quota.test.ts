@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
-import { claimLoneJob } from '../../db/queries/lone-claim.ts'
 import { setQuotas } from '../../db/queries/quotas.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { clearJobs, completed, exchange, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 
@@ -29,44 +28,40 @@ const seed = (tenant: Tenant, count: number, overrides = {}) =>
   )
 
 const claim = async (
-  options: { limit?: number; sized?: boolean; ended?: ClaimedJob[]; workerId?: string } = {},
+  options: { limit?: number; ended?: ClaimedJob[]; workerId?: string } = {},
 ): Promise<ClaimedJob[]> => {
-  const { limit = 100, sized = false, ended = [], workerId = 'worker-1' } = options
+  const { limit = 100, ended = [], workerId = 'worker-1' } = options
   const { claimed } = await exchange(database.run, {
     workerId,
     ended: ended.map((job) => completed(job)),
-    claim: { limit, sized: sized ? { freeCpuUnits: 100, freeMemoryMb: 100_000, ahead: 0 } : null },
+    claim: { limit },
   })
   return claimed
 }
 
 const ofOrg = (jobs: ClaimedJob[], { orgId }: Tenant) => jobs.filter(({ org_id }) => org_id === orgId)
 
-for (const sized of [false, true]) {
-  const how = sized ? 'a claim by size' : 'a claim'
+test('a claim takes as many jobs of an organisation as may run, and all of others', async () => {
+  await seed(ada, 10)
+  await seed(bob, 5)
+  const claimed = await claim()
+  assert.deepEqual([ofOrg(claimed, ada).length, ofOrg(claimed, bob).length], [3, 5])
+  assert.equal((await claim()).length, 0)
+})
 
-  test(`${how} takes as many jobs of an organisation as may run, and all of others`, async () => {
-    await seed(ada, 10)
-    await seed(bob, 5)
-    const claimed = await claim({ sized })
-    assert.deepEqual([ofOrg(claimed, ada).length, ofOrg(claimed, bob).length], [3, 5])
-    assert.equal((await claim({ sized })).length, 0)
-  })
+test('a claim passes a full organisation over, however many of its jobs stand in front', async () => {
+  await seed(ada, 20)
+  await seed(bob, 2)
+  const claimed = await claim({ limit: 5 })
+  assert.deepEqual([ofOrg(claimed, ada).length, ofOrg(claimed, bob).length], [3, 2])
+})
 
-  test(`${how} passes a full organisation over, however many of its jobs stand in front`, async () => {
-    await seed(ada, 20)
-    await seed(bob, 2)
-    assert.equal((await claim({ sized, limit: 5 })).length, 3)
-    assert.equal(ofOrg(await claim({ sized, limit: 5 }), bob).length, 2)
-  })
-
-  test(`${how} that ends jobs takes as many again in the same statement`, async () => {
-    await seed(ada, 10)
-    const first = await claim({ sized })
-    assert.equal((await claim({ sized, ended: first.slice(0, 2) })).length, 2)
-    assert.equal((await claim({ sized })).length, 0)
-  })
-}
+test('a claim that ends jobs takes as many again in the same call', async () => {
+  await seed(ada, 10)
+  const first = await claim()
+  assert.equal((await claim({ ended: first.slice(0, 2) })).length, 2)
+  assert.equal((await claim()).length, 0)
+})
 
 test('workers that claim at the same time never start more than may run', async () => {
   for (let round = 0; round < 5; round++) {
@@ -85,14 +80,6 @@ test('a limit of none starts nothing, and keeps nobody else from starting', asyn
   await seed(ada, 20)
   await seed(bob, 2)
   assert.equal(ofOrg(await claim({ limit: 5 }), bob).length, 2)
-})
-
-test('the claim of a lone job leaves limits to an exchange', async () => {
-  await seed(ada, 1)
-  const lone = claimLoneJob({ workerId: 'w', leaseSeconds: 30, types: ['test'], order: 'rank' })
-  assert.deepEqual(await database.run(lone), [])
-  await database.run(setQuotas(ada.orgId, { running_jobs: null }))
-  assert.equal((await database.run(lone)).length, 1)
 })
 
 test('what the default allows holds for organisations without a limit of their own', async () => {
@@ -118,7 +105,7 @@ test('a claim that another was faster than is told so, and looks again', async (
   const other = new pg.Client(database.url)
   await other.connect()
   await other.query('begin')
-  await other.query('select running_room($1, $2)', [ada.orgId, []])
+  await other.query('select running_room($1)', [ada.orgId])
   const restricted = { claim: { limit: 5 } }
   const beside = await exchange(database.run, restricted)
   assert.deepEqual([beside.claimed.length, beside.news.contended], [0, true])

@@ -79,8 +79,8 @@ test('a page ends anywhere in what one statement did, and the next goes on there
     ada,
     names.map((name) => newJob({ name })),
   )
-  const jobs = (await exchange(database.run, { claim: { limit: 7, starts: false } })).claimed
-  await exchange(database.run, { ended: jobs.map((job) => ({ ...completed(job), announced: false })) })
+  const jobs = (await exchange(database.run, { claim: { limit: 7 } })).claimed
+  await exchange(database.run, { ended: jobs.map((job) => completed(job)) })
   await untilNothingElseRuns(head, 21)
   const whole = (await readFrom(head)).events
   assert.equal(whole.length, 21, 'ready, and then the start and the end of each')

@@ -43,9 +43,9 @@ test('each attempt is told with how it ended', async () => {
       select q.job_id, q.org_id, q.series_id, q.type, q.lane, w.attempts, q.cpu_units, q.memory_mb, q.predicted_ms
       from woken w join queue_entries q using (job_id)`)
   assert.deepEqual((await read(id)).body, { items: [], next_cursor: null })
-  await end(database.run, await start(), { state: 'retrying', error: FAILURE, delayMs: 0 })
+  await end(database.run, await start(), { outcome: 'failed', error: FAILURE, permanent: false })
   await wake()
-  await end(database.run, await start(), { state: 'pending', delayMs: 0 })
+  await end(database.run, await start(), { outcome: 'snoozed', delayMs: 0 })
   await wake()
   const last = await start()
   const running = (await read(id)).body.items.at(-1)

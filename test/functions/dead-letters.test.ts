@@ -38,8 +38,9 @@ const fail = async (
     const [id] = await seedJobs(database.run, account, [newJob({ type })])
     assert.ok(id)
     await end(database.run, await claimJob(database.run, id, type), {
-      state: 'failed',
+      outcome: 'failed',
       error: { code, message },
+      permanent: true,
     })
     ids.push(id)
   }

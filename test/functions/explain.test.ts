@@ -13,7 +13,6 @@ import {
   clearJobs,
   completed,
   end,
-  exchange,
   failed,
   makeSuspects,
   newJob,
@@ -169,15 +168,6 @@ test('explain says why a job has to run alone', async () => {
   )
 })
 
-test('a job that a worker holds and has not started names the worker', async () => {
-  const id = await seed()
-  await exchange(database.run, { claim: { limit: 1, starts: false } })
-  const told = await explain(id)
-  assert.deepEqual([told.status, codesOf(told)], ['ready', ['claimed']])
-  assert.equal(told.reasons[0].worker_id, 'worker-1')
-  assert.ok(told.eta)
-})
-
 test('a job with a deadline says by when it must start, or that it will miss it', async () => {
   const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
   const fine = await explain(await seed({ deadline: inSeconds(3600) }))
@@ -199,7 +189,7 @@ test('a running job says for how long, and beyond its 99th percentile that it is
   assert.match(told.summary, /of 1 s that were predicted\.$/)
   assert.ok(told.eta)
   await database.sql('update jobs set predicted_p99_ms = 5 where id = $1', [id])
-  await database.sql(`update leases set started_ats = array[now() - interval '10 seconds']`)
+  await database.sql(`update leases set claimed_at = now() - interval '10 seconds'`)
   const slow = await explain(id)
   assert.deepEqual(codesOf(slow), ['slow', 'running'])
   assert.match(

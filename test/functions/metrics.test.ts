@@ -84,7 +84,7 @@ test('metrics tell what is known, all that is documented and nothing else, and o
   const [expired = ''] = await seedJobs(run, ada, [newJob({ priority: 'high' })])
   await claim(run, 'w', 1)
   await sql(`update jobs set predicted_p99_ms = 1 where id = $1`, [slow])
-  await sql(`update leases set started_ats = array[now() - interval '1 minute']`)
+  await sql(`update leases set claimed_at = now() - interval '1 minute'`)
   await sql(`update leases set expires_at = now() where $1 = any (job_ids)`, [expired])
   await seedJobs(run, ada, [newJob(), newJob({ priority: 'low' })])
   const [quick] = await claim(run, 'w', 1)

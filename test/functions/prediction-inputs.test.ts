@@ -40,8 +40,6 @@ const rowOf = (series: { type: string; name: string }[], meanLog = 5): Predictio
     lane_jobs: [],
     lane_ms: [],
     running_ms: [],
-    held_jobs: 0,
-    held_ms: 0,
     flow_lanes: [],
     flow_loads: [],
     stretch: 1,

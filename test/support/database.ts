@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import type { Query, Run } from '../../db/query.ts'
-import { createDatabase, type Database, PINNED_PLAN, TYPES } from '../../worker-runtime/database.ts'
+import { createDatabase, type Database, TYPES } from '../../worker-runtime/database.ts'
 import { ensureLogin, type Runtime, withLogin } from '../../worker-runtime/database-login.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
 
@@ -104,12 +104,11 @@ const databaseUrl = (serverUrl: string, name: string): string => {
   return url.href
 }
 
-/** A session with the plans of a worker that exchanges jobs. */
-export const connectPinned = (url: string): Database =>
+/** A session as a worker exchanges jobs in. */
+export const connectWorker = (url: string): Database =>
   createDatabase({
     url: asLogin(url, 'workers'),
     applicationName: 'pinned',
     maxConnections: 1,
-    settings: PINNED_PLAN,
     onError: () => {},
   })

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict'
-import type { EndedAttempt, HeldKey } from '../../db/queries/exchange.ts'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
 import type { Run } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
+import type { ClaimedJob, EndedAttempt, HeldKey } from '../../db/queue/exchange.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
 import type { JobState } from '../../db/rules/job-states.ts'
 import { exchange, held, newJob, seedJobs, type Tenant } from './jobs.ts'
@@ -10,8 +9,8 @@ import { exchange, held, newJob, seedJobs, type Tenant } from './jobs.ts'
 const LATER = '2999-01-01T00:00:00Z'
 export const FAILURE = { code: 'broken', message: 'It broke.' }
 
-export const COMPLETED: Outcome = { state: 'completed', resultJson: null }
-export const FAILED: Outcome = { state: 'failed', error: FAILURE }
+export const COMPLETED: Outcome = { outcome: 'completed', resultJson: null }
+export const FAILED: Outcome = { outcome: 'failed', error: FAILURE, permanent: true }
 
 let made = 0
 
@@ -51,9 +50,9 @@ export const jobInState = async (
     case 'running':
       return (await start()).job_id
     case 'retrying':
-      return finish({ state, error: FAILURE, delayMs: 3_600_000 })
+      return finish({ outcome: 'failed', error: FAILURE, permanent: false, retryAfterMs: 3_600_000 })
     case 'completed':
-      return finish({ state, resultJson: '{"ok":true}' })
+      return finish({ outcome: 'completed', resultJson: '{"ok":true}' })
     case 'failed':
       return finish(FAILED)
     case 'cancelled': {
@@ -64,7 +63,7 @@ export const jobInState = async (
   }
 }
 
-type OfEach<Ended> = Ended extends EndedAttempt ? Omit<Ended, keyof HeldKey | 'ranMs' | 'announced'> : never
+type OfEach<Ended> = Ended extends EndedAttempt ? Omit<Ended, keyof HeldKey | 'ranMs'> : never
 
 /** How an attempt ended, without which one. */
 export type Outcome = OfEach<EndedAttempt>

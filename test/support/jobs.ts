@@ -1,11 +1,18 @@
 import { registerAccount } from '../../db/queries/accounts.ts'
-import { type Claim, type EndedAttempt, exchangeJobs } from '../../db/queries/exchange.ts'
-import { type ClaimedJob, type ExchangeNews, readExchange } from '../../db/queries/exchange-news.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import type { Member } from '../../db/queries/scope.ts'
 import type { Run } from '../../db/query.ts'
+import {
+  type Claim,
+  type ClaimedJob,
+  type ClaimNews,
+  type EndedAttempt,
+  type EndState,
+  exchange as exchangeJobs,
+  readExchange,
+} from '../../db/queue/exchange.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
 import { readSubmitted, type Submission, type SubmissionRow, submitJobs } from '../../db/queue/submit.ts'
 import { type ReclaimedJob, reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
@@ -63,66 +70,64 @@ export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promis
 
 const NOTHING: Claim = {
   limit: 0,
-  starts: true,
   types: ['test'],
-  restricted: true,
   order: 'rank',
-  reranked: false,
-  segments: [],
-  ageFromKey: 0,
-  sized: null,
+  floors: [{ lane: -5_000, key: 0 }],
+  ageFloor: 0,
+  freeCpuUnits: 1_000,
+  freeMemoryMb: 1_000_000,
+  ahead: 0,
 }
 
-/** Everything in the order of rank, from one end to the other. */
-const WHOLE_ORDER = [{ fromLane: -5_000, fromKey: 0, toLane: 5_000, toKey: 0 }]
+export type ExchangeNews = ClaimNews & {
+  /** Ended jobs whose lease was no longer held. */
+  lost: string[]
+  states: EndState[]
+  becameReady: number
+}
 
-/** One exchange as a worker makes it: by rank, all of it started at once, unless told otherwise. */
+/** One exchange as a worker makes it: by rank, unless told otherwise. */
 export const exchange = async (
   run: Run,
   options: {
     workerId?: string
     ended?: EndedAttempt[]
-    started?: { job_id: string; token: string; ranMs: number }[]
     closed?: string[]
-    leaseJobs?: number
-    traced?: boolean
     claim?: Partial<Claim>
   } = {},
 ): Promise<{ news: ExchangeNews; claimed: ClaimedJob[] }> => {
-  const limit = options.claim?.limit ?? 0
+  const ended = options.ended ?? []
   const rows = await run(
     exchangeJobs({
       workerId: options.workerId ?? 'worker-1',
       leaseSeconds: 30,
-      ended: options.ended ?? [],
-      started: options.started ?? [],
+      ended,
       closed: options.closed ?? [],
-      leaseJobs: options.leaseJobs ?? null,
-      traced: options.traced ?? false,
-      claim: { ...NOTHING, segments: limit > 0 ? WHOLE_ORDER : [], ...options.claim },
+      claim: { ...NOTHING, ...options.claim },
     }),
   )
-  return readExchange(rows)
+  const { states, becameReady, claimed, news } = readExchange(rows, { ended })
+  const lost = ended.filter((_, n) => states[n] === null).map(({ job_id }) => job_id)
+  return { news: { ...news, lost, states, becameReady }, claimed }
 }
 
 export const claim = async (run: Run, workerId = 'worker-1', limit = 10): Promise<ClaimedJob[]> =>
   (await exchange(run, { workerId, claim: { limit } })).claimed
 
 /** What every end of an attempt says. */
-export const held = ({ job_id, token, org_id, series_id, attempt, started }: ClaimedJob) => ({
+export const held = ({ job_id, token, org_id, series_id, attempt }: ClaimedJob) => ({
   job_id,
   token,
   org_id,
   series_id,
   attempt,
   ranMs: 5,
-  announced: started,
 })
 
 export const completed = (job: ClaimedJob, result: unknown = null, ranMs = 5): EndedAttempt => ({
   ...held(job),
   ranMs,
-  state: 'completed',
+  outcome: 'completed',
   resultJson: result === null ? null : JSON.stringify(result),
 })
 
@@ -130,15 +135,18 @@ export const FAILURE: JobFailure = { code: 'broken', message: 'It broke.' }
 
 export const failed = (job: ClaimedJob, error = FAILURE): EndedAttempt => ({
   ...held(job),
-  state: 'failed',
+  outcome: 'failed',
   error,
+  permanent: true,
 })
 
+/** Is retried after exactly `delayMs`, because the jobs of `newJob` have no backoff. */
 export const retrying = (job: ClaimedJob, delayMs = 0, error = FAILURE): EndedAttempt => ({
   ...held(job),
-  state: 'retrying',
+  outcome: 'failed',
   error,
-  delayMs,
+  permanent: false,
+  retryAfterMs: delayMs,
 })
 
 export const timedOut = (job: ClaimedJob, ranMs: number): EndedAttempt => ({
@@ -148,7 +156,7 @@ export const timedOut = (job: ClaimedJob, ranMs: number): EndedAttempt => ({
 
 export const snoozed = (job: ClaimedJob, delayMs = 0): EndedAttempt => ({
   ...held(job),
-  state: 'pending',
+  outcome: 'snoozed',
   delayMs,
 })
 
@@ -250,8 +258,8 @@ export const makeSuspects = async (database: TestDatabase, types?: string[]): Pr
 export const passLeaseOn = async (sql: TestDatabase['sql'], id: string): Promise<void> => {
   await sql(
     `with held as (select * from held_jobs where job_id = $1), left_alone as (${TAKE_OUT})
-    insert into leases (token, worker_id, expires_at, job_ids, org_ids, attempts, started_ats)
-    select nextval('lease_tokens'), 'someone else', expires_at, array[job_id], array[org_id], array[attempt], array[started_at]
+    insert into leases (token, worker_id, expires_at, claimed_at, job_ids, org_ids, attempts)
+    select nextval('lease_tokens'), 'someone else', expires_at, started_at, array[job_id], array[org_id], array[attempt]
     from held`,
     [id],
   )
@@ -260,12 +268,11 @@ export const passLeaseOn = async (sql: TestDatabase['sql'], id: string): Promise
 const TAKE_OUT = `
   update leases l
   set
-    (job_ids, org_ids, attempts, started_ats) = (
+    (job_ids, org_ids, attempts) = (
       select
         coalesce(array_agg(h.job_id order by n), '{}'), coalesce(array_agg(h.org_id order by n), '{}'),
-        coalesce(array_agg(h.attempt order by n), '{}'), coalesce(array_agg(h.started_at order by n), '{}')
-      from unnest(l.job_ids, l.org_ids, l.attempts, l.started_ats)
-        with ordinality as h (job_id, org_id, attempt, started_at, n)
+        coalesce(array_agg(h.attempt order by n), '{}')
+      from unnest(l.job_ids, l.org_ids, l.attempts) with ordinality as h (job_id, org_id, attempt, n)
       where h.job_id <> $1
     )
   where $1 = any (l.job_ids)`

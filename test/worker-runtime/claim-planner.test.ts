@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ClaimedJob, ExchangeNews } from '../../db/queries/exchange-news.ts'
+import type { ClaimedJob, ClaimNews } from '../../db/queue/exchange.ts'
 import { createAgeShare } from '../../worker-runtime/age-share.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner, type Policy } from '../../worker-runtime/claim-planner.ts'
 import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
 
 const SMALL = { cpu_units: 1, memory_mb: 64 }
-const NEWS: ExchangeNews = {
-  big_waiting: false,
-  restricted: false,
-  reserved: false,
+const NEWS: ClaimNews = {
   predicted_ms: 400,
   floors: { 10: 100 },
+  oldest_ms: null,
+  oldest_left: null,
+  careful: false,
+  reserved: false,
+  contended: false,
 }
 const claimed = (count: number): ClaimedJob[] => Array.from({ length: count }, () => ({}) as ClaimedJob)
 
@@ -28,22 +30,22 @@ const setUp = (options: { slots?: number; cpuUnits?: number; memoryMb?: number; 
     now: () => state.ms,
   })
   const plan = (recording = false) => planner.plan({ stopping: false, recording })
-  const observe = (jobs: ClaimedJob[], news: Partial<ExchangeNews> = {}) =>
+  const observe = (jobs: ClaimedJob[], news: Partial<ClaimNews> = {}) =>
     planner.observe({ news: { ...NEWS, ...news }, claimed: jobs, claim: plan() })
   return { state, capacity, planner, plan, observe }
 }
 
 test('a worker claims what it can start, and nothing ahead of an empty queue', () => {
   const { plan } = setUp()
-  const { limit, starts, order, sized } = plan()
-  assert.deepEqual([limit, starts, order, sized], [4, true, 'rank', null])
+  const { limit, order, ahead } = plan()
+  assert.deepEqual([limit, order, ahead], [4, 'newest_rank', 0])
 })
 
 test('while claims come back full it holds as much again, and never more', () => {
   const { state, capacity, plan, observe } = setUp()
   observe(claimed(4))
   for (let n = 0; n < 4; n++) capacity.take(SMALL)
-  assert.deepEqual([plan(true).limit, plan(true).starts], [4, false])
+  assert.deepEqual([plan(true).limit, plan(true).ahead], [4, 4])
   state.unstarted = 3
   assert.equal(plan(true).limit, 1)
   state.unstarted = 4
@@ -99,32 +101,10 @@ test('a stopping worker claims nothing', () => {
   assert.equal(planner.plan({ stopping: true, recording: true }).limit, 0)
 })
 
-test('after a claim that was full, or may have stopped at a big job, it claims again', () => {
-  const { planner, observe, capacity } = setUp()
-  const again = (jobs: number, big_waiting: boolean) => {
-    observe(claimed(jobs), { big_waiting })
-    return planner.mayClaimMore()
-  }
-  assert.deepEqual([again(4, false), again(1, false)], [true, false])
-  assert.equal(again(0, true), true, 'now with a look at sizes')
-  assert.deepEqual([again(1, true), again(0, true)], [true, false])
-  for (let n = 0; n < 4; n++) capacity.take(SMALL)
-  assert.equal(again(4, true), false, 'no slot is free')
-})
-
-test('once big jobs wait, claims look at sizes and at what is free', () => {
-  const { plan, observe, capacity } = setUp()
-  observe(claimed(4), { big_waiting: true })
-  capacity.take(SMALL)
-  assert.deepEqual(plan().sized, { freeCpuUnits: 3, freeMemoryMb: 936, ahead: 4 })
-  observe(claimed(4))
-  assert.equal(plan().sized, null)
-})
-
-test('without a look at sizes no more is claimed than fits of the default size', () => {
+test('no more is claimed than fits of the default size', () => {
   const capacity = { slots: 8, cpuUnits: 3 }
   const { plan } = setUp(capacity)
-  assert.deepEqual([plan().limit, plan().starts], [3, true])
+  assert.equal(plan().limit, 3)
 })
 
 test('a worker with fewer cpu units than slots holds ahead what it can run, and no more', () => {
@@ -136,30 +116,23 @@ test('a worker with fewer cpu units than slots holds ahead what it can run, and 
   assert.equal(plan(true).limit, 0)
 })
 
-test('behind a job that waits for room nothing starts at once', () => {
-  const { state, plan } = setUp()
-  state.unstarted = 1
-  assert.deepEqual([plan().limit, plan().starts], [3, false])
-})
-
 test('first in, first out looks at age alone', () => {
   const { plan } = setUp({ policy: 'fifo' })
-  const { order, segments, limit } = plan()
-  assert.deepEqual([order, segments, limit], ['age', [], 4])
+  const { order, limit } = plan()
+  assert.deepEqual([order, limit], ['age', 4])
 })
 
 test('a full claim raises the floors, unless jobs may have been passed over', () => {
-  const segmentsAfter = (news: Partial<ExchangeNews>) => {
+  const floorsAfter = (news: Partial<ClaimNews>) => {
     const { planner, plan, observe } = setUp()
     // The oldest have had their share for long.
     const claim = { ...plan(), order: 'age' } as const
     planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, predicted_ms: 1e6, floors: {} } })
     observe(claimed(plan().limit), news)
-    return plan().segments
+    return plan().floors
   }
-  assert.equal(segmentsAfter({ big_waiting: true }).length, 1)
-  assert.equal(segmentsAfter({ reserved: true }).length, 1)
-  assert.deepEqual(segmentsAfter({})[1], { fromLane: 10, fromKey: 100, toLane: 11, toKey: 0 })
+  assert.equal(floorsAfter({ careful: true }).length, 1)
+  assert.deepEqual(floorsAfter({})[1], { lane: 10, key: 100 })
 })
 
 test('the oldest jobs get their share of the predicted work, measured over time', () => {
@@ -236,53 +209,24 @@ test('capacity is what is free of slots, cpu and memory, and comes back whole', 
 test('while something is paused no floor hides what a claim passed over', () => {
   const { plan, observe } = setUp()
   observe(claimed(4), { predicted_ms: 0 })
-  assert.ok(plan().segments.length > 1)
-  observe(claimed(4), { predicted_ms: 0, restricted: true })
-  assert.equal(plan().segments.length, 1)
+  assert.ok(plan().floors.length > 1)
+  observe(claimed(4), { predicted_ms: 0, careful: true })
+  assert.equal(plan().floors.length, 1)
 })
 
-test('once something is found to be paused, a claim that passed over everything is followed by one that looks', () => {
-  const { plan, planner, observe } = setUp()
-  assert.equal(plan().restricted, false)
-  observe([], { restricted: true })
-  assert.deepEqual([plan().restricted, planner.mayClaimMore()], [true, true])
-  observe([], { restricted: true })
-  assert.deepEqual([plan().restricted, planner.mayClaimMore()], [true, false], 'it has looked')
-  observe([])
-  assert.equal(plan().restricted, false)
-})
-
-test('a small claim by rank is ranked again while there is something to choose from', () => {
-  const { plan, planner, observe, capacity } = setUp()
-  assert.equal(plan().reranked, false, 'nothing is known of the queue')
-  observe(claimed(4), { predicted_ms: 0 })
-  assert.deepEqual([plan().order, plan().reranked], ['rank', true])
-  for (let n = 0; n < 4; n++) capacity.take(SMALL)
-  assert.equal(plan(false).reranked, false, 'nothing is claimed')
-  capacity.release(SMALL)
-  observe([], { predicted_ms: 0 })
-  assert.equal(plan().reranked, false, 'the queue is empty')
-  observe(claimed(1), { predicted_ms: 0, several: true })
-  assert.equal(plan().reranked, true)
-  for (let n = 0; n < 60; n++) planner.attemptEnded(1)
-  assert.equal(plan().reranked, false, 'of jobs that take a millisecond it does not matter')
-})
-
-test('big claims, and claims in the order of age, are not ranked again', () => {
-  const big = setUp({ slots: 100, memoryMb: 100_000 })
-  big.observe(claimed(100), { predicted_ms: 0 })
-  assert.deepEqual([big.plan().limit, big.plan().reranked], [200, false])
-  const old = setUp({ policy: 'fifo' })
-  old.observe(claimed(4))
-  assert.deepEqual([old.plan().order, old.plan().reranked], ['age', false])
-})
-
-test('a claim that got little because others were faster is followed by a plain one', () => {
-  const { plan, planner, observe } = setUp()
-  observe(claimed(4), { predicted_ms: 0 })
-  assert.equal(plan().reranked, true)
-  observe(claimed(1), { window_full: true, predicted_ms: 0 })
-  assert.deepEqual([planner.mayClaimMore(), plan().order, plan().reranked], [true, 'rank', false])
-  observe(claimed(1), { window_full: false })
+test('a claim that another one kept from counting is repeated', () => {
+  const { planner, observe } = setUp()
+  observe(claimed(1), { contended: true })
+  assert.equal(planner.mayClaimMore(), true)
+  observe(claimed(1))
   assert.equal(planner.mayClaimMore(), false)
+})
+
+test('a small claim is ranked again, unless jobs take milliseconds or it goes by age', () => {
+  const { plan, planner } = setUp()
+  assert.equal(plan().order, 'newest_rank')
+  for (let n = 0; n < 60; n++) planner.attemptEnded(1)
+  assert.equal(plan().order, 'rank')
+  assert.equal(setUp({ slots: 100, memoryMb: 100_000 }).plan().order, 'rank')
+  assert.equal(setUp({ policy: 'fifo' }).plan().order, 'age')
 })

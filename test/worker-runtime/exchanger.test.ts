@@ -6,8 +6,7 @@ import { askToIsolate, reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { createRedactor } from '../../db/rules/redaction.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'
-import { createDatabase, PINNED_PLAN, RELAXED_COMMIT } from '../../worker-runtime/database.ts'
-import { decideEnds } from '../../worker-runtime/decide-ends.ts'
+import { createDatabase } from '../../worker-runtime/database.ts'
 import { createExchanger, type Exchanger } from '../../worker-runtime/exchanger.ts'
 import type { JobHandler } from '../../worker-runtime/handler-api.ts'
 import { createHeldJobs, type HeldJobs } from '../../worker-runtime/held-jobs.ts'
@@ -50,8 +49,8 @@ const submit = (...overrides: Parameters<typeof newJob>[0][]) =>
   seedJobs(database.run, tenant, overrides.map(newJob))
 const sqlError = (code: string): Error => Object.assign(new pg.DatabaseError(code, 0, 'error'), { code })
 
-/** What a statement is about: the session it came from, its name, and whether it stores outcomes. */
-type Sent = { session: 'durable' | 'relaxed' | 'logs'; name: string; text: string }
+/** What a statement is about: logs, a claim, or outcomes, which are stored durably. */
+type Sent = { session: 'durable' | 'relaxed' | 'logs'; name: string; text: string; query: Query<unknown> }
 
 /**
  * An exchanger with real jobs on a real database, with someone in the line: what `tamper` throws is the answer, before
@@ -80,7 +79,7 @@ const setUp = (
   const through =
     (session: Sent['session']): Run =>
     async <Row>(query: Query<Row>): Promise<Row[]> => {
-      const statement = { session, name: query.name, text: JSON.stringify(query.values) }
+      const statement = { session, name: query.name, text: JSON.stringify(query.values), query }
       sent.push(statement)
       await options.tamper?.(statement)
       const rows = await database.run(query)
@@ -105,7 +104,6 @@ const setUp = (
     logger,
     onEnded: (entry) => exchanger.record(entry),
     onFreed: () => exchanger.wake(),
-    onStarted: () => exchanger.announceSoon(),
     onLeft: () => {},
   })
   const planner = createClaimPlanner({
@@ -124,8 +122,10 @@ const setUp = (
   })
   const exchanger: Exchanger = createExchanger({
     workerId: 'worker-1',
-    runDurable: options.runDurable ?? through('durable'),
-    runRelaxed: through('relaxed'),
+    run: (query) => {
+      if (!storesOutcomes(query)) return through('relaxed')(query)
+      return (options.runDurable ?? through('durable'))(query)
+    },
     jobs: held,
     planner,
     outcomes: createOutcomeQueue({
@@ -138,13 +138,16 @@ const setUp = (
     isolation,
     beforeEnds: options.beforeEnds ?? logs.flush,
     onExchanged: planner.observe,
-    decide: decideEnds({ run: through('relaxed'), random: () => 0 }),
     onError: () => {},
     now: options.now,
   })
   t.after(() => exchanger.stop())
   return { exchanger, held, isolation, sent, log }
 }
+
+/** The fourth value has the ids of the jobs that ended. */
+const storesOutcomes = ({ name, values }: Query<unknown>): boolean =>
+  name === 'exchange' && values[3] !== '{}'
 
 /** Whether a statement says that this job has completed. */
 const completes = ({ session, text }: Sent, id: string | undefined): boolean =>
@@ -234,20 +237,30 @@ test('log lines are stored before the outcome, also when the first try fails', a
   assert.deepEqual(order, ['logs', 'logs', 'durable'])
 })
 
-test('what stores outcomes is durable, what only claims or announces need not be', async (t) => {
+test('what stores outcomes waits for the disk, what only claims does not', async (t) => {
+  const commits = async (query: Query<unknown>): Promise<unknown> => {
+    const client = new pg.Client({ connectionString: database.url })
+    await client.connect()
+    try {
+      await client.query('begin; set local synchronous_commit = on')
+      await client.query(query.text, [...query.values])
+      const { rows } = await client.query('show synchronous_commit')
+      await client.query('rollback')
+      return rows[0].synchronous_commit
+    } finally {
+      await client.end()
+    }
+  }
   const [id] = await submit({})
-  const gate = Promise.withResolvers<void>()
-  const { exchanger, sent } = setUp(t, { handler: handle(() => gate.promise) })
+  const modes: unknown[][] = []
+  const { exchanger } = setUp(t, {
+    handler: handle(() => 1),
+    tamper: async ({ query, session }) =>
+      void (session !== 'logs' && modes.push([session, await commits(query)])),
+  })
   exchanger.start()
-  await jobs.untilStatus(id, 'running')
-  assert.ok(sent.length > 0 && sent.every(({ session }) => session === 'relaxed'))
-  gate.resolve()
   await jobs.untilStatus(id, 'completed')
-  const durable = sent.filter(({ session }) => session === 'durable')
-  assert.deepEqual(
-    durable.map((one) => completes(one, id)),
-    [true],
-  )
+  assert.deepEqual(new Set(modes.map(String)), new Set(['relaxed,off', 'durable,on']))
 })
 
 test('outcomes that come while one is on its way go together in the next statement', async (t) => {
@@ -455,33 +468,6 @@ test('a worker that is no longer asked to isolate stops draining', () => {
   assert.equal(isolation.isOn(), false)
 })
 
-test('a job that ends while its start is being announced leaves one event for each', async (t) => {
-  const [, second] = await submit({ name: 'first' }, { name: 'second' })
-  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  const ended = Promise.withResolvers<void>()
-  let running = 0
-  const handler = handle(async () => {
-    await gates[running++]?.promise
-    if (running === 2) ended.resolve()
-  })
-  let announced = false
-  const tamper = async ({ name, text }: Sent): Promise<void> => {
-    if (announced || !name.startsWith('exchange-jobs') || !text.includes(String(second))) return
-    announced = true
-    gates[1]?.resolve()
-    await ended.promise
-  }
-  // One slot, and the second job in hand already.
-  const { exchanger, held } = setUp(t, { handler, slots: 1, tamper })
-  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
-  held.accept(claimed, performance.now())
-  exchanger.start()
-  gates[0]?.resolve()
-  await jobs.untilStatus(second, 'completed')
-  assert.ok(announced)
-  assert.deepEqual(await jobs.eventsOf(second), ['ready', 'running', 'completed'])
-})
-
 test('the late outcome of a lost attempt does not end the attempt that follows it in the same worker', async (t) => {
   const [again] = await submit({})
   const lost = Promise.withResolvers<void>()
@@ -515,35 +501,11 @@ test('the late outcome of a lost attempt does not end the attempt that follows i
   assert.deepEqual([job.status, job.attempts], ['running', 2])
 })
 
-test('the sessions plan the exchange once, and claims do not wait for the disk', async () => {
-  const settings = async (options: Record<string, string>) => {
-    const session = createDatabase({
-      url: database.url,
-      applicationName: 'test',
-      maxConnections: 1,
-      settings: options,
-      onError: assert.fail,
-    })
-    const text = `select name, setting from pg_settings where source = 'session' order by name`
-    const rows = await session.run({ name: 'settings', text, values: [] } as Query<{
-      name: string
-      setting: string
-    }>)
-    await session.close()
-    return Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
-  }
-  assert.deepEqual(await settings(PINNED_PLAN), { ...PINNED_PLAN })
-  assert.deepEqual(await settings({ ...PINNED_PLAN, ...RELAXED_COMMIT }), {
-    ...PINNED_PLAN,
-    synchronous_commit: 'off',
-  })
-})
-
 test('a job that is being given back is not lost when the others of its lease end first', async (t) => {
   const [, second] = await submit({}, {})
   const gate = Promise.withResolvers<void>()
   const { exchanger, held } = setUp(t, { handler: handle(() => gate.promise), slots: 1 })
-  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2 } })
   held.accept(claimed, performance.now())
   // Nobody has told the database yet.
   assert.deepEqual(
@@ -555,7 +517,7 @@ test('a job that is being given back is not lost when the others of its lease en
   gate.resolve()
   await jobs.untilStatus(claimed[0]?.job_id, 'completed')
   await exchanger.stop()
-  assert.equal(await jobs.statusOf(second), 'ready')
+  assert.equal(await jobs.statusOf(second), 'running')
   await expireLeases(database.sql)
   await database.run(reclaimExpiredLeases(await lead(database.run), 10))
   assert.deepEqual(await database.sql('select job_id from ready_jobs'), [{ job_id: second }])
@@ -581,7 +543,7 @@ test('a job that waits here and is claimed here again runs once', async (t) => {
   })
   const { exchanger, held } = setUp(t, { handler, slots: 1 })
   await exchanger.claimNoMore()
-  const { claimed } = await exchange(database.run, { claim: { limit: 2, starts: false } })
+  const { claimed } = await exchange(database.run, { claim: { limit: 2 } })
   held.accept(claimed, performance.now())
   await expireLeases(database.sql)
   await database.run(reclaimExpiredLeases(await lead(database.run), 10))
@@ -618,25 +580,11 @@ test('a stop does not wait for an outcome that turned out to be stored', async (
   assert.ok(performance.now() - before < 10_000)
 })
 
-test('a worker that takes few jobs at a time ranks them again, until there is no choice any more', async (t) => {
-  await submit(...Array.from({ length: 8 }, (_, n) => ({ name: `${n}` })))
-  const { exchanger, sent } = setUp(t, {
-    slots: 1,
-    handler: handle(() => new Promise((resolve) => setTimeout(resolve, 15))),
-  })
-  exchanger.start()
-  await waitFor('all', async () => (await database.sql('select from finished_jobs')).length === 8)
-  const names = sent.map(({ name }) => name).filter((name) => name.startsWith('exchange-jobs-'))
-  const again = names.filter((name) => name.startsWith('exchange-jobs-rank-reranked-'))
-  assert.ok(again.length >= 3, names.join())
-  assert.ok(!names.at(-1)?.includes('reranked'), names.join())
-})
-
 test('one that turned out slower waits for another, also if a worker has just begun', async (t) => {
   const ran: string[] = []
   await submit({ name: 'slowed' }, { name: 'steady', priority: 'low' })
   await database.sql(`update series set mean_log = ln(1000000) where name = 'slowed'`)
-  const { exchanger, sent } = setUp(t, {
+  const { exchanger } = setUp(t, {
     slots: 1,
     handler: handle(({ name }) => void ran.push(String(name))),
   })
@@ -644,10 +592,6 @@ test('one that turned out slower waits for another, also if a worker has just be
   exchanger.start()
   await waitFor('both', async () => (await database.sql('select from finished_jobs')).length === 2)
   assert.deepEqual(ran, ['steady', 'slowed'])
-  assert.deepEqual(
-    sent.slice(0, 2).map(({ name }) => name),
-    ['claim-lone-job-rank', 'exchange-jobs-rank-reranked'],
-  )
 })
 
 test('outcomes that find no place in a statement go before more jobs do', async (t) => {
@@ -662,11 +606,11 @@ test('outcomes that find no place in a statement go before more jobs do', async 
     },
   })
   exchanger.start()
-  await waitFor('slots and more to be taken', () => held.held().length === 2_001)
+  await waitFor('slots and more to be taken', () => held.held().length === 2_000)
   gate.resolve()
   await waitFor(
     'all outcomes',
     async () => (await database.sql('select from finished_jobs')).length === 2_300,
   )
-  assert.deepEqual(readyBefore, [299, 299, 299, 0])
+  assert.deepEqual(readyBefore, [300, 300, 0])
 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { z } from 'zod'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import { type ExecutionTools, startExecution } from '../../worker-runtime/executor.ts'
 import {
   defineJob,
@@ -28,9 +28,7 @@ const job: ClaimedJob = {
   series_id: '1',
   checkpoint: null,
   trace: null,
-  started: true,
 }
-const policy = { maxAttempts: 3, initialDelaySeconds: 10, backoffMultiplier: 2 }
 const silent = () => {}
 const saved: unknown[] = []
 const reported: unknown[] = []
@@ -221,67 +219,31 @@ test('a handler that finishes in spite of a shutdown has finished', async () => 
   assert.deepEqual(await execution.outcome, { kind: 'done', resultJson: '"done"' })
 })
 
-test('a failed attempt is retried with full jitter until its attempts are used up', () => {
-  const failed = { kind: 'failed', error: { code: 'c', message: 'm' }, permanent: false } as const
-  const delay = (attempt: number, random: number) => {
-    const ended = endAttempt({ ...job, attempt }, failed, {
-      ranMs: 7,
-      announced: true,
-      policy,
-      random: () => random,
-    })
-    return ended.state === 'retrying' ? ended.delayMs : ended.state
-  }
-  assert.deepEqual(
-    [delay(1, 1), delay(2, 1), delay(1, 0), delay(2, 0.5), delay(3, 1)],
-    [10_000, 20_000, 0, 10_000, 'failed'],
-  )
-  assert.equal(
-    endAttempt(job, { ...failed, permanent: true }, { ranMs: 7, announced: true, policy, random: () => 1 })
-      .state,
-    'failed',
-  )
-  const patient = { ...policy, maxAttempts: 50 }
-  const ended = endAttempt({ ...job, attempt: 20 }, failed, {
-    ranMs: 7,
-    announced: true,
-    policy: patient,
-    random: () => 1,
-  })
-  assert.equal(ended.state === 'retrying' && ended.delayMs, 3_600_000, 'at most an hour')
-})
-
-test('what a handler asks to wait is waited at least, besides the backoff, and a day at most', async () => {
-  const delayAfter = async (retryAfterSeconds: number, random: number) => {
-    const outcome = await execute(
-      handler(() => Promise.reject(new JobError('busy', 'x', { retryAfterSeconds }))),
-    ).outcome
+test('what a handler asks to wait is reported, and whether it gives up', async () => {
+  const reportOf = async (options: ConstructorParameters<typeof JobError>[2]) => {
+    const outcome = await execute(handler(() => Promise.reject(new JobError('busy', 'x', options)))).outcome
     assert.ok(outcome.kind === 'failed')
-    const ended = endAttempt(job, outcome, { ranMs: 7, announced: true, policy, random: () => random })
-    return ended.state === 'retrying' && ended.delayMs
+    const ended = endAttempt(job, outcome, 7)
+    return ended.outcome === 'failed' && [ended.permanent, ended.retryAfterMs]
   }
-  assert.deepEqual([await delayAfter(120, 0), await delayAfter(120, 1)], [120_000, 130_000])
-  assert.equal(await delayAfter(1e9, 0), 86_400_000)
-  assert.deepEqual([await delayAfter(-5, 0), await delayAfter(Number.NaN, 0)], [0, 0])
-  assert.equal(await delayAfter(Number.POSITIVE_INFINITY, 0), 86_400_000)
-  const permanent = new JobError('gone', 'x', { permanent: true, retryAfterSeconds: 5 })
-  const outcome = await execute(handler(() => Promise.reject(permanent))).outcome
-  assert.equal(outcome.kind === 'failed' && outcome.permanent, true)
+  assert.deepEqual(await reportOf({ retryAfterSeconds: 120 }), [false, 120_000])
+  assert.deepEqual(await reportOf({}), [false, undefined])
+  assert.deepEqual(await reportOf({ retryAfterSeconds: Number.NaN }), [false, undefined])
+  assert.deepEqual(await reportOf({ permanent: true, retryAfterSeconds: 5 }), [true, 5_000])
 })
 
 test('a finished or snoozed attempt ends as what it is, with its lease and its runtime', () => {
-  const options = { ranMs: 7, announced: true, policy, random: () => 1 }
-  const lease = { job_id: 'j', token: 't', org_id: 'o', series_id: '1', ranMs: 7, announced: true }
-  assert.deepEqual(endAttempt(job, { kind: 'done', resultJson: '1' }, options), {
+  const lease = { job_id: 'j', token: 't', org_id: 'o', series_id: '1', ranMs: 7 }
+  assert.deepEqual(endAttempt(job, { kind: 'done', resultJson: '1' }, 7), {
     ...lease,
     attempt: 1,
-    state: 'completed',
+    outcome: 'completed',
     resultJson: '1',
   })
-  assert.deepEqual(endAttempt({ ...job, attempt: 3 }, { kind: 'snoozed', ms: 5 }, options), {
+  assert.deepEqual(endAttempt({ ...job, attempt: 3 }, { kind: 'snoozed', ms: 5 }, 7), {
     ...lease,
     attempt: 3,
-    state: 'pending',
+    outcome: 'snoozed',
     delayMs: 5,
   })
 })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Segment } from '../../db/queries/exchange.ts'
+import type { LaneFloor } from '../../db/queue/exchange.ts'
 import { createLaneFloors } from '../../worker-runtime/lane-floors.ts'
 
 const setUp = () => {
@@ -10,54 +10,40 @@ const setUp = () => {
 /** A claim as the database sums it up: the smallest key of each lane. */
 const claimOf = (floors: Record<number, number>, order: 'rank' | 'age' = 'rank') => ({ floors, order })
 
-/** Whether a claim that looks through these segments sees the job. */
-const sees = (segments: readonly Segment[], lane: number, key: number): boolean =>
-  segments.some(
-    ({ fromLane, fromKey, toLane, toKey }) =>
-      (lane > fromLane || (lane === fromLane && key >= fromKey)) &&
-      (lane < toLane || (lane === toLane && key < toKey)),
-  )
+/** Whether a claim that reads from these floors sees the job. */
+const sees = (floors: readonly LaneFloor[], lane: number, key: number): boolean => {
+  const floor = floors.findLast((candidate) => candidate.lane <= lane)
+  return lane < 5_000 && floor !== undefined && (floor.lane < lane || key >= floor.key)
+}
 
 test('at first the whole order is looked through, parked lanes aside', () => {
-  const segments = setUp().floors.segments()
-  assert.deepEqual(segments, [{ fromLane: -5_000, fromKey: 0, toLane: 5_000, toKey: 0 }])
+  assert.deepEqual(setUp().floors.floors(), [{ lane: -5_000, key: 0 }])
 })
 
 test('after full claims only what lies below the floors is left out', () => {
   const { floors } = setUp()
   floors.observe(claimOf({ 10: 100, '-3': 40, 11: 7 }), false)
-  const segments = floors.segments()
+  const known = floors.floors()
   for (const [lane, floor] of [
     [-3, 40],
     [10, 100],
     [11, 7],
   ] as const) {
-    assert.equal(sees(segments, lane, floor), true)
-    assert.equal(sees(segments, lane, floor - 1), false, `below the floor of lane ${lane}`)
-    assert.equal(sees(segments, lane, 1e12), true)
+    assert.equal(sees(known, lane, floor), true)
+    assert.equal(sees(known, lane, floor - 1), false, `below the floor of lane ${lane}`)
+    assert.equal(sees(known, lane, 1e12), true)
   }
   for (const lane of [-5_000, -4, -2, 0, 9, 12, 4_999]) {
-    assert.equal(sees(segments, lane, 1), true, `all of lane ${lane}, which nobody has claimed from`)
+    assert.equal(sees(known, lane, 1), true, `all of lane ${lane}, which nobody has claimed from`)
   }
-  assert.equal(sees(segments, 5_000, 1), false)
-})
-
-test('segments follow each other without gap or overlap', () => {
-  const { floors } = setUp()
-  floors.observe(claimOf({ 4: 9, 5: 3, '-5000': 2, 4999: 8 }), false)
-  const segments = floors.segments()
-  for (const [n, segment] of segments.entries()) {
-    const before = segments[n - 1]
-    if (before) assert.deepEqual([segment.fromLane, before.toKey], [before.toLane, 0])
-  }
-  assert.deepEqual([segments[0]?.fromLane, segments.at(-1)?.toLane], [-5_000, 5_000])
+  assert.equal(sees(known, 5_000, 1), false)
 })
 
 test('a claim that ran dry, or passed over jobs, drops all floors', () => {
   const { floors } = setUp()
   floors.observe(claimOf({ 10: 100 }, 'age'), false)
   floors.observe(claimOf({ 10: 200 }, 'age'), true)
-  assert.equal(sees(floors.segments(), 10, 1), true)
+  assert.equal(sees(floors.floors(), 10, 1), true)
   assert.equal(floors.ageFrom(), 0)
 })
 
@@ -66,9 +52,9 @@ test('a job whose submission commits late is found within about two seconds', ()
   let foundAtMs: number | undefined
   // Keys are given out at ten a millisecond. The late job got its key at 5,000 ms and appears then, 500 keys behind.
   for (; clock.ms < 20_000 && foundAtMs === undefined; clock.ms += 10) {
-    const segments = floors.segments()
+    const known = floors.floors()
     const lateKey = 50_000 - 500
-    if (clock.ms >= 5_000 && sees(segments, 10, lateKey)) foundAtMs = clock.ms
+    if (clock.ms >= 5_000 && sees(known, 10, lateKey)) foundAtMs = clock.ms
     floors.observe(claimOf({ 10: clock.ms * 10 }), false)
   }
   assert.ok(foundAtMs !== undefined && foundAtMs <= 7_000, `found at ${foundAtMs} ms`)
@@ -78,7 +64,7 @@ test('everything is looked through every thirty seconds, and hardly more often',
   const { clock, floors } = setUp()
   const looks: number[] = []
   for (; clock.ms <= 100_000; clock.ms += 50) {
-    if (sees(floors.segments(), 10, 1)) looks.push(clock.ms)
+    if (sees(floors.floors(), 10, 1)) looks.push(clock.ms)
     floors.observe(claimOf({ 10: 1_000 + clock.ms }), false)
   }
   const periods = new Set(looks.map((ms) => Math.floor(ms / 30_000)))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:net'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import pg from 'pg'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import { createJobSessions } from '../../worker-runtime/connections/job-sessions.ts'
 import {
   type NamedConnections,

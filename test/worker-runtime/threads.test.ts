@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import { parseAllowList } from '../../worker-runtime/egress/address-guard.ts'
 import { type Execution, startExecution } from '../../worker-runtime/executor.ts'
 import { defineThreadedJob, type JobHandler } from '../../worker-runtime/handler-api.ts'
@@ -36,7 +36,6 @@ const claimed: ClaimedJob = {
   series_id: '1',
   checkpoint: { page: 2 },
   trace: null,
-  started: true,
 }
 
 type Report = [kind: string, ...unknown[]]

@@ -104,7 +104,7 @@ test('a worker that crashes while holding several jobs costs none of them an att
   }
 })
 
-test('a job that kills its worker ends in failed, although it was claimed ahead', async () => {
+test('a job that kills its worker ends in failed, also if it was claimed together with others', async () => {
   const env = { SMARTQUEUE_WORKER_SLOTS: '1' }
   const [, , killer, last] = await seedJobs(database.run, tenant, [
     newJob({ priority: 'critical' }),

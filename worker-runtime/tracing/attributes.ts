@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import type { Outcome } from '../outcome.ts'
 import type { FetchSpan } from './job-tracing.ts'
 

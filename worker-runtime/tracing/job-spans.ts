@@ -11,13 +11,13 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import type { Redactor } from '../../db/rules/redaction.ts'
 import { formatTraceparent, parseTraceparent } from '../../db/rules/traceparent.ts'
 import type { Outcome } from '../outcome.ts'
 import { ofClaim, ofFetch, ofJob, outcomeName } from './attributes.ts'
 import type { FetchSpan, JobSpan, JobTracing } from './job-tracing.ts'
-import { executionSpanId, type SpanIds, traceIdOfJob } from './span-ids.ts'
+import { type SpanIds, traceIdOfJob } from './span-ids.ts'
 import { nowMs, tracedFetch } from './traced-fetch.ts'
 
 export const CLAIM = 'claim'
@@ -74,10 +74,8 @@ export const createJobSpans = ({
     const { job_id: jobId, type, trace: stored } = job
     const parent = stored && remoteSpan(stored.traceparent)
     const claim = claims.get(job)
-    const links = [...(claim ? [claim] : []), ...earlierLink(job, parent)]
-    const made = parent
-      ? { spanId: executionSpanId(jobId, stored.executions + 1) }
-      : { traceId: traceIdOfJob(jobId) }
+    const links = claim ? [claim] : []
+    const made = parent ? {} : { traceId: traceIdOfJob(jobId) }
     const options = { kind: SpanKind.CONSUMER, links, attributes: ofJob(job, worker) }
     const around = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT
     return ids.with(made, () => tracer.startSpan(`execute ${type}`, options, around))
@@ -108,15 +106,6 @@ const remoteSpan = (traceparent: string): SpanContext | undefined => {
 const submitLink = ({ trace: stored }: ClaimedJob): Link | undefined => {
   const context = stored ? remoteSpan(stored.traceparent) : undefined
   return context && isSampled(context) ? { context } : undefined
-}
-
-const earlierLink = (
-  { job_id, trace: stored }: ClaimedJob,
-  parent: SpanContext | null | undefined,
-): Link[] => {
-  if (!stored || !parent || stored.executions === 0) return []
-  const context = { ...parent, spanId: executionSpanId(job_id, stored.executions) }
-  return [{ context, attributes: { 'smartqueue.link': 'earlier execution' } }]
 }
 
 const endExecute = (span: Span, outcome: Outcome, redactor: Redactor): void => {

@@ -1,5 +1,5 @@
 /** What the worker knows of tracing. OpenTelemetry itself is loaded only if spans are exported: see `start-tracing.ts`. */
-import type { ClaimedJob } from '../../db/queries/exchange-news.ts'
+import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import type { GuardedFetch, JobContext } from '../handler-api.ts'
 import type { Outcome } from '../outcome.ts'
 

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { type IdGenerator, RandomIdGenerator } from '@opentelemetry/sdk-trace-node'
 
 export type SpanIds = IdGenerator & {
@@ -23,13 +22,6 @@ export const createSpanIds = (): SpanIds => {
     },
   }
 }
-
-/**
- * The span of the nth execution of a job. Whoever executes it next can tell without asking. By executions and not by
- * attempts: a snoozed one, and one after a retry by hand, has the number of another.
- */
-export const executionSpanId = (jobId: string, execution: number): string =>
-  createHash('sha256').update(`${jobId} ${execution}`).digest('hex').slice(0, 16)
 
 /** A job that was submitted in no trace is one of its own, known by its id: all its attempts are found there. */
 export const traceIdOfJob = (jobId: string): string => jobId.replaceAll('-', '')

@@ -11,12 +11,10 @@ export const lanesOf = (sums: QueueSums): LaneSum[] =>
 
 /** As it is now: what was running and waiting when the sums were taken has gone on. */
 export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): QueueSnapshot => {
-  const held = { lane: Number.NEGATIVE_INFINITY, jobs: sums.held_jobs, predictedMs: sums.held_ms }
-  const lanes = lanesOf(sums)
   const taken = {
     slots: workers.reduce((sum, { slots }) => sum + slots, 0),
     runningRemainingMs: sums.running_ms,
-    lanes: sums.held_jobs > 0 ? [held, ...lanes] : lanes,
+    lanes: lanesOf(sums),
     ageShare: AGE_SHARE,
     stretch: sums.stretch,
     flow: sums.flow_lanes.map((lane, n) => ({ lane, load: sums.flow_loads[n] ?? 0 })),

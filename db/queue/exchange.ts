@@ -1,0 +1,290 @@
+import { arrayOf } from '../array-literal.ts'
+import type { JobFailure } from '../queries/jobs.ts'
+import type { Query } from '../query.ts'
+import { sampleRuntimes, timeoutBounds } from '../rules/estimate.ts'
+import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+
+/** Names a held job. Every write of a worker carries the token: a former holder matches no row. */
+export type LeaseKey = { job_id: string; token: string }
+
+/** What a worker was told about a job and repeats when the job ends, so that nothing has to be read for it. */
+export type HeldKey = LeaseKey & { org_id: string; series_id: string; attempt: number }
+
+/** How an attempt ended. `ranMs` is its runtime by the worker's clock. */
+export type EndedAttempt = HeldKey & { ranMs: number } & (
+    | { outcome: 'completed'; resultJson: string | null }
+    /** `retryAfterMs`: the handler knows that a retry is of no use sooner. */
+    | { outcome: 'failed'; error: JobFailure; permanent: boolean; retryAfterMs?: number | undefined }
+    | { outcome: 'snoozed'; delayMs: number }
+  )
+
+/** What became of a job. Null: its lease was lost, and the outcome was dropped. */
+export type EndState = 'completed' | 'failed' | 'retrying' | 'pending' | null
+
+/** Everything older than the key has left the lane. */
+export type LaneFloor = { lane: number; key: number }
+
+/** `newest_rank`: by the newest estimates of 64 more jobs than are taken. For small claims. */
+export type ClaimOrder = 'age' | 'rank' | 'newest_rank'
+
+export type Claim = {
+  /** Jobs of the default size. Bigger ones are claimed only if they fit into what is free. */
+  limit: number
+  types: readonly string[]
+  order: ClaimOrder
+  /** Lowest lane first. The first floor is below all lanes. */
+  floors: readonly LaneFloor[]
+  ageFloor: number
+  freeCpuUnits: number
+  freeMemoryMb: number
+  /** How many of the jobs are beyond what is free. */
+  ahead: number
+}
+
+export type Exchange = {
+  workerId: string
+  leaseSeconds: number
+  ended: readonly EndedAttempt[]
+  /** Leases of which no job is held any more once the ended ones have ended. */
+  closed: readonly string[]
+  claim: Claim
+}
+
+/** Where the trace of a job goes on. */
+export type JobTrace = {
+  /** The span in which it was submitted. */
+  traceparent: string
+  predicted_ms: number
+}
+
+export type ClaimedJob = HeldKey & {
+  type: string
+  name: string
+  payload: Record<string, unknown>
+  timeout_seconds: number | null
+  /** Beyond this an attempt is slow. Null: too little is known about the series. */
+  predicted_p99_ms: number | null
+  cpu_units: number
+  memory_mb: number
+  checkpoint: unknown
+  /** Null: it was submitted in none. */
+  trace: JobTrace | null
+}
+
+/** What a claim says besides the jobs, for the next one. */
+export type ClaimNews = {
+  /** Predicted work claimed. */
+  predicted_ms: number | null
+  /** The first key of each lane that jobs were taken from. */
+  floors: Record<string, number> | null
+  /** In the order `newest_rank`: predicted work of jobs that were the oldest anyway, and the key of the oldest left. */
+  oldest_ms: number | null
+  oldest_left: number | null
+  /** A pause, a limit, a big job or a reservation was about: jobs may have been passed over. */
+  careful: boolean
+  /** Capacity of this worker is reserved for a big job. */
+  reserved: boolean
+  /** Jobs were passed over only because another claim was counting the running jobs of their organisation. */
+  contended: boolean
+}
+
+export type Exchanged = {
+  /** One for each ended attempt. */
+  states: EndState[]
+  /** Dependents that the outcomes made ready. */
+  becameReady: number
+  claimed: ClaimedJob[]
+  news: ClaimNews
+}
+
+/** Lists of the leased jobs. A list with one value speaks for all jobs. */
+type Leased = {
+  token: string
+  /** In the order in which they should start. Null: in any order, because the jobs differ in nothing that matters. */
+  job_ids: string[] | null
+  /** The first four lists are in this order, that of an index. */
+  ids: string[] | null
+  payloads: Record<string, unknown>[]
+  timeouts: (number | null)[] | null
+  p99s: (number | null)[] | null
+  traces: [jobId: string, traceparent: string, predictedMs: number][] | null
+  attempts: number[]
+  series_ids: number[]
+  /** Organisation, type and name by id. */
+  series: Record<string, [orgId: string, type: string, name: string]>
+  checkpoints: Record<string, unknown> | null
+}
+
+type Answer = {
+  /** Null: all have completed. */
+  states: EndState[] | null
+  became_ready: number | null
+  /** Null: nothing was to be claimed. */
+  claim:
+    | (ClaimNews & { leased: Leased | null; cpu_units: number[] | null; memory_mb: number[] | null })
+    | null
+}
+
+export type ExchangeRow = { answer: Answer }
+export type SuspectRow = { leased: Leased | null }
+
+/** Records outcomes, then claims jobs, in one call. db/queue/exchange.sql says what it guarantees. */
+export const exchange = ({ workerId, leaseSeconds, ended, closed, claim }: Exchange): Query<ExchangeRow> => ({
+  name: 'exchange',
+  text: `
+    select smartqueue.exchange(
+      p_worker_id => $1::text, p_lease_seconds => $2::integer,
+      p_tokens => $3::bigint[], p_job_ids => $4::uuid[], p_org_ids => $5::uuid[], p_series_ids => $6::bigint[],
+      p_attempts => $7::integer[], p_ran_ms => $8::double precision[], p_outcomes => $9::text[],
+      p_results => $10::jsonb[], p_errors => $11::jsonb[], p_permanent => $12::boolean[],
+      p_delays_ms => $13::double precision[], p_closed => $14::bigint[],
+      p_sample_series => $15::bigint[], p_sample_runs => $16::double precision[],
+      p_sample_logs => $17::double precision[], p_sample_spreads => $18::double precision[],
+      p_timeout_series => $19::bigint[], p_timeout_logs => $20::double precision[],
+      p_limit => $21::integer, p_types => $22::text[], p_order => $23::text,
+      p_floor_lanes => $24::smallint[], p_floor_keys => $25::bigint[], p_age_floor => $26::bigint,
+      p_free_cpu_units => $27::double precision, p_free_memory_mb => $28::double precision, p_ahead => $29::integer
+    ) as answer`,
+  values: [
+    workerId,
+    leaseSeconds,
+    ...outcomeValues(ended),
+    arrayOf(closed),
+    ...sampleValues(ended),
+    claim.limit,
+    claim.types,
+    claim.order,
+    arrayOf(claim.floors.map(({ lane }) => lane)),
+    arrayOf(claim.floors.map(({ key }) => key)),
+    claim.ageFloor,
+    claim.freeCpuUnits,
+    claim.freeMemoryMb,
+    claim.ahead,
+  ],
+})
+
+const outcomeValues = (ended: readonly EndedAttempt[]) => {
+  const allCompleted = ended.every(({ outcome }) => outcome === 'completed')
+  const someResult = ended.some((end) => end.outcome === 'completed' && end.resultJson !== null)
+  return [
+    alike(ended.map(({ token }) => token)),
+    arrayOf(ended.map(({ job_id }) => job_id)),
+    alike(ended.map(({ org_id }) => org_id)),
+    alike(ended.map(({ series_id }) => series_id)),
+    alike(ended.map(({ attempt }) => attempt)),
+    arrayOf(ended.map(({ ranMs }) => Math.round(ranMs * 1000) / 1000)),
+    alike(ended.map(({ outcome }) => outcome)),
+    someResult ? ended.map((end) => (end.outcome === 'completed' ? end.resultJson : null)) : '{}',
+    allCompleted ? '{}' : ended.map((end) => (end.outcome === 'failed' ? JSON.stringify(end.error) : null)),
+    allCompleted ? '{}' : ended.map((end) => end.outcome === 'failed' && end.permanent),
+    allCompleted ? '{}' : ended.map(delayOf),
+  ]
+}
+
+const sampleValues = (ended: readonly EndedAttempt[]) => {
+  const samples = sampleRuntimes(ended)
+  const timeouts = timeoutBounds(ended)
+  return [
+    arrayOf(samples.map(({ seriesId }) => seriesId)),
+    arrayOf(samples.map(({ runs }) => runs)),
+    arrayOf(samples.map(({ meanLog }) => meanLog)),
+    arrayOf(samples.map(({ spreadLog }) => spreadLog)),
+    arrayOf(timeouts.map(({ seriesId }) => seriesId)),
+    arrayOf(timeouts.map(({ log }) => log)),
+  ]
+}
+
+/** A value that all jobs share is sent once. */
+const alike = (values: readonly (string | number)[]): string =>
+  arrayOf(values.every((value) => value === values[0]) ? values.slice(0, 1) : values)
+
+const delayOf = (end: EndedAttempt): number | null => {
+  if (end.outcome === 'completed') return null
+  return end.outcome === 'snoozed' ? end.delayMs : (end.retryAfterMs ?? null)
+}
+
+export const readExchange = (
+  [row]: readonly ExchangeRow[],
+  { ended }: Pick<Exchange, 'ended'>,
+): Exchanged => {
+  if (!row) throw new Error('An exchange returns one row')
+  const { states, became_ready, claim } = row.answer
+  const { leased, cpu_units, memory_mb, ...news } = claim ?? { ...NOTHING, leased: null }
+  return {
+    states: states ?? ended.map(() => 'completed'),
+    becameReady: became_ready ?? 0,
+    claimed: leased ? toJobs(leased, { cpu_units, memory_mb }) : [],
+    news,
+  }
+}
+
+const NOTHING = {
+  cpu_units: null,
+  memory_mb: null,
+  predicted_ms: null,
+  floors: null,
+  oldest_ms: null,
+  oldest_left: null,
+  careful: false,
+  reserved: false,
+  contended: false,
+}
+
+/** Claims a job that has to run alone, for a worker that holds no job. */
+export const claimSuspect = (claim: {
+  workerId: string
+  leaseSeconds: number
+  types: readonly string[]
+  cpuUnits: number
+  memoryMb: number
+}): Query<SuspectRow> => ({
+  name: 'claim-suspect',
+  text: `
+    select smartqueue.claim_suspect(
+      p_worker_id => $1::text, p_lease_seconds => $2::integer, p_types => $3::text[],
+      p_cpu_units => $4::double precision, p_memory_mb => $5::double precision
+    ) as leased`,
+  values: [claim.workerId, claim.leaseSeconds, claim.types, claim.cpuUnits, claim.memoryMb],
+})
+
+export const readSuspect = ([row]: readonly SuspectRow[]): ClaimedJob | undefined =>
+  row?.leased ? toJobs(row.leased, NOTHING)[0] : undefined
+
+const toJobs = (
+  leased: Leased,
+  sizes: { cpu_units: number[] | null; memory_mb: number[] | null },
+): ClaimedJob[] => {
+  const { token, ids, payloads, timeouts, p99s, checkpoints, series } = leased
+  const places = leased.job_ids && new Map(ids?.map((id, place) => [id, place]))
+  const attemptOf = listReader(leased.attempts, 1)
+  const seriesOf = listReader(leased.series_ids.map(String), '')
+  const traces = new Map(
+    leased.traces?.map(([id, traceparent, predicted_ms]) => [id, { traceparent, predicted_ms }]),
+  )
+  return (leased.job_ids ?? ids ?? []).map((job_id, n) => {
+    const place = places?.get(job_id) ?? n
+    const series_id = seriesOf(n)
+    const [org_id, type, name] = series[series_id] ?? ['', '', '']
+    return {
+      job_id,
+      org_id,
+      series_id,
+      type,
+      name,
+      payload: payloads[place] ?? {},
+      timeout_seconds: timeouts?.[place] ?? null,
+      predicted_p99_ms: p99s?.[place] ?? null,
+      token,
+      attempt: attemptOf(n),
+      cpu_units: sizes.cpu_units?.[n] ?? DEFAULT_RESOURCES.cpu_units,
+      memory_mb: sizes.memory_mb?.[n] ?? DEFAULT_RESOURCES.memory_mb,
+      checkpoint: checkpoints?.[job_id] ?? null,
+      trace: traces.get(job_id) ?? null,
+    }
+  })
+}
+
+const listReader = <Value>(list: readonly Value[], missing: Value): ((n: number) => Value) => {
+  const [first = missing] = list
+  return list.length > 1 ? (n) => list[n] ?? missing : () => first
+}

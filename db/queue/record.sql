@@ -1,0 +1,204 @@
+-- Recording outcomes: the first half of an exchange. exchange.sql says what it guarantees.
+
+create or replace function retry_delay_ms(
+  p_attempt integer,
+  p_initial_delay_seconds double precision,
+  p_backoff_multiplier double precision,
+  p_retry_after_ms double precision
+) returns double precision
+language sql volatile parallel safe
+-- Exponential backoff with full jitter, at most an hour: jobs that failed together do not come back together. It is added to
+-- what the handler asks for (Retry-After), which is believed up to a day, because a server that turns many away tells
+-- all of them the same. In logarithms, because Postgres refuses a power that overflows.
+return round(
+  least(greatest(coalesce(nullif(p_retry_after_ms, 'NaN'), 0), 0), 86400000)
+  + random() * case
+    when p_initial_delay_seconds > 0 then
+      1000 * exp(least(ln(p_initial_delay_seconds) + (p_attempt - 1) * ln(p_backoff_multiplier), ln(3600::double precision)))
+    else 0
+  end
+);
+
+create or replace function record_outcomes(
+  p_worker_id text,
+  p_lease_seconds integer,
+  p_tokens bigint[],
+  p_job_ids uuid[],
+  p_org_ids uuid[],
+  p_series_ids bigint[],
+  p_attempts integer[],
+  p_ran_ms double precision[],
+  p_outcomes text[],
+  p_results jsonb[],
+  p_errors jsonb[],
+  p_permanent boolean[],
+  p_delays_ms double precision[],
+  p_closed bigint[],
+  -- The state that each outcome has put its job in, null if the lease was lost. One value speaks for all jobs.
+  out states job_state[],
+  -- Dependents that became ready.
+  out became_ready integer
+)
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+declare
+  v_lost integer[];
+  v_delays_ms double precision[];
+  v_state job_state;
+  v_numbers integer[];
+  v_job_ids uuid[] := p_job_ids;
+  v_org_ids uuid[] := p_org_ids;
+  v_series_ids bigint[] := p_series_ids;
+  v_attempts integer[] := p_attempts;
+  v_ran_ms double precision[] := p_ran_ms;
+  v_results jsonb[] := p_results;
+  v_errors jsonb[];
+  v_completed uuid[] := '{}';
+  v_failed uuid[] := '{}';
+  v_left uuid[] := '{}';
+begin
+  -- 1. Lock the leases, in the order of their tokens, so that nobody takes a job out of one meanwhile.
+  perform from leases where token = any (p_tokens) order by token for update;
+
+  -- 2. Fence: an outcome counts only if the lease that it names still names the job.
+  select array_agg(n)
+  into v_lost
+  from generate_series(1, cardinality(p_job_ids)) as n
+  where (p_tokens[least(n, cardinality(p_tokens))], p_job_ids[n]) not in (
+    select l.token, unnest(l.job_ids)
+    from leases l
+    where l.token = any (p_tokens)
+  );
+
+  -- 3. Decide what becomes of each job. Usually all of them completed, and there is nothing to decide.
+  if v_lost is null and p_outcomes = '{completed}' then
+    states := '{completed}';
+  else
+    select array_agg(d.state order by n), array_agg(d.delay_ms order by n)
+    into states, v_delays_ms
+    from generate_series(1, cardinality(p_job_ids)) as n
+    cross join lateral (
+      select
+        p_outcomes[least(n, cardinality(p_outcomes))] as outcome, p_attempts[least(n, cardinality(p_attempts))] as attempt,
+        (n = any (v_lost)) is true as lost, p_delays_ms[n] as delay_ms
+    ) as o
+    left join lateral (
+      select retry_delay_ms(o.attempt, j.initial_delay_seconds, j.backoff_multiplier, o.delay_ms) as delay_ms
+      from jobs j
+      where j.org_id = p_org_ids[least(n, cardinality(p_org_ids))]
+        and j.id = p_job_ids[n]
+        and o.outcome = 'failed'
+        and not p_permanent[n]
+        and o.attempt < j.max_attempts
+      offset 0
+    ) as retry on true
+    cross join lateral (
+      select
+        case
+          when o.lost then null
+          when o.outcome = 'completed' then 'completed'
+          when o.outcome = 'snoozed' then 'pending'
+          when retry.delay_ms is not null then 'retrying'
+          else 'failed'
+        end::job_state as state,
+        coalesce(retry.delay_ms, o.delay_ms) as delay_ms
+    ) as d;
+  end if;
+
+  -- 4. Move the jobs, those of one new state after the other.
+  for v_state, v_numbers in
+    select s.state, array_agg(s.n order by s.n)
+    from unnest(states) with ordinality as s (state, n)
+    where s.state is not null
+    group by s.state
+  loop
+    if v_state <> 'completed' or cardinality(states) > 1 then
+      select
+        array_agg(p_job_ids[n]), array_agg(p_org_ids[least(n, cardinality(p_org_ids))]),
+        array_agg(p_series_ids[least(n, cardinality(p_series_ids))]),
+        array_agg(p_attempts[least(n, cardinality(p_attempts))]), array_agg(p_ran_ms[n]),
+        array_agg(p_results[least(n, cardinality(p_results))]), array_agg(p_errors[least(n, cardinality(p_errors))])
+      into v_job_ids, v_org_ids, v_series_ids, v_attempts, v_ran_ms, v_results, v_errors
+      from unnest(v_numbers) as n;
+    end if;
+
+    if v_state = 'completed' then
+      v_completed := v_job_ids;
+      perform finish_jobs(
+        'completed', v_org_ids, v_job_ids, v_series_ids, v_attempts, array[p_worker_id], '{}', v_ran_ms, v_results
+      );
+      perform record_events(v_org_ids, v_job_ids, '{completed}', v_attempts);
+    elsif v_state = 'failed' then
+      v_failed := v_job_ids;
+      perform finish_jobs(
+        'failed', v_org_ids, v_job_ids, v_series_ids, v_attempts, array[p_worker_id], '{}', v_ran_ms, '{}', v_errors
+      );
+      perform record_events(v_org_ids, v_job_ids, '{failed}', v_attempts, codes_of(v_errors));
+    else
+      -- A snoozed attempt does not count.
+      insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
+      select
+        v_org_ids[n], v_job_ids[n], v_attempts[n], case v_state when 'pending' then 'snoozed' else 'failed' end,
+        v_errors[n], p_worker_id, now() - v_ran_ms[n] * interval '1 millisecond'
+      from generate_series(1, cardinality(v_job_ids)) as n;
+      if v_state = 'pending' then
+        v_attempts := array(select a - 1 from unnest(v_attempts) as a);
+      end if;
+      insert into waiting_jobs (job_id, org_id, state, attempts, wake_at, error)
+      select
+        v_job_ids[n], v_org_ids[n], v_state, v_attempts[n],
+        now() + v_delays_ms[v_numbers[n]] * interval '1 millisecond', v_errors[n]
+      from generate_series(1, cardinality(v_job_ids)) as n;
+      perform record_events(
+        v_org_ids, v_job_ids, array[v_state], v_attempts,
+        case v_state when 'pending' then '{snoozed}' else codes_of(v_errors) end
+      );
+    end if;
+
+    if v_state <> 'completed' then
+      v_left := v_left || v_job_ids;
+    end if;
+  end loop;
+
+  -- 5. What the learner reads: attempts that ran to their end. A snoozed one did not.
+  if states = '{completed}' and p_series_ids[1] = all (p_series_ids) then
+    -- One group: the arrays as they were given. Grouping them takes 0.7 µs a job.
+    insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+    values (p_org_ids[1], p_series_ids[1], 'completed', p_job_ids, p_ran_ms);
+  else
+    insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+    select
+      p_org_ids[least(n, cardinality(p_org_ids))], p_series_ids[least(n, cardinality(p_series_ids))],
+      case
+        when states[least(n, cardinality(states))] = 'completed' then 'completed'
+        when p_errors[n] ->> 'code' = 'timeout' then 'timed_out'
+        else 'failed'
+      end,
+      array_agg(p_job_ids[n]), array_agg(p_ran_ms[n])
+    from generate_series(1, cardinality(p_job_ids)) as n
+    where states[least(n, cardinality(states))] <> 'pending'
+    group by 1, 2, 3;
+  end if;
+
+  -- 6. Leases: close those that are done, if nothing was lost, and renew the others, because who exchanges is alive. A completed job stays named
+  -- until the lease is closed, because nothing can follow on it; one that may come back leaves at once.
+  if cardinality(v_left) > 0 then
+    perform drop_from_leases(p_tokens, v_left);
+  end if;
+  if v_lost is null then
+    delete from leases where token = any (p_closed);
+  end if;
+  update leases
+  set expires_at = now() + p_lease_seconds * interval '1 second'
+  where token = any (p_tokens)
+    and (token <> all (p_closed) or v_lost is not null);
+
+  -- 7. Dependents. With the leases locked, none can have been added that does not know of these ends.
+  became_ready := release_dependents(v_completed, v_failed);
+end
+$$;
+
+create or replace function codes_of(p_errors jsonb[]) returns text[]
+language sql immutable parallel safe
+return array(select e.error ->> 'code' from unnest(p_errors) with ordinality as e (error, n) order by e.n);
