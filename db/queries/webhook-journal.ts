@@ -79,9 +79,8 @@ export const journalDelivery = (
         and not exists (select from earlier)
     ),
     charge as materialized (
-      select
+      select smartqueue.charge_quotas($1::uuid, 0, $16::bigint) is null as is_charged
       where exists (select from outcome)
-        and smartqueue.charge_quotas($1::uuid, 0, $16::bigint) is null
     ),
     -- The key of the job may be good for less time than that of the event: the event stays a duplicate after that.
     remembered as (

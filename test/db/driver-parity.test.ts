@@ -223,9 +223,9 @@ const PREDICTION: JobPrediction = {
 }
 
 const id = (n: number): string => `019a8000-0000-7000-8000-${String(n).padStart(12, '0')}`
-const TENANT = { orgId: id(1), userId: id(2), sessionId: id(3) }
 /** Whatever a driver could get wrong. */
 const TEXT = `'; drop table smartqueue.jobs; -- "quotes" \\ back $1 ünïcödé 🚀 \t tab`
+const TENANT = { orgId: id(1), userId: id(2), sessionId: id(63), keyId: null, secret: TEXT }
 const PAYLOAD = {
   text: TEXT,
   int: 9_007_199_254_740_991,
@@ -281,11 +281,12 @@ const ORIGIN = { ip: '2001:db8::1', userAgent: TEXT, requestId: TEXT }
 const LIMIT = { action: 'login', limit: 2, windowSeconds: 60 }
 const hash = (letter: string): string => letter.repeat(64)
 
+const stored = (n: number, letter: string) => ({
+  ...{ id: id(n), secretHash: createHash('sha256').update(TEXT).digest('hex') },
+  ...{ tokenHash: hash(letter), days: 30 },
+})
+
 const playAccounts = async ({ play }: Stage): Promise<void> => {
-  const stored = (n: number, letter: string) => ({
-    ...{ id: id(n), secretHash: createHash('sha256').update(TEXT).digest('hex') },
-    ...{ tokenHash: hash(letter), days: 30 },
-  })
   const account = { ...TENANT, username: 'ada', passwordHash: TEXT, invitationHash: null }
   await play(registerAccount(account, stored(3, 'a'), ORIGIN))
   const taken = { ...account, userId: id(4), orgId: id(5), username: 'ADA' }
@@ -320,6 +321,8 @@ const playScopes = async ({ play }: Stage): Promise<void> => {
   await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }, ORIGIN))
   await play(rotateRefreshToken({ ...rotation, graceSeconds: 10 }, ORIGIN))
   await play(rotateRefreshToken({ ...rotation, graceSeconds: null }, ORIGIN))
+  const user = { username: 'Ada', passwordHash: TEXT, spareOrgId: id(8) }
+  await play(startSession(user, stored(63, '7'), ORIGIN))
   await play(takeTurns('api-keys', TENANT.orgId))
   await play(inspectRowSecurity(FUNCTIONS_ROLE))
 }
@@ -757,9 +760,9 @@ const playStream = async ({ play, sql }: Stage): Promise<void> => {
   )
   const start = { incarnation, xid: '0', id: '9007199254740993', position: 0 }
   await sql(`update smartqueue.stream_floor set xid = '0'`)
-  const limits = { events: 3, groups: 2, behind: 5 }
+  const limits = { events: 1, groups: 2, behind: 5 }
   const [page] = await play(readStream(orgId, [{ ...start, xid: '1' }, start, null], limits))
-  assert.deepEqual([page?.events.length, page?.behind], [3, 4])
+  assert.deepEqual([page?.events.length, page?.behind], [1, 2])
   await play(followJob({ orgId, jobId: id(11), after: null, limit: 2 }))
   await play(followJob({ orgId, jobId: id(11), after: '0', limit: 2 }))
 }
@@ -887,7 +890,17 @@ const playScenario = async (run: Run, database: TestDatabase): Promise<Map<strin
  * submission depends on the moment.
  */
 const BY_THE_MOMENT = [
-  ...['announced', 'age_ms', 'took_ms', 'running_ms', 'ran_ms', 'newest_job_id', 'xid', 'newest'],
+  ...[
+    'announced',
+    'age_ms',
+    'took_ms',
+    'running_ms',
+    'ran_ms',
+    'runtime_ms',
+    'newest_job_id',
+    'xid',
+    'newest',
+  ],
   ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads', 'silent_seconds'],
   ...['this_minute', 'end_minute', 'seconds_into'],
   // Made by the database.
@@ -922,8 +935,6 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
   assert.deepEqual(actual, expected)
 
   const played = [...expected.keys()]
-  const exchanges = played.filter((name) => name.startsWith('exchange-jobs-'))
-  assert.equal(exchanges.length, 72, 'the exchange in all its forms')
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
     assert.notEqual(
@@ -936,7 +947,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
 
 /** Names as they stand in the sources, as far as they are fixed: a new statement must join the scenario. */
 const everyStatementName = async (): Promise<string[]> => {
-  const sources = await Promise.all(globSync('db/{queries,queue}/*.ts').map((file) => readFile(file, 'utf8')))
+  const sources = await Promise.all(globSync('db/*/*.ts').map((file) => readFile(file, 'utf8')))
   const names = sources.flatMap((source) => [...source.matchAll(/\bname: ['`]([\w-]+)/g)])
   assert.ok(names.length > 40)
   return names.map(([, name]) => name ?? '')

@@ -213,7 +213,10 @@ test('the same end sent twice counts once', async () => {
 
 test('submission is all or nothing', async () => {
   const submission = { ...tenant, jobs: [newJob({ name: 'good' }), newJob({ name: '' })] }
-  await assert.rejects(submitAll(database.run, [submission]), /job_name_length/)
+  const [verdict, ...others] = await submitAll(database.run, [submission])
+  assert.ok(verdict && 'refusal' in verdict && verdict.refusal === 'invalid')
+  assert.match(verdict.detail.message, /job_name_length/)
+  assert.deepEqual(others, [])
   assert.deepEqual(await database.sql('select id from jobs'), [])
   assert.deepEqual(await database.sql('select job_id from ready_jobs'), [])
 })
@@ -226,8 +229,11 @@ test('who is not a member of the organisation submits nothing, and disturbs no o
     { ...tenant, jobs: [good] },
   ])
   assert.deepEqual(
-    rows.map(({ submission, id }) => [submission, id]),
-    [[2, good.id]],
+    rows.map((row) => [row.submission, 'refusal' in row ? row.refusal : row.id]),
+    [
+      [2, good.id],
+      [1, 'not_member'],
+    ],
   )
   assert.deepEqual(await database.sql('select id from jobs'), [{ id: good.id }])
 })
