@@ -198,18 +198,14 @@ comment on index reservations_by_worker is 'Serves exchange.';
 
 create view queue_entries with (security_invoker = true) as
 select
-  j.id as job_id,
-  j.org_id,
-  j.series_id,
-  j.type,
+  j.id as job_id, j.org_id, j.series_id, j.type,
   -- A subquery, so that every plan starts from the job, whatever it expects of the number of series.
   lane_of(
     j.rank_base + j.rank_slope * coalesce(
       (select s.mean_log from series s where s.id = j.series_id) + j.residual_log, ln(j.predicted_ms)
     )
   ) as lane,
-  j.cpu_units,
-  j.memory_mb,
+  j.cpu_units, j.memory_mb,
   j.predicted_ms::real as predicted_ms,
   j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by,
   j.run_at
@@ -226,28 +222,9 @@ comment on view held_jobs is
 
 create view job_overview with (security_invoker = true) as
 select
-  j.id,
-  j.org_id,
-  j.created_by,
-  j.series_id,
-  j.type,
-  j.name,
-  j.payload,
-  j.priority,
-  j.tags,
-  j.timeout_seconds,
-  j.max_attempts,
-  j.initial_delay_seconds,
-  j.backoff_multiplier,
-  j.cpu_units,
-  j.memory_mb,
-  j.run_at,
-  j.deadline,
-  j.on_parent_failure,
-  j.predicted_ms,
-  j.predicted_p90_ms,
-  j.prediction_source,
-  j.model_version,
+  j.id, j.org_id, j.created_by, j.series_id, j.type, j.name, j.payload, j.priority, j.tags, j.timeout_seconds,
+  j.max_attempts, j.initial_delay_seconds, j.backoff_multiplier, j.cpu_units, j.memory_mb, j.run_at, j.deadline,
+  j.on_parent_failure, j.predicted_ms, j.predicted_p90_ms, j.prediction_source, j.model_version,
   j.rank_base + j.rank_slope * ln(j.predicted_ms) as rank,
   j.created_at,
   case
@@ -260,16 +237,9 @@ select
   coalesce(f.attempts, w.attempts, r.attempts, l.attempt, 0) as attempts,
   case when f.job_id is not null then f.worker_id else l.worker_id end as worker_id,
   case when f.job_id is not null then f.started_at else l.claimed_at end as started_at,
-  f.finished_at,
-  f.runtime_ms,
-  f.result,
+  f.finished_at, f.runtime_ms, f.result,
   coalesce(f.error, w.error) as error,
-  p.progress,
-  p.note as progress_note,
-  j.predicted_p99_ms,
-  j.promised_wait_ms,
-  j.callback_url,
-  j.triggered_by,
+  p.progress, p.note as progress_note, j.predicted_p99_ms, j.promised_wait_ms, j.callback_url, j.triggered_by,
   j.traceparent
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
@@ -291,29 +261,9 @@ comment on view job_overview is 'Each job with its status. Only this view says w
 
 create view job_summaries with (security_invoker = true) as
 select
-  id,
-  org_id,
-  created_by,
-  triggered_by,
-  callback_url,
-  type,
-  name,
-  status,
-  priority,
-  rank,
-  predicted_ms,
-  predicted_p90_ms,
-  prediction_source,
-  model_version,
-  cpu_units,
-  memory_mb,
-  tags,
-  timeout_seconds,
-  max_attempts,
-  initial_delay_seconds,
-  backoff_multiplier,
-  run_at,
-  deadline,
+  id, org_id, created_by, triggered_by, callback_url, type, name, status, priority, rank, predicted_ms,
+  predicted_p90_ms, prediction_source, model_version, cpu_units, memory_mb, tags, timeout_seconds, max_attempts,
+  initial_delay_seconds, backoff_multiplier, run_at, deadline,
   -- Judged as at submission, by the 90th percentile, until the job has finished.
   coalesce(
     case
@@ -328,15 +278,7 @@ select
       and predicted_p99_ms is not null,
     false
   ) as slow,
-  on_parent_failure,
-  attempts,
-  worker_id,
-  progress,
-  progress_note,
-  error,
-  created_at,
-  started_at,
-  finished_at
+  on_parent_failure, attempts, worker_id, progress, progress_note, error, created_at, started_at, finished_at
 from job_overview;
 comment on view job_summaries is 'Jobs as lists show them, without payloads and results.';
 

@@ -60,12 +60,39 @@ declare
 begin
   perform require_org(p_org);
   if p_org is null then
-    select f.org_ids, f.ids, f.next_id
+    -- A search in each organisation, then the newest of what they found, down to where the first search stopped.
+    with found as materialized (
+      select o.id as org_id, f.ids, f.next_id
+      from orgs o
+      cross join lateral find_jobs(
+        o.id, p_states, p_type, p_name, p_tag, p_text, p_priority, p_created_by, p_created_after, p_created_before,
+        p_fingerprint, p_from, p_below, p_limit
+      ) f
+    ),
+    stopped as materialized (
+      select found.next_id as id
+      from found
+      where found.next_id is not null
+      order by found.next_id desc
+      limit 1
+    ),
+    page as (
+      select found.org_id, id
+      from found
+      cross join lateral unnest(found.ids) as id
+      where id >= coalesce((select stopped.id from stopped), id)
+      order by id desc
+      limit p_limit + 1
+    )
+    select
+      coalesce(array_agg(page.org_id order by page.id desc), '{}'),
+      coalesce(array_agg(page.id order by page.id desc), '{}'),
+      (select stopped.id from stopped)
     into org_ids, ids, next_id
-    from find_jobs_everywhere(
-      p_states, p_type, p_name, p_tag, p_text, p_priority, p_created_by, p_created_after, p_created_before,
-      p_fingerprint, p_from, p_below, p_limit
-    ) f;
+    from page;
+    if cardinality(ids) > p_limit then next_id := ids[p_limit]; end if;
+    org_ids := org_ids[:p_limit];
+    ids := ids[:p_limit];
     return;
   end if;
 
@@ -297,64 +324,6 @@ begin
   end loop;
 
   next_id := case when cardinality(ids) > p_limit then ids[p_limit] else v_below end;
-  ids := ids[:p_limit];
-end
-$$;
-
-create or replace function find_jobs_everywhere(
-  p_states job_state[],
-  p_type text,
-  p_name text,
-  p_tag text,
-  p_text text,
-  p_priority text,
-  p_created_by uuid,
-  p_created_after timestamptz,
-  p_created_before timestamptz,
-  p_fingerprint text,
-  p_from uuid,
-  p_below uuid,
-  p_limit integer,
-  out org_ids uuid[],
-  out ids uuid[],
-  out next_id uuid
-)
-language plpgsql stable
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- A search in each organisation, then the newest of what they found, down to where the first search stopped.
-begin
-  with found as materialized (
-    select o.id as org_id, f.ids, f.next_id
-    from orgs o
-    cross join lateral find_jobs(
-      o.id, p_states, p_type, p_name, p_tag, p_text, p_priority, p_created_by, p_created_after, p_created_before,
-      p_fingerprint, p_from, p_below, p_limit
-    ) f
-  ),
-  stopped as materialized (
-    select found.next_id as id
-    from found
-    where found.next_id is not null
-    order by found.next_id desc
-    limit 1
-  ),
-  page as (
-    select found.org_id, id
-    from found
-    cross join lateral unnest(found.ids) as id
-    where id >= coalesce((select stopped.id from stopped), id)
-    order by id desc
-    limit p_limit + 1
-  )
-  select
-    coalesce(array_agg(page.org_id order by page.id desc), '{}'),
-    coalesce(array_agg(page.id order by page.id desc), '{}'),
-    (select stopped.id from stopped)
-  into org_ids, ids, next_id
-  from page;
-  if cardinality(ids) > p_limit then next_id := ids[p_limit]; end if;
-  org_ids := org_ids[:p_limit];
   ids := ids[:p_limit];
 end
 $$;

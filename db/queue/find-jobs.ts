@@ -34,20 +34,10 @@ export const listJobs = (search: JobSearch): Query<ListedJob> => ({
   text: `
     select found.next_id, job.*
     from smartqueue.find_jobs(
-      p_org => $1::uuid,
-      p_states => $2::smartqueue.job_state[],
-      p_type => $3::text,
-      p_name => $4::text,
-      p_tag => $5::text,
-      p_text => $6::text,
-      p_priority => $7::text,
-      p_created_by => $8::uuid,
-      p_created_after => $9::timestamptz,
-      p_created_before => $10::timestamptz,
-      p_fingerprint => $11::text,
-      p_from => $12::uuid,
-      p_below => $13::uuid,
-      p_limit => $14::integer
+      p_org => $1::uuid, p_states => $2::smartqueue.job_state[], p_type => $3::text, p_name => $4::text,
+      p_tag => $5::text, p_text => $6::text, p_priority => $7::text, p_created_by => $8::uuid,
+      p_created_after => $9::timestamptz, p_created_before => $10::timestamptz, p_fingerprint => $11::text,
+      p_from => $12::uuid, p_below => $13::uuid, p_limit => $14::integer
     ) found
     left join lateral smartqueue.summarize_jobs(found.org_ids, found.ids) job on true
     order by job.id desc`,
@@ -60,20 +50,10 @@ export const findJobs = (search: JobSearch): Query<{ ids: string[]; next_id: str
   text: `
     select ids, next_id
     from smartqueue.find_jobs(
-      p_org => $1::uuid,
-      p_states => $2::smartqueue.job_state[],
-      p_type => $3::text,
-      p_name => $4::text,
-      p_tag => $5::text,
-      p_text => $6::text,
-      p_priority => $7::text,
-      p_created_by => $8::uuid,
-      p_created_after => $9::timestamptz,
-      p_created_before => $10::timestamptz,
-      p_fingerprint => $11::text,
-      p_from => $12::uuid,
-      p_below => $13::uuid,
-      p_limit => $14::integer
+      p_org => $1::uuid, p_states => $2::smartqueue.job_state[], p_type => $3::text, p_name => $4::text,
+      p_tag => $5::text, p_text => $6::text, p_priority => $7::text, p_created_by => $8::uuid,
+      p_created_after => $9::timestamptz, p_created_before => $10::timestamptz, p_fingerprint => $11::text,
+      p_from => $12::uuid, p_below => $13::uuid, p_limit => $14::integer
     )`,
   values: valuesOf(search),
 })
