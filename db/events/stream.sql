@@ -1,17 +1,5 @@
 -- The event stream of an organisation.
 
-create or replace function newest_event_at() returns timestamptz
-language sql stable security definer
-set search_path = pg_catalog, smartqueue, pg_temp
--- The plan is cached for the session, and may have been made while the table was small.
-set enable_seqscan = off
-begin atomic
-  select at
-  from job_event_groups
-  order by id desc
-  limit 1;
-end;
-
 create or replace function events_after(in_org uuid, after_xid xid8, after_id bigint, until_xid xid8, most integer)
 returns setof job_event_groups
 language sql stable
@@ -31,4 +19,4 @@ begin atomic
   limit most;
 end;
 
-grant execute on function newest_event_at, events_after to smartqueue_functions, smartqueue_workers;
+grant execute on function events_after to smartqueue_functions, smartqueue_workers;

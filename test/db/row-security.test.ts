@@ -132,17 +132,6 @@ test('nobody writes themselves into an organisation, or an invitation for themse
   }
 })
 
-test('whether anything has happened on the system is found without a look at what', async () => {
-  await jobInState(database.run, bob, 'ready')
-  const [newest] = await database.sql<{ at: Date }>(
-    'select at from smartqueue.job_event_groups order by id desc limit 1',
-  )
-  await inScope(ada, async (client) => {
-    const { rows } = await client.query('select smartqueue.newest_event_at() as at')
-    assert.deepEqual(rows, [newest])
-  })
-})
-
 test('a statement that forgets the organisation touches only that of its own', async () => {
   await database.sql('insert into smartqueue.pauses (org_id) values ($1), ($2)', [ada.orgId, bob.orgId])
   await inScope(ada, async (client) => {
