@@ -5,8 +5,7 @@
  * second waits for the first, and then finds nothing to do; if the first has failed, it does all of it.
  */
 import type { Query } from '../query.ts'
-import type { CatchUp } from '../rules/catch-up.ts'
-import type { ScheduledJob } from '../rules/scheduled-job.ts'
+import type { CatchUp, ScheduledJob } from '../rules/scheduled-job.ts'
 
 export const TICK_OUTCOMES = ['fired', 'refused', 'skipped'] as const
 

@@ -1,6 +1,5 @@
 import type { Query } from '../query.ts'
-import type { CatchUp } from '../rules/catch-up.ts'
-import type { ScheduledJob } from '../rules/scheduled-job.ts'
+import type { CatchUp, ScheduledJob } from '../rules/scheduled-job.ts'
 import type { TickOutcome } from './schedule-ticks.ts'
 
 export type ScheduleRow = {

@@ -1,5 +1,10 @@
 import type { Priority } from './priority.ts'
 
+/** What becomes of ticks that nobody was there to fire: none of them runs, the newest does, or all do. */
+export const CATCH_UPS = ['skip', 'one', 'all'] as const
+
+export type CatchUp = (typeof CATCH_UPS)[number]
+
 /** The job of each tick, as a schedule keeps it: with all that was left out when it was sent. */
 export type ScheduledJob = {
   name: string

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { TICK_OUTCOMES } from '../../db/queries/schedule-ticks.ts'
-import { CATCH_UPS } from '../../db/rules/catch-up.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
+import { CATCH_UPS } from '../../db/rules/scheduled-job.ts'
 import { timestamp } from '../http/openapi.ts'
 import { newJob } from '../jobs/new-job.ts'
 

@@ -3,10 +3,10 @@ import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { JOBS_READY } from '../../db/channels.ts'
 import { changeSchedule, deleteSchedule, getSchedule, type ScheduleRow } from '../../db/queries/schedules.ts'
-import { MAX_CAUGHT_UP } from '../../db/rules/catch-up.ts'
 import { createDatabase, type Database } from '../../worker-runtime/database.ts'
 import type { Duty } from '../../worker-runtime/duties.ts'
 import { createScheduleDuty } from '../../worker-runtime/schedules/duty.ts'
+import { MAX_CAUGHT_UP } from '../../worker-runtime/schedules/plan-ticks.ts'
 import {
   createTickPredictions,
   type TickPredictions,

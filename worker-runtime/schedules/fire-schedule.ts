@@ -10,10 +10,10 @@ import {
   suspendSchedule,
 } from '../../db/queries/schedule-ticks.ts'
 import type { Run } from '../../db/query.ts'
-import { planTicks, type TickPlan } from '../../db/rules/catch-up.ts'
 import type { Database } from '../database.ts'
 import { describeError } from '../describe-error.ts'
 import type { Logger } from '../logger.ts'
+import { planTicks, type TickPlan } from './plan-ticks.ts'
 import { type SubmittedTicks, submitTicks, type TickJob, toTickJob } from './tick-jobs.ts'
 import type { TickPredictions } from './tick-predictions.ts'
 

@@ -1,9 +1,5 @@
-import { nextTicks, ticksBetween } from './cron.ts'
-
-/** What becomes of ticks that nobody was there to fire: none of them runs, the newest does, or all do. */
-export const CATCH_UPS = ['skip', 'one', 'all'] as const
-
-export type CatchUp = (typeof CATCH_UPS)[number]
+import { nextTicks, ticksBetween } from '../../db/rules/cron.ts'
+import type { CatchUp } from '../../db/rules/scheduled-job.ts'
 
 /** A tick that is late by no more is on time: that is what a failover takes, and a restart. */
 const ON_TIME_MS = 60_000
