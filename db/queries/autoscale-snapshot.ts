@@ -8,7 +8,6 @@
  */
 import type { Query } from '../query.ts'
 import type { ScalingSettings } from '../rules/autoscale.ts'
-import { DEFAULT_ESTIMATE } from '../rules/estimate.ts'
 
 /** Ticks of the same time, of all organisations. */
 export type NearTick = {
@@ -25,7 +24,7 @@ export type NearTick = {
 export const findNearTicks = (
   term: string,
   { leadSeconds, drainGoalSeconds }: ScalingSettings,
-  limit: number,
+  { limit, defaultLog }: { limit: number /** ln(ms) of a job of an unknown type. */; defaultLog: number },
 ): Query<NearTick> => ({
   name: 'find-near-ticks',
   text: `
@@ -38,9 +37,7 @@ export const findNearTicks = (
       r.cron, r.timezone, r.next_at, now(),
       sum(
         least(
-          exp(
-            coalesce(s.mean_log, t.mean_log, $5::double precision)
-          ),
+          exp(coalesce(s.mean_log, t.mean_log, $5::double precision)),
           $4::double precision * 1000
         )
       )::double precision as work_ms
@@ -58,7 +55,7 @@ export const findNearTicks = (
     group by r.cron, r.timezone, r.next_at
     order by r.next_at, r.cron, r.timezone
     limit $3::int`,
-  values: [term, leadSeconds, limit, drainGoalSeconds, DEFAULT_ESTIMATE.meanLog],
+  values: [term, leadSeconds, limit, drainGoalSeconds, defaultLog],
 })
 
 /**

@@ -1,5 +1,5 @@
--- What a series learns from attempts that ended together. db/rules/estimate.ts is the same rule in TypeScript, for backtests;
--- a test holds the two together. All values are natural logarithms of milliseconds.
+-- What a series learns from attempts that ended together. functions/prediction/estimate.ts is the same
+-- rule in TypeScript, for backtests; a test holds the two together. All values are natural logarithms of milliseconds.
 
 create or replace function sample_of(p_logs double precision[])
 returns table (runs double precision, log double precision, spread double precision)

@@ -1,11 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../../db/rules/estimate.ts'
 import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
 import { viewEta } from '../jobs/job-eta.ts'
 import { round } from '../jobs/job-view.ts'
 import type { JobRequest } from '../jobs/new-job.ts'
 import { eta, prediction } from '../jobs/schemas.ts'
+import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from './estimate.ts'
 import { etaAfter } from './eta/eta.ts'
 
 export const forecast = z

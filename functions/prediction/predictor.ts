@@ -1,7 +1,7 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import { MOST_LOG } from '../../db/rules/estimate.ts'
 import type { Priority } from '../../db/rules/priority.ts'
 import { utf8Bytes } from '../../db/rules/utf8-bytes.ts'
+import { MOST_LOG } from './estimate.ts'
 import type { Inputs } from './inputs.ts'
 import type { PredictionRequest, RuntimeModel, RuntimePrediction } from './runtime-model.ts'
 import type { SeriesInputs } from './series-inputs.ts'

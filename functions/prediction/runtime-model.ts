@@ -1,6 +1,6 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import { P90_DEVIATIONS } from '../../db/rules/estimate.ts'
 import { toBase64 } from './base64.ts'
+import { P90_DEVIATIONS } from './estimate.ts'
 import { type RuntimePrediction as Concluded, conclude, consider } from './model/predict-runtime.ts'
 import { packSample } from './model/sample.ts'
 import { baselineOf, type JobTraits, type SeriesView } from './model/series-view.ts'

@@ -4,9 +4,9 @@ import type {
   PredictionInputsRow,
   SeriesInputsRow,
 } from '../../db/queries/prediction-inputs.ts'
-import type { Estimate } from '../../db/rules/estimate.ts'
 import { uuidV7Ms } from '../../db/rules/uuid-v7.ts'
 import { fromBase64 } from './base64.ts'
+import type { Estimate } from './estimate.ts'
 import { emptyOrgMemory, unpackOrgMemory } from './model/org-memory.ts'
 import { emptyMemory, unpackMemory, unpackTypeMemory } from './model/series-memory.ts'
 import type { OrgTypeEstimate, SeriesView, TypeEstimate } from './model/series-view.ts'

@@ -822,7 +822,7 @@ const playAutoscale = async ({ play, sql }: Stage): Promise<void> => {
   )
   await sql('delete from smartqueue.queue_snapshots')
   const settings = { slotsPerWorker: 10, drainGoalSeconds: 60, leadSeconds: 75, minWorkers: 1, maxWorkers: 5 }
-  await play(findNearTicks(term, settings, 10))
+  await play(findNearTicks(term, settings, { limit: 10, defaultLog: 7 }))
   await play(takeAutoscaleSnapshot({ term, settings, ticksSeconds: 1 / 3 }))
   await sql(
     'update smartqueue.autoscale_snapshots set running_seconds = 1.5e-7, forecast_p50_seconds = 0.5, forecast_p90_seconds = null',

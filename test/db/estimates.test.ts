@@ -2,17 +2,16 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { SubmittedJob } from '../../db/queue/submit.ts'
 import { rescoreJobs, takeMovedSeries } from '../../db/queue/upkeep.ts'
+import { sampleOf } from '../../db/rules/estimate.ts'
+import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
 import {
   DEFAULT_ESTIMATE,
   type Estimate,
-  foldEnds,
   foldSample,
   P90_DEVIATIONS,
-  type SeriesEstimate,
-  sampleOf,
-} from '../../db/rules/estimate.ts'
-import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
+} from '../../functions/prediction/estimate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { foldEnds, type SeriesEstimate } from '../support/estimates.ts'
 import {
   claim,
   clearJobs,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { DEFAULT_ESTIMATE, type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import { DEFAULT_ESTIMATE, type Estimate, foldSample } from '../../functions/prediction/estimate.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 import {
   calibrate,

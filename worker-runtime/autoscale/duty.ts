@@ -1,6 +1,7 @@
 import { findNearTicks, takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import type { Run } from '../../db/query.ts'
 import type { ScalingSettings } from '../../db/rules/autoscale.ts'
+import { DEFAULT_ESTIMATE } from '../../functions/prediction/estimate.ts'
 import type { Config } from '../config.ts'
 import type { Duty } from '../duties.ts'
 import { createScheduledWork } from './scheduled-work.ts'
@@ -20,7 +21,9 @@ export const createAutoscaleDuty = ({ run, config }: { run: Run; config: Config 
     name: 'autoscale snapshot',
     step: async (term) => {
       const startedAtMs = performance.now()
-      const near = await run(findNearTicks(term, settings, NEAR_TICKS))
+      const near = await run(
+        findNearTicks(term, settings, { limit: NEAR_TICKS, defaultLog: DEFAULT_ESTIMATE.meanLog }),
+      )
       const ticksSeconds = scheduled.secondsWithin(settings.leadSeconds, near)
       await run(takeAutoscaleSnapshot({ term, settings, ticksSeconds }))
       const tookMs = performance.now() - startedAtMs

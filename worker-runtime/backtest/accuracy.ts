@@ -1,4 +1,4 @@
-import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../../db/rules/estimate.ts'
+import { DEFAULT_ESTIMATE, P90_DEVIATIONS } from '../../functions/prediction/estimate.ts'
 import { EXPERTS } from '../../functions/prediction/model/experts.ts'
 import { createEventHeap } from './event-heap.ts'
 import type { PastJob } from './history.ts'

@@ -1,6 +1,6 @@
-import { DEFAULT_ESTIMATE, MOVED_LOG } from '../../db/rules/estimate.ts'
 import { AGE_SHARE } from '../../db/rules/lanes.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
+import { DEFAULT_ESTIMATE, MOVED_LOG } from '../../functions/prediction/estimate.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 import type { PastJob } from './history.ts'
 import { createRunningMean, createRunningMeans } from './running-mean.ts'

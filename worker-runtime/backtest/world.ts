@@ -1,4 +1,4 @@
-import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import { type Estimate, foldSample } from '../../functions/prediction/estimate.ts'
 import {
   type Network,
   predictRuntime,

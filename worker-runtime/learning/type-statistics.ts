@@ -1,4 +1,4 @@
-import { type Estimate, foldSample } from '../../db/rules/estimate.ts'
+import { type Estimate, foldSample } from '../../functions/prediction/estimate.ts'
 import { type PastRun, REMEMBERED_RUNS } from '../../functions/prediction/model/series-memory.ts'
 import type {
   OrgTypeEstimate,

@@ -1,5 +1,5 @@
 import type { PredictionSource } from '../../../db/queue/job-fields.ts'
-import { flushTiny, MOST_LOG, P90_DEVIATIONS } from '../../../db/rules/estimate.ts'
+import { flushTiny, MOST_LOG, P90_DEVIATIONS } from '../estimate.ts'
 import { spreadP90, spreadP99 } from './calibration.ts'
 import { encode, gapLogOf, hourOf } from './encoder.ts'
 import { adviseAll, EXPERTS, type Expert } from './experts.ts'

@@ -1,4 +1,4 @@
-import { DEFAULT_ESTIMATE, type Estimate } from '../../../db/rules/estimate.ts'
+import { DEFAULT_ESTIMATE, type Estimate } from '../estimate.ts'
 import type { OrgMemory } from './org-memory.ts'
 import type { PastRun, SeriesMemory } from './series-memory.ts'
 
