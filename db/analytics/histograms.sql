@@ -7,10 +7,12 @@ return case when value < 1 then 1 else least(2 + floor(4 * ln(value) / ln(2::dou
 
 create or replace function histogram_of(buckets integer[], counts bigint[]) returns integer[]
 language sql immutable parallel safe
--- From the buckets that occur and their counts to one count for each bucket.
+-- From buckets, which may repeat, and their counts to one count for each bucket. Empty without buckets.
 return array(
-  select coalesce(counts[array_position(buckets, bucket)], 0)::integer
+  select coalesce(sum(found.count), 0)::integer
   from generate_series(1, (select max(one) from unnest(buckets) one)) bucket
+  left join unnest(buckets, counts) as found (bucket, count) using (bucket)
+  group by bucket
   order by bucket
 );
 

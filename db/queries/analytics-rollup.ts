@@ -122,47 +122,33 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         org_id, span, at, submitted, delayed, completed, failed, cancelled, ran, runtime_ms, waited, wait_ms, waits
       )
       select
-        org_id, span, at, sum(submitted), sum(delayed), sum(completed), sum(failed), sum(cancelled), sum(ran),
-        sum(runtime_ms), sum(waited), sum(wait_ms),
-        coalesce(
-          smartqueue.histogram_of(
-            array_agg(bucket) filter (where waited > 0), array_agg(waited) filter (where waited > 0)
-          ),
-          '{}'
+        org_id, span, date_bin(span * interval '1 second', at, 'epoch'), sum(submitted), sum(delayed), sum(completed),
+        sum(failed), sum(cancelled), sum(ran), sum(runtime_ms), sum(waited), sum(wait_ms),
+        smartqueue.histogram_of(
+          array_agg(bucket) filter (where waited > 0), array_agg(waited::bigint) filter (where waited > 0)
         )
       from (
         select
-          org_id, span, date_bin(span * interval '1 second', at, 'epoch') as at, bucket, sum(submitted) as submitted,
-          sum(delayed) as delayed, sum(completed) as completed, sum(failed) as failed, sum(cancelled) as cancelled,
-          sum(ran) as ran, sum(runtime_ms) as runtime_ms, sum(waited)::bigint as waited, sum(wait_ms) as wait_ms
-        from (
-          select
-            org_id, at, null as bucket, submitted, delayed, completed, failed, cancelled, 0 as ran, 0 as runtime_ms,
-            0 as waited, 0 as wait_ms
-          from counts
-          where submitted + completed + failed + cancelled > 0
-          union all
-          select org_id, at, bucket, 0, 0, 0, 0, 0, ran, runtime_ms, waited, wait_ms
-          from measures
-        ) minutely
-        cross join (values (60::smallint), (3600::smallint)) as spans (span)
-        where span = 3600
-          or at > now() - interval '26 hours'
-        group by 1, 2, 3, 4
-      ) bucketed
-      group by org_id, span, at
-      order by org_id, span, at
+          org_id, at, null as bucket, submitted, delayed, completed, failed, cancelled, 0 as ran, 0 as runtime_ms,
+          0 as waited, 0 as wait_ms
+        from counts
+        where submitted + completed + failed + cancelled > 0
+        union all
+        select org_id, at, bucket, 0, 0, 0, 0, 0, ran, runtime_ms, waited, wait_ms
+        from measures
+      ) minutely
+      cross join (values (60::smallint), (3600::smallint)) as spans (span)
+      where span = 3600
+        or at > now() - interval '26 hours'
+      group by 1, 2, 3
+      order by 1, 2, 3
       on conflict (org_id, span, at) do update
       set
-        submitted = r.submitted + excluded.submitted,
-        delayed = r.delayed + excluded.delayed,
-        completed = r.completed + excluded.completed,
-        failed = r.failed + excluded.failed,
+        submitted = r.submitted + excluded.submitted, delayed = r.delayed + excluded.delayed,
+        completed = r.completed + excluded.completed, failed = r.failed + excluded.failed,
         cancelled = r.cancelled + excluded.cancelled,
-        ran = r.ran + excluded.ran,
-        runtime_ms = r.runtime_ms + excluded.runtime_ms,
-        waited = r.waited + excluded.waited,
-        wait_ms = r.wait_ms + excluded.wait_ms,
+        ran = r.ran + excluded.ran, runtime_ms = r.runtime_ms + excluded.runtime_ms,
+        waited = r.waited + excluded.waited, wait_ms = r.wait_ms + excluded.wait_ms,
         waits = smartqueue.add_counts(r.waits, excluded.waits)
     ),
     errors as materialized (
@@ -187,26 +173,17 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         org_id, type, at, jobs, log_error, abs_log_error, baseline_abs_log_error, within_p50, within_p90, apes
       )
       select
-        org_id, type, at, sum(jobs), sum(log_error), sum(abs_log_error), sum(baseline_abs_log_error), sum(within_p50),
-        sum(within_p90), smartqueue.histogram_of(array_agg(bucket), array_agg(jobs::bigint))
-      from (
-        select
-          org_id, coalesce(type, '') as type, at, bucket, sum(jobs) as jobs, sum(log_error) as log_error,
-          sum(abs_log_error) as abs_log_error, sum(baseline_abs_log_error) as baseline_abs_log_error,
-          sum(within_p50) as within_p50, sum(within_p90) as within_p90
-        from errors
-        group by grouping sets ((org_id, type, at, bucket), (org_id, at, bucket))
-      ) bucketed
-      group by org_id, type, at
-      order by org_id, type, at
+        org_id, coalesce(type, ''), at, sum(jobs), sum(log_error), sum(abs_log_error), sum(baseline_abs_log_error),
+        sum(within_p50), sum(within_p90), smartqueue.histogram_of(array_agg(bucket), array_agg(jobs::bigint))
+      from errors
+      group by grouping sets ((org_id, type, at), (org_id, at))
+      order by 1, 2, 3
       on conflict (org_id, type, at) do update
       set
-        jobs = r.jobs + excluded.jobs,
-        log_error = r.log_error + excluded.log_error,
+        jobs = r.jobs + excluded.jobs, log_error = r.log_error + excluded.log_error,
         abs_log_error = r.abs_log_error + excluded.abs_log_error,
         baseline_abs_log_error = r.baseline_abs_log_error + excluded.baseline_abs_log_error,
-        within_p50 = r.within_p50 + excluded.within_p50,
-        within_p90 = r.within_p90 + excluded.within_p90,
+        within_p50 = r.within_p50 + excluded.within_p50, within_p90 = r.within_p90 + excluded.within_p90,
         apes = smartqueue.add_counts(r.apes, excluded.apes)
     ),
     -- For the forecast: work that nobody has announced. It is not delayed, not of a schedule, and not a callback, which
@@ -253,9 +230,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       group by a.at
       order by a.at
       on conflict (at) do update
-      set
-        jobs = m.jobs + excluded.jobs,
-        work_ms = m.work_ms + excluded.work_ms
+      set jobs = m.jobs + excluded.jobs, work_ms = m.work_ms + excluded.work_ms
     ),
     -- Of events that say why, one by one: there are few. An attempt whose worker was lost has not failed, and a job that
     -- fails with one that it depended on had no attempt. Handlers may use these codes for their errors, so the state
@@ -278,25 +253,16 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
     ),
     runtimes as materialized (
       select
-        coalesce(smartqueue.histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
-        coalesce(sum(ms), 0) as ms
-      from (
-        select smartqueue.log_bucket(runtime_ms) as bucket, sum(weight)::bigint as jobs, sum(weight * runtime_ms) as ms
-        from looked_up
-        where runtime_ms is not null
-        group by 1
-      ) bucketed
+        smartqueue.histogram_of(array_agg(smartqueue.log_bucket(runtime_ms)), array_agg(weight::bigint)) as counts,
+        coalesce(sum(weight * runtime_ms), 0) as ms
+      from looked_up
+      where runtime_ms is not null
     ),
     all_waits as materialized (
       select
-        coalesce(smartqueue.histogram_of(array_agg(bucket), array_agg(jobs)), '{}')::bigint[] as counts,
-        coalesce(sum(ms), 0) as ms
-      from (
-        select bucket, sum(waited)::bigint as jobs, sum(wait_ms) as ms
-        from measures
-        where waited > 0
-        group by 1
-      ) bucketed
+        smartqueue.histogram_of(array_agg(bucket), array_agg(waited::bigint)) as counts, coalesce(sum(wait_ms), 0) as ms
+      from measures
+      where waited > 0
     ),
     totalled as (
       insert into smartqueue.job_totals as t (
@@ -317,15 +283,11 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       where exists (select from page)
       on conflict (only_row) do update
       set
-        submitted = t.submitted + excluded.submitted,
-        completed = t.completed + excluded.completed,
-        failed_attempts = t.failed_attempts + excluded.failed_attempts,
-        dead = t.dead + excluded.dead,
-        retried = t.retried + excluded.retried,
-        cancelled = t.cancelled + excluded.cancelled,
+        submitted = t.submitted + excluded.submitted, completed = t.completed + excluded.completed,
+        failed_attempts = t.failed_attempts + excluded.failed_attempts, dead = t.dead + excluded.dead,
+        retried = t.retried + excluded.retried, cancelled = t.cancelled + excluded.cancelled,
         lost_leases = t.lost_leases + excluded.lost_leases,
-        runtime_ms = t.runtime_ms + excluded.runtime_ms,
-        wait_ms = t.wait_ms + excluded.wait_ms,
+        runtime_ms = t.runtime_ms + excluded.runtime_ms, wait_ms = t.wait_ms + excluded.wait_ms,
         runtimes = smartqueue.add_counts(t.runtimes, excluded.runtimes),
         waits = smartqueue.add_counts(t.waits, excluded.waits)
     )
