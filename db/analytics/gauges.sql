@@ -6,13 +6,11 @@ set search_path = pg_catalog, smartqueue, pg_temp
 -- Jobs that have been running longer than their predicted p99.
 begin atomic
   select count(*)
-  from leases l
-  cross join lateral unnest(l.job_ids, l.org_ids) as h (job_id, org_id)
+  from held_jobs h
   join jobs j on j.org_id = h.org_id and j.id = h.job_id
-  where l.expires_at > now()
+  where h.expires_at > now()
     and j.predicted_p99_ms is not null
-    and l.claimed_at < now() - greatest(j.predicted_p99_ms, 1000) * interval '1 millisecond'
-    and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
+    and h.started_at < now() - greatest(j.predicted_p99_ms, 1000) * interval '1 millisecond';
 end;
 
 create or replace function lease_gauges() returns table (in_flight bigint, expired bigint)

@@ -213,7 +213,7 @@ from jobs j;
 comment on view queue_entries is 'The row in ready_jobs that a job gets if it becomes ready now.';
 
 create view held_jobs with (security_invoker = true) as
-select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, l.claimed_at as started_at
+select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, l.claimed_at as started_at, l.alone
 from leases l
 cross join lateral unnest(l.job_ids, l.org_ids, l.attempts) as h (job_id, org_id, attempt)
 where not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);

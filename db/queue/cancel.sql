@@ -92,14 +92,12 @@ begin
   v_attempts := v_attempts || v_more_attempts;
 
   if v_tokens <> '{}' then
-    select array_agg(h.job_id), array_agg(h.attempt), array_agg(l.worker_id), array_agg(l.claimed_at)
+    select array_agg(h.job_id), array_agg(h.attempt), array_agg(h.worker_id), array_agg(h.started_at)
     into v_held_ids, v_held_attempts, v_worker_ids, v_claimed_ats
-    from leases l
-    cross join lateral unnest(l.job_ids, l.org_ids, l.attempts) as h (job_id, org_id, attempt)
-    where l.token = any (v_tokens)
+    from held_jobs h
+    where h.token = any (v_tokens)
       and h.org_id = p_org
-      and h.job_id in (select unnest(v_sought))
-      and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
+      and h.job_id in (select unnest(v_sought));
   end if;
 
   if v_job_ids is not null then

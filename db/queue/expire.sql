@@ -147,17 +147,15 @@ begin atomic
   ),
   lost as materialized (
     select
-      h.org_id, h.job_id, h.attempt, l.worker_id, l.claimed_at, l.alone,
-      i.jobs = 1 and (w.lost_at < to_timestamp((l.token >> 20) / 1000.0)) is not false as counts
-    from leases l
-    join in_hand i on i.worker_id = l.worker_id
-    left join workers w on w.worker_id = l.worker_id
-    cross join lateral unnest(l.job_ids, l.org_ids, l.attempts) as h (job_id, org_id, attempt)
-    where l.token = any (p_tokens)
-      and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
+      h.org_id, h.job_id, h.attempt, h.worker_id, h.started_at, h.alone,
+      i.jobs = 1 and (w.lost_at < to_timestamp((h.token >> 20) / 1000.0)) is not false as counts
+    from held_jobs h
+    join in_hand i on i.worker_id = h.worker_id
+    left join workers w on w.worker_id = h.worker_id
+    where h.token = any (p_tokens)
   )
   select
-    d.org_id, d.job_id, j.series_id, j.type, d.worker_id, d.claimed_at, d.attempt, d.counts,
+    d.org_id, d.job_id, j.series_id, j.type, d.worker_id, d.started_at, d.attempt, d.counts,
     d.counts and d.attempt >= j.max_attempts,
     (d.alone or before.outcome = 'lost') is true,
     jsonb_build_object(
@@ -180,10 +178,9 @@ declare
   v_worker_ids text[] := array(
     select before.worker_id
     from held_jobs h
-    join leases l on l.token = h.token
     cross join lateral last_execution(h.org_id, h.job_id) before
     where h.token = any (p_tokens)
-      and l.alone
+      and h.alone
   );
   v_types text[];
 begin

@@ -47,12 +47,10 @@ begin
       greatest(
         j.predicted_ms - ran.ms, ran.ms * (sqrt(j.predicted_p90_ms / j.predicted_ms) - 1), 1
       ) as remaining_ms
-    from leases l
-    cross join lateral unnest(l.job_ids, l.org_ids) as h (job_id, org_id)
+    from held_jobs h
     join jobs j on j.org_id = h.org_id and j.id = h.job_id
-    cross join lateral (select extract(epoch from began - l.claimed_at)::double precision * 1000 as ms) ran
-    where l.expires_at > began
-      and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id)
+    cross join lateral (select extract(epoch from began - h.started_at)::double precision * 1000 as ms) ran
+    where h.expires_at > began
     limit 5000
   ) in_hand;
   -- By the newest rows, which stand at the right of the index, up to a minute. A row is of one series: its first job

@@ -28,14 +28,12 @@ begin
   perform from leases l where l.token = any (p_tokens) order by l.token for update;
 
   select
-    array_agg(h.org_id), array_agg(h.job_id), array_agg(h.attempt), array_agg(l.worker_id), array_agg(l.claimed_at),
-    array_agg(l.alone)
+    array_agg(h.org_id), array_agg(h.job_id), array_agg(h.attempt), array_agg(h.worker_id), array_agg(h.started_at),
+    array_agg(h.alone)
   into v_org_ids, v_job_ids, v_attempts, v_worker_ids, v_claimed_ats, v_alone
-  from leases l
-  cross join lateral unnest(l.job_ids, l.org_ids, l.attempts) as h (job_id, org_id, attempt)
-  where l.token = any (p_tokens)
-    and (l.token, h.job_id) in (select g.token, g.id from unnest(p_tokens, p_job_ids) as g (token, id))
-    and not exists (select from finished_jobs f where f.org_id = h.org_id and f.job_id = h.job_id);
+  from held_jobs h
+  where h.token = any (p_tokens)
+    and (h.token, h.job_id) in (select g.token, g.id from unnest(p_tokens, p_job_ids) as g (token, id));
   if v_job_ids is null then return; end if;
 
   perform drop_from_leases(p_tokens, v_job_ids);
