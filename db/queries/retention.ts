@@ -178,14 +178,18 @@ export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> =
 export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-rollups',
   text: `
-    with jobs as (
+    -- Without a row, and so without anything older, if the term is over.
+    with cutoff as materialized (
+      select now() - interval '26 hours' as minute, now() - $2::double precision * interval '1 day' as hour
+      where smartqueue.in_term($1::bigint)
+    ),
+    jobs as (
       delete from smartqueue.job_rollups
       where ctid = any (
         array(
           select ctid
           from smartqueue.job_rollups
-          where (span = 60 and at < now() - interval '26 hours' or span = 3600 and at < now() - $2::double precision * interval '1 day')
-            and (select smartqueue.in_term($1::bigint))
+          where span = 60 and at < (select minute from cutoff) or span = 3600 and at < (select hour from cutoff)
           limit $3::int
         )
       )
@@ -197,8 +201,7 @@ export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }>
         array(
           select ctid
           from smartqueue.depth_rollups
-          where (span = 60 and at < now() - interval '26 hours' or span = 3600 and at < now() - $2::double precision * interval '1 day')
-            and (select smartqueue.in_term($1::bigint))
+          where span = 60 and at < (select minute from cutoff) or span = 3600 and at < (select hour from cutoff)
           limit $3::int
         )
       )
@@ -210,8 +213,7 @@ export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }>
         array(
           select ctid
           from smartqueue.prediction_rollups
-          where at < now() - $2::double precision * interval '1 day'
-            and (select smartqueue.in_term($1::bigint))
+          where at < (select hour from cutoff)
           limit $3::int
         )
       )
@@ -223,8 +225,7 @@ export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }>
         array(
           select ctid
           from smartqueue.scheduling_gains
-          where at < now() - $2::double precision * interval '1 day'
-            and (select smartqueue.in_term($1::bigint))
+          where at < (select hour from cutoff)
           limit $3::int
         )
       )
@@ -236,10 +237,9 @@ export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }>
         array(
           select ctid
           from smartqueue.slot_changes
-          where at < now() - $2::double precision * interval '1 day'
+          where at < (select hour from cutoff)
             -- The newest says how many there are.
             and at < (select max(at) from smartqueue.slot_changes)
-            and (select smartqueue.in_term($1::bigint))
           limit $3::int
         )
       )
@@ -294,50 +294,37 @@ export const forgetIdleSeries = (sweep: {
   values: [sweep.term, sweep.days, sweep.afterId, sweep.limit],
 })
 
-/** What was only good for a while: counts of limits, idempotency keys, refresh tokens. */
-export const deleteStale = (term: string): Query<{ deleted: number }> => ({
+/** Rows that were only good for a while: counts of limits, idempotency keys, invitations, refresh tokens. */
+export const deleteStale = (term: string): Query<never> => ({
   name: 'delete-stale',
   text: `
-    with rate_limit as (
+    -- Without a row, and so without anything older, if the term is over.
+    with present as materialized (
+      select now() as at
+      where smartqueue.in_term($1::bigint)
+    ),
+    rate_limit as (
       delete from smartqueue.rate_limits
-      where last_hit < now() - interval '1 hour'
-        and (select smartqueue.in_term($1::bigint))
-      returning 1
+      where last_hit < (select at from present) - interval '1 hour'
     ),
     attempt as (
       delete from smartqueue.sign_in_attempts
-      where last_attempt < now() - interval '1 day'
-        and (select smartqueue.in_term($1::bigint))
-      returning 1
+      where last_attempt < (select at from present) - interval '1 day'
     ),
     key as (
       delete from smartqueue.idempotency_keys
-      where expires_at < now() - interval '1 hour'
-        and (select smartqueue.in_term($1::bigint))
-      returning 1
+      where expires_at < (select at from present) - interval '1 hour'
     ),
     invitation as (
       delete from smartqueue.invitations
-      where expires_at < now() - interval '30 days'
-        and (select smartqueue.in_term($1::bigint))
-      returning 1
+      where expires_at < (select at from present) - interval '30 days'
     ),
     token as (
       delete from smartqueue.refresh_tokens
-      where expires_at < now()
-        and (select smartqueue.in_term($1::bigint))
-      returning 1
-    ),
-    family as (
-      delete from smartqueue.refresh_families
-      where expires_at < now()
-        and (select smartqueue.in_term($1::bigint))
-      returning 1
+      where expires_at < (select at from present)
     )
-    select (
-      (select count(*) from rate_limit) + (select count(*) from attempt)
-      + (select count(*) from key) + (select count(*) from token) + (select count(*) from family) + (select count(*) from invitation)
-    )::integer as deleted`,
+    delete from smartqueue.refresh_families
+    where expires_at < (select at from present)`,
   values: [term],
 })
 
