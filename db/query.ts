@@ -17,4 +17,7 @@ export type QueryValue =
   | readonly (number | null)[]
   | readonly boolean[]
 
+/** A page of a list: what comes after an id, or the first page. */
+export type Page = { after: string | null; limit: number }
+
 export type Run = <Row>(query: Query<Row>) => Promise<Row[]>

@@ -85,11 +85,8 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
       order by org_id, span
       on conflict (org_id, span, at) do update
       set
-        samples = r.samples + 1,
-        pending = r.pending + excluded.pending,
-        blocked = r.blocked + excluded.blocked,
-        ready = r.ready + excluded.ready,
-        running = r.running + excluded.running,
+        samples = r.samples + 1, pending = r.pending + excluded.pending, blocked = r.blocked + excluded.blocked,
+        ready = r.ready + excluded.ready, running = r.running + excluded.running,
         retrying = r.retrying + excluded.retrying,
         predicted_seconds = r.predicted_seconds + excluded.predicted_seconds
     ),
@@ -109,13 +106,8 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
       order by org_id
       on conflict (org_id) do update
       set
-        at = excluded.at,
-        pending = excluded.pending,
-        blocked = excluded.blocked,
-        ready = excluded.ready,
-        running = excluded.running,
-        retrying = excluded.retrying,
-        predicted_seconds = excluded.predicted_seconds
+        at = excluded.at, pending = excluded.pending, blocked = excluded.blocked, ready = excluded.ready,
+        running = excluded.running, retrying = excluded.retrying, predicted_seconds = excluded.predicted_seconds
     ),
     gone as (
       delete from smartqueue.depth_samples s
@@ -178,10 +170,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         (select min(oldest_ready_at) from part)
       where (select smartqueue.in_term($1::bigint))
       on conflict (only_row) do update
-      set
-        taken_at = excluded.taken_at,
-        depths = excluded.depths,
-        oldest_ready_at = excluded.oldest_ready_at
+      set taken_at = excluded.taken_at, depths = excluded.depths, oldest_ready_at = excluded.oldest_ready_at
     )
     select count(*)::int as orgs
     from seen`,

@@ -187,8 +187,7 @@ export const storeGains = (
       order by r.org_id, r.at_ms
       on conflict (org_id, at) do update
       set
-        jobs = g.jobs + excluded.jobs,
-        wait_ms = g.wait_ms + excluded.wait_ms,
+        jobs = g.jobs + excluded.jobs, wait_ms = g.wait_ms + excluded.wait_ms,
         fifo_wait_ms = g.fifo_wait_ms + excluded.fifo_wait_ms,
         max_wait_ms = greatest(g.max_wait_ms, excluded.max_wait_ms),
         fifo_max_wait_ms = greatest(g.fifo_max_wait_ms, excluded.fifo_max_wait_ms)

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { JobFailure } from './jobs.ts'
 
 export const ATTEMPT_OUTCOMES = [
@@ -29,12 +29,7 @@ export type AttemptRow = {
  * Oldest first: those that did not finish the job, then the one that did, or the one that runs. Attempts of a job that
  * was retried count from 1 again.
  */
-export const listAttempts = (page: {
-  orgId: string
-  jobId: string
-  after: string | null
-  limit: number
-}): Query<AttemptRow> => ({
+export const listAttempts = (page: Page & { orgId: string; jobId: string }): Query<AttemptRow> => ({
   name: 'list-attempts',
   text: `
     select

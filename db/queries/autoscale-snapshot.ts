@@ -36,10 +36,7 @@ export const findNearTicks = (
     select
       r.cron, r.timezone, r.next_at, now(),
       sum(
-        least(
-          exp(coalesce(s.mean_log, t.mean_log, $5::double precision)),
-          $4::double precision * 1000
-        )
+        least(exp(coalesce(s.mean_log, t.mean_log, $5::double precision)), $4::double precision * 1000)
       )::double precision as work_ms
     from (
       select org_id, cron, timezone, next_at, job ->> 'type' as type, job ->> 'name' as name
@@ -191,21 +188,13 @@ export const takeAutoscaleSnapshot = (snapshot: {
     where (select smartqueue.in_term($1::bigint))
     on conflict (only_row) do update
     set
-      taken_at = now(),
-      term = excluded.term,
-      queued_seconds = excluded.queued_seconds,
-      running_seconds = excluded.running_seconds,
-      arriving_per_second = excluded.arriving_per_second,
-      scheduled_seconds = excluded.scheduled_seconds,
-      forecast_p50_seconds = excluded.forecast_p50_seconds,
-      forecast_p90_seconds = excluded.forecast_p90_seconds,
-      no_forecast_because = excluded.no_forecast_because,
-      workers = excluded.workers,
-      slots_per_worker = excluded.slots_per_worker,
-      drain_goal_seconds = excluded.drain_goal_seconds,
-      lead_seconds = excluded.lead_seconds,
-      min_workers = excluded.min_workers,
-      max_workers = excluded.max_workers
+      taken_at = now(), term = excluded.term, workers = excluded.workers,
+      queued_seconds = excluded.queued_seconds, running_seconds = excluded.running_seconds,
+      arriving_per_second = excluded.arriving_per_second, scheduled_seconds = excluded.scheduled_seconds,
+      forecast_p50_seconds = excluded.forecast_p50_seconds, forecast_p90_seconds = excluded.forecast_p90_seconds,
+      no_forecast_because = excluded.no_forecast_because, slots_per_worker = excluded.slots_per_worker,
+      drain_goal_seconds = excluded.drain_goal_seconds, lead_seconds = excluded.lead_seconds,
+      min_workers = excluded.min_workers, max_workers = excluded.max_workers
     returning queued_seconds`,
   values: [
     snapshot.term,

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { CallbackEvent } from '../rules/callbacks.ts'
 
 export type EndpointRow = {
@@ -62,11 +62,7 @@ export const createEndpoint = (endpoint: {
 })
 
 /** Oldest first. */
-export const listEndpoints = (page: {
-  orgId: string
-  after: string | null
-  limit: number
-}): Query<EndpointRow> => ({
+export const listEndpoints = (page: Page & { orgId: string }): Query<EndpointRow> => ({
   name: 'list-callback-endpoints',
   text: `
     select id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { NewJob, TriggeredBy } from '../queue/job-fields.ts'
 import {
   CALLBACK_RETRY,
@@ -63,12 +63,7 @@ export type JobCallbackRow = {
 }
 
 /** Those that told of a job, oldest first. */
-export const listJobCallbacks = (page: {
-  orgId: string
-  jobId: string
-  after: string | null
-  limit: number
-}): Query<JobCallbackRow> => ({
+export const listJobCallbacks = (page: Page & { orgId: string; jobId: string }): Query<JobCallbackRow> => ({
   name: 'list-job-callbacks',
   text: `
     select c.id, c.event, c.url, c.status, c.attempts, c.error, c.created_at, c.finished_at

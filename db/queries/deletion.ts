@@ -2,7 +2,7 @@
  * Deletes organisations and accounts. The functions that do it are in `db/accounts/deletion.sql`; see
  * also ADR 21.
  */
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 
 export type OrgDeletion =
@@ -64,7 +64,7 @@ export type OrgDeletionRow = {
 }
 
 /** Ordered by organisation id. */
-export const listOrgDeletions = (page: { after: string | null; limit: number }): Query<OrgDeletionRow> => ({
+export const listOrgDeletions = (page: Page): Query<OrgDeletionRow> => ({
   name: 'list-org-deletions',
   text: `
     select id, requested_at, requested_by, request_id, removed_at

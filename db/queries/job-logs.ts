@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { LogLevel } from '../rules/log-levels.ts'
 
 export type NewLogLine = {
@@ -34,12 +34,7 @@ export type JobLogRow = {
   message: string
 }
 
-export const listJobLogs = (page: {
-  orgId: string
-  jobId: string
-  after: string | null
-  limit: number
-}): Query<JobLogRow> => ({
+export const listJobLogs = (page: Page & { orgId: string; jobId: string }): Query<JobLogRow> => ({
   name: 'list-job-logs',
   text: `
     select line.id, line.attempt, line.at, line.level, line.message
@@ -71,12 +66,7 @@ export type FollowedJob = {
  * Unlike events, lines may be read by their numbers alone: those of a job are written one after the other, by whoever
  * holds its lease.
  */
-export const followJob = (job: {
-  orgId: string
-  jobId: string
-  after: string | null
-  limit: number
-}): Query<FollowedJob> => ({
+export const followJob = (job: Page & { orgId: string; jobId: string }): Query<FollowedJob> => ({
   name: 'follow-job',
   text: `
     with line as materialized (

@@ -19,12 +19,8 @@ export const beginTerm = (workerId: string): Query<{ term: string }> => ({
       values ($1::text, 1, pg_backend_pid())
       on conflict (only_row) do update
       set
-        worker_id = excluded.worker_id,
-        term = l.term + 1,
-        backend_pid = excluded.backend_pid,
-        incarnation = excluded.incarnation,
-        elected_at = now(),
-        last_seen = now()
+        worker_id = excluded.worker_id, term = l.term + 1, backend_pid = excluded.backend_pid,
+        incarnation = excluded.incarnation, elected_at = now(), last_seen = now()
       returning l.term, l.worker_id, l.elected_at
     ),
     forgotten as (

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 
 export type WorkerRow = {
   worker_id: string
@@ -15,10 +15,8 @@ export type WorkerRow = {
   last_seen: string
 }
 
-type WorkerPage = { after: string | null; limit: number }
-
 /** Ordered by id, with hosts and totals across all organisations. For platform admins. */
-export const listWorkers = (page: WorkerPage): Query<WorkerRow> => ({
+export const listWorkers = (page: Page): Query<WorkerRow> => ({
   name: 'list-workers',
   text: `
     select
@@ -36,7 +34,7 @@ export const listWorkers = (page: WorkerPage): Query<WorkerRow> => ({
  * The workers as an organisation sees them: `running` counts only its own jobs, and hosts and totals are
  * hidden.
  */
-export const listWorkersFor = (orgId: string, page: WorkerPage): Query<WorkerRow> => ({
+export const listWorkersFor = (orgId: string, page: Page): Query<WorkerRow> => ({
   name: 'list-workers-for',
   text: `
     select

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { CatchUp, ScheduledJob } from '../rules/scheduled-job.ts'
 import type { TickOutcome } from './schedule-ticks.ts'
 
@@ -80,11 +80,7 @@ export const createSchedule = (schedule: NewSchedule): Query<ScheduleRow> => ({
 })
 
 /** Oldest first. */
-export const listSchedules = (page: {
-  orgId: string
-  after: string | null
-  limit: number
-}): Query<ScheduleRow> => ({
+export const listSchedules = (page: Page & { orgId: string }): Query<ScheduleRow> => ({
   name: 'list-schedules',
   text: `
     select

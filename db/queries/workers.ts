@@ -22,9 +22,7 @@ export const reportWorker = (worker: {
     values ($1::text, $2::text, $3::text, $4::text[], $5::int, $6::real, $7::int, $8::int, $9::bigint)
     on conflict (worker_id) do update
     set
-      status = excluded.status,
-      running = excluded.running,
-      jobs_processed = excluded.jobs_processed,
+      status = excluded.status, running = excluded.running, jobs_processed = excluded.jobs_processed,
       last_seen = now()`,
   values: [
     worker.workerId,
