@@ -162,10 +162,7 @@ const loadChanged = async (client: MigrationClient, files: FunctionFile[]): Prom
   return changed.map(({ path }) => path)
 }
 
-/**
- * Files may come in any order: a SQL function is bound to what it calls when it is created, so a file that
- * calls a function of a later file is tried again after the others.
- */
+/** A SQL function is bound when it is created, so a file that calls a function of a later file is tried again. */
 const createFunctions = async (client: MigrationClient, files: FunctionFile[]): Promise<void> => {
   const early: FunctionFile[] = []
   let firstError: unknown
@@ -206,10 +203,7 @@ const SIGNATURE_RULE =
   'A function with other parameters or another return type needs a new name: ' +
   'the previous release still calls the old one.'
 
-/**
- * Runs the statements that the query describes. Those that the role may not run are skipped; the runtimes
- * then refuse to start.
- */
+/** Runs the described statements, except those that the role may not run: the runtimes then refuse to start. */
 const followDescription = async (
   client: MigrationClient,
   { text, values }: Query<unknown>,

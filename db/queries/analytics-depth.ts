@@ -1,15 +1,11 @@
 import type { Query } from '../query.ts'
 
 /**
- * Looks at the queues of all organisations at once, and adds what it sees to their minute and hour. A queue that has become
- * empty is seen as that until the hour is over; one that was empty when the minute or hour began has been so as often as it
- * would have been looked at. It also keeps when the slots of the live workers change, and what metrics tell of the queue.
+ * Samples the queues of all organisations and adds them to their minute and hour. A queue that became empty counts as
+ * empty until the hour is over. Also keeps changes of the live slots, and the gauges for metrics.
  *
- * The priority of a job stands with the job and not in the queue, and a million jobs are not looked up: of many in one status
- * about 5,000 are, drawn by their ids, and at most 20,000 if the queue has grown since. They speak for all; the sum of a
- * status is exact.
- *
- * A million ready jobs are counted in half a second; whoever calls it must not do so all the time.
+ * Priorities stand with the jobs, so about 5,000 of each status are drawn by their ids (20,000 at most) and stand for
+ * all; the sums are exact. Counting a million ready jobs takes half a second.
  */
 export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: number }> => ({
   name: 'sample-depths',

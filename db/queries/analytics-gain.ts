@@ -1,6 +1,6 @@
 /**
- * What the replay of the queue needs: attempts that have ended, in the order of their commits. A *stretch* of them goes from
- * where the last one was closed to a moment when nobody waits: up to there the order of the queue has had its whole effect.
+ * Inputs for the replay of the queue: ended attempts in commit order. A *stretch* ends when no job waits, so that the
+ * order of the queue has had its whole effect.
  */
 import type { Query } from '../query.ts'
 

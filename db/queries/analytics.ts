@@ -1,6 +1,6 @@
 /**
- * What people look at. Each is one statement that reads rollups by their key, and of the queue a bounded part: with a million
- * finished jobs each takes a few milliseconds, see `npm run bench -- analytics`.
+ * Queries of the analytics pages. Each reads rollups by key and a bounded part of the queue: a few milliseconds with a
+ * million finished jobs, see `npm run bench -- analytics`.
  */
 import type { Query } from '../query.ts'
 import type { DepthSums, LoadAhead } from './analytics-summary.ts'

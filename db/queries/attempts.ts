@@ -25,10 +25,7 @@ export type AttemptRow = {
   runtime_ms: number | null
 }
 
-/**
- * Oldest first: those that did not finish the job, then the one that did, or the one that runs. Attempts of a job that
- * was retried count from 1 again.
- */
+/** Oldest first, then the attempt that finished the job or runs. Attempts of a retried job count from 1 again. */
 export const listAttempts = (page: Page & { orgId: string; jobId: string }): Query<AttemptRow> => ({
   name: 'list-attempts',
   text: `

@@ -1,10 +1,9 @@
 /**
- * What `readAutoscale` answers, as the leader keeps it. Of each job no more than the drain goal counts: it takes one slot, and
- * however many workers there were, none of them would take any of it off that one. So four jobs of an hour ask for four slots.
+ * Takes the snapshot that `readAutoscale` reads. Each job counts at most the drain goal, because it takes one slot
+ * however many workers there are: four jobs of an hour ask for four slots.
  *
- * Of jobs only sums are looked at, and what has no end is looked at in
- * part. With a million ready jobs it takes 2 ms, and 0.25 s when the sums by lane are made anew, for which `queue_snapshot` takes a
- * twentieth of the time at most. A hundred thousand jobs that wait for a moment within the lead time add 35 ms to it.
+ * Measured with a million ready jobs: 2 ms, and 0.25 s when `queue_snapshot` renews the sums by lane. 100,000 jobs
+ * that wake within the lead time add 35 ms.
  */
 import type { Query } from '../query.ts'
 import type { ScalingSettings } from '../rules/autoscale.ts'
@@ -58,13 +57,12 @@ export const findNearTicks = (
 /**
  * `ticksSeconds`: predicted work of ticks within the lead time. No row: the term is over.
  *
- * Arrivals count over one full minute and the one that has begun. With one more, jobs of a burst that nobody foresaw wait for
- * 26 to 31 s (p95) instead of 22, for 1 % of the pod-hours (npm run bench -- autoscale). Of jobs that wake within the lead
- * time the first 5,000 are looked up and speak for all.
+ * Arrivals count over one full minute and the current one. With one more, unforeseen bursts wait 26 to 31 s (p95)
+ * instead of 22, for 1 % of the pod-hours (npm run bench -- autoscale). Of jobs that wake within the lead time, the
+ * first 5,000 stand for all.
  *
- * The forecast is what comes within a drain goal as fast as it will come within the lead time, because T is what one worker
- * does within a drain goal. All of a lead time of 75 s against a goal of 20 would ask for almost four times as many workers
- * as come to be needed. The minute that has begun is taken to be like the first forecast.
+ * The forecast is scaled from the lead time to one drain goal, because T is the work of one worker within a drain
+ * goal. The current minute is taken to be like the first forecast one.
  */
 export const takeAutoscaleSnapshot = (snapshot: {
   term: string

@@ -37,8 +37,8 @@ export const moveCallbackCursor = (
 })
 
 /**
- * Begins anew at the present. The rows that came with the dump are passed over for good: one day transactions of this
- * server will have their numbers. Whoever follows a stream from before has the other server's numbers, too, and is lost.
+ * Starts again at the present, after a restore from another server. The restored rows are skipped for good, and
+ * streams from before cannot continue: their positions are of the other server.
  */
 export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
   name: 'restart-callback-cursor',

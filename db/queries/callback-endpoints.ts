@@ -19,7 +19,7 @@ export const MAX_ENDPOINTS = 20
 export type CreatedEndpoint = EndpointRow | { id: null; has_room: boolean }
 
 /**
- * A URL that is only kept because it is disabled becomes an endpoint, and is enabled again. The audit log has URLs without
+ * A URL that is only kept because it is disabled becomes an endpoint and is enabled. The audit log has URLs without
  * their query, which may contain a secret.
  */
 export const createEndpoint = (endpoint: {
@@ -87,10 +87,7 @@ export const getEndpoint = (orgId: string, id: string): Query<EndpointRow> => ({
 /** The SQLSTATE of a URL that another endpoint has. */
 export const URL_TAKEN = '23505'
 
-/**
- * What is null stays. No row: there is no such endpoint, or it is a URL that is only kept because it is disabled, and there is
- * no room for one more that is told of all jobs.
- */
+/** Null leaves a field as it is. No row: no such endpoint, or no room for one more with events. */
 export const changeEndpoint = (change: {
   id: string
   orgId: string

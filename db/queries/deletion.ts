@@ -1,7 +1,4 @@
-/**
- * Deletes organisations and accounts. The functions that do it are in `db/accounts/deletion.sql`; see
- * also ADR 21.
- */
+/** Deletes organisations and accounts, see `db/accounts/deletion.sql` and ADR 21. */
 import type { Page, Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 

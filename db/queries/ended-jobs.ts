@@ -22,10 +22,7 @@ export type ToldJob = {
 /** A larger result is not sent along: the receiver may fetch it. */
 const MAX_RESULT_BYTES = 64 * 1024
 
-/**
- * The jobs of events. Without a row: the job is gone. A job may have been retried since; then what is known of this end of
- * it stands among its attempts.
- */
+/** The jobs of events; no row if the job is gone. If it was retried since, this end is among its attempts. */
 export const describeEndedJobs = (
   events: readonly Pick<EndedJob, 'org_id' | 'job_id' | 'at'>[],
 ): Query<ToldJob> => ({

@@ -1,15 +1,12 @@
 import type { Query } from '../query.ts'
 
 /**
- * Statements of `etl` jobs in a database that the operator has named: not SmartQueue's own, so nothing is known of it but
- * what its catalog says.
- *
- * `smartqueue_loads` has a row for each job that loads into this database. It counts the job's rows in the transaction that
- * inserts them, so that both are there or neither, and it keeps the highest fencing token that has been seen: a holder
- * of the past finds no row to count in, and inserts nothing.
+ * Statements of `etl` jobs in a database that the operator has named, not SmartQueue's own. Its table `smartqueue_loads`
+ * counts the rows of each job in the transaction that inserts them, and keeps the highest fencing token seen: an earlier
+ * holder finds no row to count in, and inserts nothing.
  */
 
-/** A table to load into, by the names that its catalog has for it. */
+/** A table to load into, by its names in the catalog. */
 export type LoadTable = { readonly schema: string; readonly name: string }
 
 export type LoadMode =
@@ -29,8 +26,8 @@ export const CREATE_LOADS = `
   )`
 
 /**
- * For a session that loads. A holder of the past may be stopped in the middle of a batch: nobody waits for its row for
- * long, and its transaction ends after a minute.
+ * For a session that loads. An earlier holder may hang in a batch: nobody waits long for its row, and its transaction
+ * ends after a minute.
  */
 export const boundWaiting = (): Query<never> => ({
   name: 'bound-waiting',
@@ -90,8 +87,8 @@ export type LoadRow = {
 }
 
 /**
- * Makes this attempt the holder of the load and answers how far it is; no row if a later attempt holds it. `restart`
- * forgets what an unfinished load has counted: its rows will come again.
+ * Makes this attempt the holder of the load; no row if a later attempt holds it. `restart` resets the counts of an
+ * unfinished load, whose rows will come again.
  */
 export const claimLoad = (claim: { jobId: string; token: string; restart: boolean }): Query<LoadRow> => ({
   name: 'claim-load',

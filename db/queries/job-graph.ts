@@ -14,12 +14,9 @@ export type GraphRow = {
 }
 
 /**
- * The jobs that a job is connected with by dependencies, up and down and on from there, nearest first; itself is the first.
- * The recursion goes level by level, meets each job once, and stops where the limit is: a graph of a million jobs costs no
- * more than the part that is shown. No row: there is no such job.
- *
- * Of one job no more can be shown than are shown at all. In that order and number they come from the indexes, whatever the
- * statistics say of a table where one job has most of the children.
+ * The jobs connected with a job by dependencies, nearest first, starting with itself. The recursion meets each job
+ * once and stops at the limit. No row: no such job. Limited subqueries make it read from the indexes whatever the
+ * statistics say.
  */
 export const getJobGraph = (orgId: string, jobId: string, limit: number): Query<GraphRow> => ({
   name: 'get-job-graph',

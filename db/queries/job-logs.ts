@@ -62,9 +62,8 @@ export type FollowedJob = {
 }
 
 /**
- * What a job has written after a line, and how far it is. Without a line: what is its last one. No row means no such job.
- * Unlike events, lines may be read by their numbers alone: those of a job are written one after the other, by whoever
- * holds its lease.
+ * The lines of a job after a line, and its progress; without a line only the newest line. No row: no such job. Lines
+ * can be read by number, unlike events: only the holder of the lease writes them, one after the other.
  */
 export const followJob = (job: Page & { orgId: string; jobId: string }): Query<FollowedJob> => ({
   name: 'follow-job',

@@ -37,9 +37,8 @@ export const beginTerm = (workerId: string): Query<{ term: string }> => ({
 })
 
 /**
- * The leader shows that it is alive, to standbys by asking, whatever it asks: the server knows when a session last spoke.
- * People are told every two seconds. To write that several times a second would be as many waits for the disk, each of
- * which a submission could run into. No row: someone else leads.
+ * Keeps the leader alive: standbys see when its session last spoke. The row, for people, is written only every two
+ * seconds, because each write waits for the disk. No row: someone else leads.
  */
 export const confirmTerm = (term: string): Query<{ term: string }> => ({
   name: 'confirm-term',
@@ -60,8 +59,8 @@ export const confirmTerm = (term: string): Query<{ term: string }> => ({
 })
 
 /**
- * Ends the session that holds the lock if it has been silent for too long: its host may be gone without having closed the
- * connection, and then the server would keep its lock for minutes. Without a worker: it had not begun its term yet.
+ * Ends the session that holds the lock if it has been silent for too long: after its host is gone, the server would
+ * keep the lock for minutes. Without a worker: it had not begun its term.
  */
 export const endSilentLeader = (silentMs: number): Query<{ worker_id: string | null }> => ({
   name: 'end-silent-leader',

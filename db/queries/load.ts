@@ -12,8 +12,8 @@ export type LoadRow = {
 }
 
 /**
- * Minutes that are over, from `sinceMinute` on; null: all that are kept. Always one row. Minutes that the rollups have not come to
- * yet, as after a time without a leader, look as if nothing had come in them, and are left out.
+ * Past minutes from `sinceMinute` on; null: all that are kept. Always one row. Minutes that are not rolled up yet are
+ * left out, because they would look idle.
  */
 export const readLoad = (sinceMinute: number | null): Query<LoadRow> => ({
   name: 'read-load',

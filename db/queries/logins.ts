@@ -22,8 +22,8 @@ export const describeLogin = ({ name, password, group }: Login): Query<Statement
 })
 
 /**
- * Sets the timeouts of the functions login with this name or, without a name, of all functions logins that
- * have none. They are set on each login, because members do not inherit the settings of a group.
+ * Sets the timeouts of this functions login or, without a name, of all functions logins without any: members do not
+ * inherit the settings of a group.
  */
 export const describeTimeouts = (group: string, name: string | null = null): Query<Statement> => ({
   name: 'describe-timeouts',

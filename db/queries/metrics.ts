@@ -45,10 +45,7 @@ export type MetricsRow = {
   forecast: { usable: boolean; evaluation: unknown } | null
 }
 
-/**
- * All that metrics tell but the scaling signal, from sums that others keep. Nothing of it belongs to an organisation, and
- * what row-level security hides comes from functions that answer counts.
- */
+/** All metrics except the scaling signal, from sums that others keep. Nothing in it belongs to an organisation. */
 export const readMetrics = (): Query<MetricsRow> => ({
   name: 'read-metrics',
   text: `

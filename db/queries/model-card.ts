@@ -73,8 +73,8 @@ export type EtaAccuracyRow = {
 }
 
 /**
- * How well the promised starts were kept, by jobs among the newest 2,000 that completed in their first attempt. `lateness`:
- * how much longer than promised a job may wait by its p90.
+ * How well promised starts were kept, by those of the newest 2,000 jobs that completed in their first attempt.
+ * `lateness`: how much longer than promised a job may wait by its p90.
  */
 export const getEtaAccuracy = (
   orgId: string,

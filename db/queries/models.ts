@@ -24,8 +24,8 @@ export const listModels = (): Query<ModelRow> => ({
 })
 
 /**
- * Makes a version the champion without a contest: the first one, which brings its weights, or a former one because the
- * champion cannot be read. That one keeps its weights: they may be those of another release, which can.
+ * Makes a version the champion without a contest: the first one, or a former one because the champion cannot be read.
+ * The unreadable one keeps its weights, which another release may read.
  */
 export const crownModel = (crowned: {
   term: string
@@ -61,8 +61,8 @@ export type ModelDecision = {
 }
 
 /**
- * What became of a challenger. A promoted one is the champion from now on, and the one before is retired; of a rejected one
- * the weights are not kept. The weights of 20 versions are kept to go back to, and 500 versions for people to see. If the term is over, or the champion another, there is no row.
+ * Stores a challenger, promoted or rejected. Weights are kept of 20 versions, to roll back to, and metadata of 500. No
+ * row: the term is over, or the champion is another.
  */
 export const storeChallenger = (
   challenger: ModelDecision & {

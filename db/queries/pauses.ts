@@ -1,8 +1,8 @@
 import type { Query } from '../query.ts'
 
 /**
- * `type` null means the whole queue of the organisation. Both hold independently of each other. Workers are told by the
- * same commit: they give back what they have not started.
+ * `type` null pauses the whole queue of the organisation, independently of its types. Workers are notified by the same
+ * commit and give back what they have not started.
  */
 export const pauseQueue = (orgId: string, userId: string, type: string | null): Query<never> => ({
   name: 'pause-queue',

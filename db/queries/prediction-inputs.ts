@@ -58,8 +58,8 @@ export const getModelWeights = (version: number): Query<{ weights: string }> => 
 })
 
 /**
- * Why the functions predicted without the model, or not at all. `refused`: the database rejected the
- * submission with its predictions and accepted it without them.
+ * Why the functions predicted without the model. `refused`: the database accepted the submission only without
+ * predictions.
  */
 export const PREDICTION_FAULTS = [
   'timeout',

@@ -30,10 +30,7 @@ export const listWorkers = (page: Page): Query<WorkerRow> => ({
   values: [page.after, page.limit],
 })
 
-/**
- * The workers as an organisation sees them: `running` counts only its own jobs, and hosts and totals are
- * hidden.
- */
+/** The workers as an organisation sees them: only its own jobs count as running; hosts and totals are hidden. */
 export const listWorkersFor = (orgId: string, page: Page): Query<WorkerRow> => ({
   name: 'list-workers-for',
   text: `

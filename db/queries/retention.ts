@@ -5,9 +5,8 @@ import { uuidV7Floor } from '../rules/uuid-v7.ts'
 type Expiry = { term: string; days: number; limit: number }
 
 /**
- * Deletes the oldest finished jobs with all that belongs to them, a bounded number at a time. Ids are UUIDv7, so the
- * oldest stand at the left of the primary key and no index on time is needed: one id is not younger than its job.
- * A job that others still wait for stays.
+ * Deletes the oldest finished jobs with everything that belongs to them. Ids are UUIDv7, so the oldest stand at the
+ * left of the primary key. A job that others still wait for stays.
  */
 export const deleteExpiredJobs = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-jobs',
@@ -119,10 +118,7 @@ export const deleteExpiredDeliveries = (expiry: Expiry): Query<{ deleted: number
   values: [expiry.term, expiry.days, expiry.limit],
 })
 
-/**
- * The oldest executions, by age and beyond a number of rows, a bounded number at a time. They stand at the left of the
- * primary key; the number of a row says how many came after it, so that nothing need be counted.
- */
+/** The oldest executions, by age and beyond a number of rows. Ids are consecutive, so that nothing need be counted. */
 export const deleteExpiredExecutions = (expiry: Expiry & { keep: number }): Query<{ deleted: number }> => ({
   name: 'delete-expired-executions',
   text: `
@@ -253,9 +249,8 @@ export const deleteExpiredRollups = (expiry: Expiry): Query<{ deleted: number }>
 })
 
 /**
- * Looks at the next series for some of which no job is left: as finished jobs are kept for the retention time, they
- * have not run for so long. Those are forgotten, unless submissions keep `forget_series` from making sure;
- * `forgotten` is null then.
+ * Looks at the next series and forgets those without jobs, which have not run for the retention time. `forgotten` is
+ * null if submissions kept `forget_series` from locking.
  */
 export const forgetIdleSeries = (sweep: {
   term: string

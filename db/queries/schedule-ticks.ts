@@ -1,8 +1,7 @@
 /**
- * The leader's side of schedules. A tick is fired once: it is a key of `schedule_ticks`, and the jobs of the ticks that a
- * transaction has stored there are submitted by the same one. Before that it locks the schedule as it was found: by its
- * version, which each change by a person moves on, and by its next tick, which each firing does. So of two leaders the
- * second waits for the first, and then finds nothing to do; if the first has failed, it does all of it.
+ * The leader's side of schedules. A tick fires once: it is a key of `schedule_ticks`, stored in the transaction that
+ * submits its job. That transaction first locks the schedule by its version and next tick, so a second leader waits
+ * and then finds nothing to do.
  */
 import type { Query } from '../query.ts'
 import type { CatchUp, ScheduledJob } from '../rules/scheduled-job.ts'

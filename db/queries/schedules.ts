@@ -111,8 +111,8 @@ export const getSchedule = (orgId: string, id: string): Query<ScheduleRow> => ({
 })
 
 /**
- * No row: somebody has changed it since this version, or it is gone. `replan` puts another next tick in the place of that
- * which it has, which a leader may be about to fire; what is due and not replanned still comes.
+ * No row: it was changed since this version, or is gone. `replan` replaces the next tick; otherwise a due tick still
+ * fires.
  */
 export const changeSchedule = (change: {
   orgId: string

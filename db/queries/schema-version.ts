@@ -15,9 +15,8 @@ export const schemaVersion = (): Query<{ version: number | null }> => ({
 })
 
 /**
- * Whether the schema exists and, if it cannot be used or created, why. Unreleased versions had their tables in
- * the schema public. Other tools have a table public.schema_migrations too, but not with these columns and
- * beside this job_types.
+ * Whether the schema exists and, if not usable, why. Unreleased versions had their tables in the schema public; no
+ * other tool has both of these columns.
  */
 export const inspectSchema = (): Query<{ found: boolean; refusal: string | null }> => ({
   name: 'inspect-schema',

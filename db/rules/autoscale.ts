@@ -1,6 +1,5 @@
 /**
- * How many workers there should be, by predicted work instead of by count. One function for everybody who asks: the API, the
- * metrics, the controller in the cluster, `npm run dev` and the simulation.
+ * How many workers there should be, by predicted work instead of by count.
  *
  *   T = slots × 0.8 × drain goal          work that one worker gets done within the drain goal, at a load of 0.8
  *   B = queued + left of what runs        work that is there
@@ -8,12 +7,8 @@
  *   F = forecast + scheduled              what will come within the lead time: a worker that is asked for now starts then
  *   desired = clamp(max(⌈B/T⌉, ⌈R/T⌉, ⌈F/T⌉), min, max)
  *
- * All but T in predicted seconds of work. Of a job no more than the drain goal counts, because it takes one slot however many
- * workers there are; and a forecast is reckoned to the drain goal, so that F/T and R/T are the same where nothing changes. The
- * leader's statement sees to both (db/queries/autoscale-snapshot.ts).
- *
- * The forecast is the median. By its 90th percentile workers would cost 6 % more, and hardly anybody would wait less: in the
- * simulation (npm run bench -- autoscale) p95 waits differ by 1 s at most, because B and R make up for what it misses.
+ * All but T are seconds of predicted work, as db/queries/autoscale-snapshot.ts sums it up. The forecast is the median: with
+ * its 90th percentile workers cost 6 % more, and p95 waits fall by 1 s at most (npm run bench -- autoscale).
  */
 
 export type ScalingSettings = {

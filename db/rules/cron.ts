@@ -1,13 +1,10 @@
 /**
- * When a schedule fires. croner reads the expression and knows the calendar; what happens when clocks are changed is
- * decided here, as cron(8) has it:
+ * When a schedule fires. croner knows the calendar; what happens when clocks change is decided here, as in cron(8):
  *
- * - With a `*` among seconds, minutes or hours it is an interval: every 15 minutes are 15 minutes of real time. What the
- *   clock skips was no time, and what it shows twice was twice as long. croner does this.
- * - Without one it names times of the day, and each of them comes once a day: of a time that the clock shows twice the first
- *   counts, and one that it skips comes in the moment of the jump. croner does this for a single time, but skips and
- *   doubles those of a list (`30 2,14 * * *`), and loses one whose jump ends on the next day (23:30 in Nuuk). So it is
- *   asked what clocks would show that are never changed, those of UTC, and `WallClock` finds the moment.
+ * - With a `*` among seconds, minutes or hours it is an interval of real time. croner does this.
+ * - Otherwise it names times of the day, each once a day: the first of a time that the clock shows twice, and the moment
+ *   of the jump for one that it skips. croner gets lists (`30 2,14 * * *`) and jumps over midnight (Nuuk) wrong, so it
+ *   calculates in UTC, and `WallClock` finds the moment.
  */
 import { Cron, CronPattern } from 'croner'
 import { createWallClock, zoneOf } from './wall-clock.ts'

@@ -6,9 +6,8 @@ export type Priority = (typeof PRIORITIES)[number]
 const WEIGHTS: Record<Priority, number> = { critical: 64, high: 8, normal: 1, low: 1 / 8 }
 
 /**
- * How far the spread of a prediction (ln p90 − ln p50) speaks for the runtime. What counts for the mean wait is the mean of a
- * runtime, and that lies above its median, the more so the less is known: of two jobs with one median, the one that may take
- * hours goes second. docs/adr/0012-the-queue-learns.md has what it gains.
+ * The weight of the spread of a prediction (ln p90 − ln p50). The mean runtime, which decides the mean wait, lies above the
+ * median, the more so the wider the spread. See docs/adr/0012-the-queue-learns.md.
  */
 const SPREAD_SHARE = 0.2
 

@@ -1,20 +1,15 @@
 /**
- * How long the functions wait for the database, and how long the database works for them. Postgres must time
- * out first: a request that got a 503 must not be committed afterwards. The worst case of one transaction
- * is
+ * How long the functions wait for the database. Postgres must time out first: a request that got a 503 must not be
+ * committed afterwards. The worst case of one transaction is
  *
  *      3 s  waiting for a connection in the gateway
  *   + 16 s  four statements of 4 s each; most transactions have two or three
  *   +  1 s  network
  *   = 20 s  the functions' patience
  *
- * The patience covers all tries: a failed try is repeated if another one still fits in the worst case. A
- * transaction of three statements takes at most 16 s, so there is time for a second try after a deadlock
- * (1 s) or a lock timeout (3 s).
- *
- * The lock timeout is shorter than the statement timeout, so that the error tells the two apart. A session
- * that is idle in a transaction is terminated even sooner, so that transactions waiting for its locks succeed
- * instead of timing out.
+ * The patience covers all tries: a failed try is repeated if another one still fits in the worst case. The lock timeout
+ * is shorter than the statement timeout, so that the error tells the two apart. A session idle in a transaction ends even
+ * sooner, so that transactions waiting for its locks succeed.
  */
 export const PATIENCE_MS = 20_000
 export const CONNECTION_TIMEOUT_MS = 3_000

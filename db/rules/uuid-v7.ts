@@ -9,10 +9,7 @@ let used = pool.length
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
-/**
- * UUIDv7 (RFC 9562): 48 bits of milliseconds, a 12-bit sequence, 62 random bits. Ids of one process sort in the
- * order they were made, also within a millisecond: jobs submitted together keep their order.
- */
+/** UUIDv7 (RFC 9562). Ids of one process sort in the order they were made, also within a millisecond. */
 export const uuidV7 = (): string => {
   const at = takeRandom()
   const nowMs = Date.now()
