@@ -1,6 +1,5 @@
-import { JOBS_CANCELLED, JOBS_READY, WORKER_ISOLATES } from '../db/channels.ts'
 import { removeDeletedOrg } from '../db/queries/deletion.ts'
-import { notify } from '../db/queries/notifications.ts'
+import { JOBS_CANCELLED, JOBS_READY, notify, WORKER_ISOLATES } from '../db/queries/notifications.ts'
 import {
   deleteExpiredDeliveries,
   deleteExpiredEvents,

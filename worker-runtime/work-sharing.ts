@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { JOBS_READY } from '../db/channels.ts'
-import { notify } from '../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../db/queries/notifications.ts'
 import { askForWork } from '../db/queries/workers.ts'
 import type { Run } from '../db/query.ts'
 import type { ClaimedJob } from '../db/queue/exchange.ts'

@@ -1,6 +1,12 @@
 import { hostname, totalmem } from 'node:os'
-import { JOBS_CANCELLED, JOBS_READY, QUEUE_PAUSED, WORKER_IDLE, WORKER_ISOLATES } from '../db/channels.ts'
 import { registerJobTypes } from '../db/queries/job-types.ts'
+import {
+  JOBS_CANCELLED,
+  JOBS_READY,
+  QUEUE_PAUSED,
+  WORKER_IDLE,
+  WORKER_ISOLATES,
+} from '../db/queries/notifications.ts'
 import type { EndState } from '../db/queue/exchange.ts'
 import { createRedactor } from '../db/rules/redaction.ts'
 import { createCallbackJob } from './callbacks/handler.ts'

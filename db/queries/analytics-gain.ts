@@ -118,30 +118,19 @@ export const readCapacity = (sinceMs: number): Query<CapacityRow> => ({
   name: 'read-capacity',
   text: `
     select
-      coalesce(
-        (
-          select jsonb_agg(jsonb_build_object('at_ms', extract(epoch from at) * 1000, 'slots', slots) order by at)
-          from smartqueue.slot_changes
-          where at >= coalesce(
-            (
-              select at
-              from smartqueue.slot_changes
-              where at <= to_timestamp($1::double precision / 1000)
-              order by at desc
-              limit 1
-            ),
-            '-infinity'
-          )
-        ),
-        '[]'
+      (
+        select coalesce(
+          jsonb_agg(jsonb_build_object('at_ms', extract(epoch from at) * 1000, 'slots', slots) order by at), '[]'
+        )
+        from smartqueue.slot_changes
+        where at >= coalesce(
+          (select max(at) from smartqueue.slot_changes where at <= to_timestamp($1::double precision / 1000)),
+          '-infinity'
+        )
       ) as slots,
-      coalesce(
-        (
-          select jsonb_agg(extract(epoch from started_at) * 1000)
-          from smartqueue.held_jobs
-          where started_at is not null
-        ),
-        '[]'
+      (
+        select coalesce(jsonb_agg(extract(epoch from started_at) * 1000), '[]')
+        from smartqueue.held_jobs
       ) as running_ms`,
   values: [sinceMs],
 })

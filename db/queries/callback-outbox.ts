@@ -3,8 +3,9 @@
  * that subscribed. Exactly one, because the cursor moves in the transaction that submits those jobs.
  */
 import type { Query } from '../query.ts'
+import type { TriggeredBy } from '../queue/job-fields.ts'
 import type { CallbackEvent } from '../rules/callbacks.ts'
-import type { EventPosition } from './callback-cursor.ts'
+import type { JobFailure } from './jobs.ts'
 
 export type EndedJob = EventPosition & {
   org_id: string
@@ -186,19 +187,150 @@ export const findCallbacks = (
     )
     select
       jsonb_build_object('xid', xid::text, 'id', id::text, 'position', position) as next, more,
-      coalesce(
-        (
-          select jsonb_agg(
-            jsonb_build_object(
-              'xid', xid::text, 'id', id::text, 'position', position, 'org_id', org_id, 'job_id', job_id, 'event', event,
-              'attempts', attempts, 'reason', reason, 'at', at, 'urls', urls
-            )
-            order by xid, id, position
-          )
-          from told
-        ),
-        '[]'
+      (
+        select coalesce(
+          jsonb_agg(to_jsonb(told) || jsonb_build_object('xid', xid::text, 'id', id::text) order by xid, id, position),
+          '[]'
+        )
+        from told
       ) as events
     from stop`,
   values: [from.xid, from.id, from.position, foreignId, limits.groups, limits.jobs, limits.events],
+})
+
+/** A place among the events: a row of theirs, and how many of its jobs come before. */
+export type EventPosition = { xid: string; id: string; position: number }
+
+export type CallbackCursor = EventPosition & {
+  foreign_id: string
+  /** It is beyond all transactions that there have been: the database is the dump of another server's. */
+  is_foreign: boolean
+}
+
+export const getCallbackCursor = (): Query<CallbackCursor> => ({
+  name: 'get-callback-cursor',
+  text: `
+    select
+      xid::text, id::text, position, foreign_id::text, xid > pg_snapshot_xmax(pg_current_snapshot()) as is_foreign
+    from smartqueue.callback_cursor`,
+  values: [],
+})
+
+/** Moves the cursor. No row: it is not where it was, or somebody else leads. */
+export const moveCallbackCursor = (
+  term: string,
+  from: EventPosition,
+  to: EventPosition,
+): Query<{ moved: true }> => ({
+  name: 'move-callback-cursor',
+  text: `
+    update smartqueue.callback_cursor
+    set xid = $5::xid8, id = $6::bigint, position = $7::int
+    where xid = $2::xid8
+      and id = $3::bigint
+      and position = $4::int
+      and (select smartqueue.in_term($1::bigint))
+    returning true as moved`,
+  values: [term, from.xid, from.id, from.position, to.xid, to.id, to.position],
+})
+
+/**
+ * Starts again at the present, after a restore from another server. The restored rows are skipped for good, and
+ * streams from before cannot continue: their positions are of the other server.
+ */
+export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
+  name: 'restart-callback-cursor',
+  text: `
+    with restarted as (
+      update smartqueue.callback_cursor
+      set
+        xid = pg_snapshot_xmin(pg_current_snapshot()),
+        id = 0,
+        position = 0,
+        foreign_id = coalesce(
+          (
+            select id
+            from smartqueue.job_event_groups
+            where xid >= pg_snapshot_xmax(pg_current_snapshot())
+            order by id desc
+            limit 1
+          ),
+          foreign_id
+        )
+      where xid > pg_snapshot_xmax(pg_current_snapshot())
+        and (select smartqueue.in_term($1::bigint))
+      returning xid
+    ),
+    -- The number before: whoever begins at the present is not lost.
+    floor as (
+      update smartqueue.stream_floor f
+      set xid = (r.xid::text::numeric - 1)::text::xid8
+      from restarted r
+    )
+    select true as restarted
+    from restarted`,
+  values: [term],
+})
+
+/** What a body tells of a job, beside its end. */
+export type ToldJob = {
+  /** Position of its event among those that were asked for, from 1. */
+  n: number
+  name: string
+  type: string
+  tags: string[]
+  triggered_by: TriggeredBy | null
+  traceparent: string | null
+  created_at: string
+  started_at: string | null
+  result: unknown
+  result_omitted: boolean
+  error: JobFailure | null
+}
+
+/** A larger result is not sent along: the receiver may fetch it. */
+const MAX_RESULT_BYTES = 64 * 1024
+
+/** The jobs of events; no row if the job is gone. If it was retried since, this end is among its attempts. */
+export const describeEndedJobs = (
+  events: readonly Pick<EndedJob, 'org_id' | 'job_id' | 'at'>[],
+): Query<ToldJob> => ({
+  name: 'describe-ended-jobs',
+  text: `
+    select
+      e.n::int, j.name, j.type, j.tags, j.triggered_by, j.traceparent, j.created_at, coalesce(f.started_at, a.started_at) as started_at,
+      case when f.bytes <= $4::int then f.result end as result,
+      coalesce(f.bytes > $4::int, false) as result_omitted,
+      coalesce(f.error, a.error) as error
+    from unnest($1::uuid[], $2::uuid[], $3::timestamptz[]) with ordinality as e (org_id, job_id, at, n)
+    cross join lateral (
+      select name, type, tags, triggered_by, traceparent, created_at
+      from smartqueue.jobs
+      where org_id = e.org_id
+        and id = e.job_id
+      offset 0
+    ) j
+    left join lateral (
+      select started_at, result, octet_length(result::text) as bytes, error
+      from smartqueue.finished_jobs
+      where org_id = e.org_id
+        and job_id = e.job_id
+        and finished_at = e.at
+      offset 0
+    ) f on true
+    left join lateral (
+      select started_at, error
+      from smartqueue.attempts
+      where org_id = e.org_id
+        and job_id = e.job_id
+        and finished_at = e.at
+      order by id desc
+      limit 1
+    ) a on true`,
+  values: [
+    events.map(({ org_id }) => org_id),
+    events.map(({ job_id }) => job_id),
+    events.map(({ at }) => at),
+    MAX_RESULT_BYTES,
+  ],
 })

@@ -84,13 +84,11 @@ export const followJob = (job: Page & { orgId: string; jobId: string }): Query<F
         (select id from smartqueue.job_logs where job_id = $2::uuid order by id desc limit 1),
         0
       )::text as newest,
-      coalesce(
-        (
-          select
-            json_agg(json_build_object('attempt', attempt, 'at', at, 'level', level, 'message', message) order by id)
-          from line
-        ),
-        '[]'
+      (
+        select coalesce(
+          json_agg(json_build_object('attempt', attempt, 'at', at, 'level', level, 'message', message) order by id), '[]'
+        )
+        from line
       ) as lines
     from smartqueue.jobs j
     left join smartqueue.job_progress p on p.job_id = j.id

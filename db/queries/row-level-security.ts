@@ -62,15 +62,8 @@ export const inspectRowSecurity = (expected: string): Query<RowSecurityReport> =
         order by c.relname
         limit 1
       ) as open_table,
-      coalesce((select pg_has_role(session_user, oid, 'member') from pg_roles where rolname = $1::text), false) as is_member,
-      coalesce(
-        (
-          select pg_has_role(session_user, oid, 'member')
-          from pg_roles
-          where rolname = $2::text
-        ),
-        false
-      ) as is_other,
+      pg_has_role(session_user, to_regrole($1::text), 'member') is true as is_member,
+      pg_has_role(session_user, to_regrole($2::text), 'member') is true as is_other,
       has_database_privilege(session_user, current_database(), 'temporary') as may_shadow,
       coalesce(has_schema_privilege(session_user, to_regnamespace('smartqueue'), 'create'), false) as may_create,
       array(

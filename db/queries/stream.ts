@@ -7,7 +7,7 @@
 import type { Query } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
 import type { Priority } from '../rules/priority.ts'
-import type { EventPosition } from './callback-cursor.ts'
+import type { EventPosition } from './callback-outbox.ts'
 import type { Entry, Member } from './scope.ts'
 
 /**
@@ -139,27 +139,27 @@ export const readStream = (
             )
           end
         )::int as behind,
-        coalesce(
-          (
-            select json_agg(
+        (
+          select coalesce(
+            json_agg(
               json_build_object(
                 'xid', e.xid::text, 'id', e.id::text, 'position', e.position, 'job_id', e.job_id, 'name', j.name,
                 'type', j.type, 'priority', j.priority, 'tags', j.tags, 'state', e.state, 'attempts', e.attempt,
                 'reason', e.reason, 'at', e.at
               )
               order by e.xid, e.id, e.position
-            )
-            from told e
-            -- By its key: the planner may think that it is quicker to read all jobs.
-            cross join lateral (
-              select name, type, priority, tags
-              from smartqueue.jobs
-              where org_id = $1::uuid
-                and id = e.job_id
-              offset 0
-            ) j
-          ),
-          '[]'
+            ),
+            '[]'
+          )
+          from told e
+          -- By its key: the planner may think that it is quicker to read all jobs.
+          cross join lateral (
+            select name, type, priority, tags
+            from smartqueue.jobs
+            where org_id = $1::uuid
+              and id = e.job_id
+            offset 0
+          ) j
         ) as events
       from (select) one
       -- Nothing, if everything until now is in the page.

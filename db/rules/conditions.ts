@@ -8,10 +8,9 @@
  * and `any` of nothing false.
  */
 
-import type { Fault } from './fault.ts'
 import { isPlainObject } from './json-values.ts'
 import { isOperator, OPERATORS } from './operators.ts'
-import { type Documents, lookUp, parsePath, rootFault } from './paths.ts'
+import { type Documents, type Fault, lookUp, parsePath, rootFault } from './paths.ts'
 
 export type Condition = { all: Condition[] } | { any: Condition[] } | { not: Condition } | Comparison
 

@@ -1,8 +1,7 @@
 /** Lookups in the strings of templates: a path, and what stands in for a value that is not there. */
 
 import { isScalar, kindOf } from './json-values.ts'
-import { matchAt } from './match-at.ts'
-import { type Path, readPath } from './paths.ts'
+import { matchAt, type Path, readPath } from './paths.ts'
 
 export type Lookup = {
   readonly path: Path

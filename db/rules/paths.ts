@@ -12,8 +12,6 @@
  * `$.constructor` and `$.list.length` are not there. Letters and digits are those of ASCII.
  */
 
-import { matchAt } from './match-at.ts'
-
 export type Path = { readonly root: string; readonly keys: readonly (string | number)[] }
 
 /** By root: `{ $: event, $headers: headers }`. */
@@ -83,3 +81,12 @@ const showKey = (key: string | number): string => {
 /** What to say about a path into a document that there is not; undefined if it is one of those that there are. */
 export const rootFault = ({ root }: Path, roots: readonly string[]): string | undefined =>
   roots.includes(root) ? undefined : `must begin with ${roots.join(' or ')}, not with ${root}`
+
+/** The match of a sticky pattern that begins exactly there. */
+export const matchAt = (sticky: RegExp, text: string, from: number): RegExpExecArray | null => {
+  sticky.lastIndex = from
+  return sticky.exec(text)
+}
+
+/** What is wrong, and where in the value that was looked at: `['payload', 'url']`. */
+export type Fault = { readonly path: readonly (string | number)[]; readonly message: string }

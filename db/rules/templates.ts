@@ -15,10 +15,9 @@
  * there nor has a default is a fault. Keys of objects are literal.
  */
 
-import type { Fault } from './fault.ts'
 import { isPlainObject, isScalar, kindOf, roughSize } from './json-values.ts'
 import { isInsertable, type Lookup, type Piece, parseLookup, parseText } from './lookups.ts'
-import { type Documents, lookUp, rootFault, showPath } from './paths.ts'
+import { type Documents, type Fault, lookUp, rootFault, showPath } from './paths.ts'
 
 export type Rendered = { ok: true; value: unknown } | { ok: false; faults: Fault[] }
 

@@ -1,5 +1,5 @@
 import { createRoute } from '@hono/zod-openapi'
-import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callback-secrets.ts'
+import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callback-endpoints.ts'
 import { access } from '../auth/permit.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'

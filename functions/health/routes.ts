@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { probeDisk } from '../../db/queries/disk-probe.ts'
+import { probeDisk } from '../../db/queries/notifications.ts'
 import { SCHEMA_VERSION, schemaVersion, UNDEFINED_TABLE } from '../../db/queries/schema-version.ts'
 import type { Database } from '../database.ts'
 import { DatabaseUnavailable } from '../database-errors.ts'

@@ -1,6 +1,5 @@
-import { JOBS_CANCELLED } from '../../db/channels.ts'
 import { getJob, type JobRow } from '../../db/queries/jobs.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_CANCELLED, notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
 import { type CancelledJob, cancelJobs } from '../../db/queue/cancel.ts'
 import { isFinished } from '../../db/rules/job-states.ts'

@@ -1,6 +1,5 @@
-import { JOBS_READY } from '../../db/channels.ts'
 import { getJob, type JobRow } from '../../db/queries/jobs.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
 import { isRetried, type RetriedJob, type RetryableState, retryJobs } from '../../db/queue/retry.ts'
 import { afterCommit } from '../database-errors.ts'

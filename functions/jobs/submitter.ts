@@ -10,8 +10,7 @@
  * 6 to 11 statements, none hung, also while clients hung up. `hold` (`waitUntil`) keeps a request alive whose client
  * does. Should the runtime end one all the same, the others lose patience and help themselves.
  */
-import { JOBS_READY } from '../../db/channels.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Member } from '../../db/queries/scope.ts'
 import type { Run } from '../../db/query.ts'
 import {

@@ -1,6 +1,5 @@
 import { createRoute, type z } from '@hono/zod-openapi'
-import { JOBS_READY } from '../../db/channels.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import type { Run } from '../../db/query.ts'
 import { QUOTAS, type Quota } from '../../db/rules/quotas.ts'

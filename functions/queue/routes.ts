@@ -1,6 +1,5 @@
 import { createRoute, type z } from '@hono/zod-openapi'
-import { JOBS_READY } from '../../db/channels.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import type { Run } from '../../db/query.ts'
 import { access } from '../auth/permit.ts'

@@ -1,7 +1,7 @@
 /** The job that a source makes of an event, as a template: of each field of a job, and of times that count from now. */
 import { z } from 'zod'
-import type { Fault } from '../../db/rules/fault.ts'
 import { isPlainObject } from '../../db/rules/json-values.ts'
+import type { Fault } from '../../db/rules/paths.ts'
 import { checkTemplate, compileTemplate, type Rendered } from '../../db/rules/templates.ts'
 import { type ProblemError, toPointer } from '../http/problem.ts'
 import { findUnstorable } from '../http/storable.ts'

@@ -1,5 +1,4 @@
-import { JOBS_READY } from '../../db/channels.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { TestDatabase } from '../support/database.ts'
 import type { EtlInput } from '../support/etl.ts'
 import { newJob, seedJobs, seedTenant, watchJobs } from '../support/jobs.ts'

@@ -22,11 +22,6 @@ import { listAuditLog } from '../../db/queries/audit.ts'
 import { readAutoscale } from '../../db/queries/autoscale.ts'
 import { findNearTicks, takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import {
-  getCallbackCursor,
-  moveCallbackCursor,
-  restartCallbackCursor,
-} from '../../db/queries/callback-cursor.ts'
-import {
   createCallbackSecret,
   disableCallbackUrl,
   findCallbackAddress,
@@ -36,13 +31,19 @@ import {
   changeEndpoint,
   createEndpoint,
   deleteEndpoint,
+  getCallbackSecret,
   getEndpoint,
   listEndpoints,
+  rotateCallbackSecret,
 } from '../../db/queries/callback-endpoints.ts'
 import { listJobCallbacks } from '../../db/queries/callback-job.ts'
-import { findCallbacks } from '../../db/queries/callback-outbox.ts'
-import { getCallbackSecret, rotateCallbackSecret } from '../../db/queries/callback-secrets.ts'
-import { findDatabase } from '../../db/queries/databases.ts'
+import {
+  describeEndedJobs,
+  findCallbacks,
+  getCallbackCursor,
+  moveCallbackCursor,
+  restartCallbackCursor,
+} from '../../db/queries/callback-outbox.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
 import {
   deleteAccount,
@@ -51,8 +52,6 @@ import {
   listOwnOrgs,
   removeDeletedOrg,
 } from '../../db/queries/deletion.ts'
-import { probeDisk } from '../../db/queries/disk-probe.ts'
-import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
 import { ACCOUNT_EXPORT, ORG_EXPORT } from '../../db/queries/export.ts'
 import {
   acceptInvitation,
@@ -86,11 +85,12 @@ import {
   storeForecast,
   storeForecaster,
 } from '../../db/queries/load.ts'
+import { findDatabase } from '../../db/queries/logins.ts'
 import { changeRole, listMembers, removeMember } from '../../db/queries/members.ts'
 import { addEdgeTotals, readMetrics } from '../../db/queries/metrics.ts'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
-import { notify, ping } from '../../db/queries/notifications.ts'
+import { notify, ping, probeDisk } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
 import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import { countFaults, getModelWeights, getPredictionInputs } from '../../db/queries/prediction-inputs.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { restartCallbackCursor } from '../../db/queries/callback-cursor.ts'
+import { restartCallbackCursor } from '../../db/queries/callback-outbox.ts'
 import { deleteExpiredEvents } from '../../db/queries/retention.ts'
 import { readStream, type StreamEvent, type StreamPage, type StreamPlace } from '../../db/queries/stream.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'

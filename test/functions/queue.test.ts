@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
-import { JOBS_CANCELLED, JOBS_READY } from '../../db/channels.ts'
+import { JOBS_CANCELLED, JOBS_READY } from '../../db/queries/notifications.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'

@@ -1,5 +1,4 @@
-import { JOBS_READY } from '../../db/channels.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { TestDatabase } from './database.ts'
 import { newJob, seedJobs, type Tenant, watchJobs } from './jobs.ts'
 import type { Target } from './target.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { getCallbackCursor } from '../../db/queries/callback-cursor.ts'
+import { getCallbackCursor } from '../../db/queries/callback-outbox.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
 import { retryJobs } from '../../db/queue/retry.ts'

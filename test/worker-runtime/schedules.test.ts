@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { JOBS_READY } from '../../db/channels.ts'
+import { JOBS_READY } from '../../db/queries/notifications.ts'
 import { changeSchedule, deleteSchedule, getSchedule, type ScheduleRow } from '../../db/queries/schedules.ts'
 import { createDatabase, type Database } from '../../worker-runtime/database.ts'
 import type { Duty } from '../../worker-runtime/duties.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
-import { JOBS_CANCELLED, JOBS_READY } from '../../db/channels.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_CANCELLED, JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import { type JobContext, JobError, snooze } from '../../worker-runtime/handler-api.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { closeOrg, settleDeletion } from '../support/deletion.ts'

@@ -1,6 +1,5 @@
 import { isoTime } from '../../db/iso-time.ts'
-import type { EndedJob } from '../../db/queries/callback-outbox.ts'
-import type { ToldJob } from '../../db/queries/ended-jobs.ts'
+import type { EndedJob, ToldJob } from '../../db/queries/callback-outbox.ts'
 import type { JobFailure } from '../../db/queries/jobs.ts'
 import type { CallbackBody } from '../../db/rules/callbacks.ts'
 

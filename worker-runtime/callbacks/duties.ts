@@ -7,16 +7,18 @@
  * submitted in the transaction that moves the stored cursor, from where it was known to be: of two that tell the same
  * event one moves it first, and the other submits nothing.
  */
-import { JOBS_READY } from '../../db/channels.ts'
+
+import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
 import {
+  type EndedJob,
   type EventPosition,
+  findCallbacks,
   getCallbackCursor,
   moveCallbackCursor,
+  type OutboxPage,
   restartCallbackCursor,
-} from '../../db/queries/callback-cursor.ts'
-import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
-import { type EndedJob, findCallbacks, type OutboxPage } from '../../db/queries/callback-outbox.ts'
-import { notify } from '../../db/queries/notifications.ts'
+} from '../../db/queries/callback-outbox.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
 import { type Refusal, readSubmitted, type Submission, submitJobs } from '../../db/queue/submit.ts'
 import { CALLBACK_TYPE } from '../../db/rules/callbacks.ts'

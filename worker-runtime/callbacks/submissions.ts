@@ -1,6 +1,5 @@
 import { newCallback } from '../../db/queries/callback-job.ts'
-import type { EndedJob } from '../../db/queries/callback-outbox.ts'
-import { describeEndedJobs } from '../../db/queries/ended-jobs.ts'
+import { describeEndedJobs, type EndedJob } from '../../db/queries/callback-outbox.ts'
 import type { Run } from '../../db/query.ts'
 import type { Submission } from '../../db/queue/submit.ts'
 import { toBody } from './body.ts'

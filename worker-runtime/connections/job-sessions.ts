@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { endJobSession } from '../../db/queries/job-sessions.ts'
+import { endJobSession } from '../../db/queries/named-sources.ts'
 import { JobError, type PostgresConnection } from '../handler-api.ts'
 import { findConnection, type NamedConnections } from './named-connections.ts'
 

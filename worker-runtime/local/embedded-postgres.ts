@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import { describeDatabase, describeOwner, findDatabase } from '../../db/queries/databases.ts'
+import { describeDatabase, describeOwner, findDatabase } from '../../db/queries/logins.ts'
 import { followDescription, newPassword } from '../database-login.ts'
 import { withClient } from '../migrate.ts'
 import { freePort } from './ports.ts'

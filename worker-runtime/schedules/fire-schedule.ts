@@ -1,5 +1,4 @@
-import { JOBS_READY } from '../../db/channels.ts'
-import { notify } from '../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import {
   advanceSchedule,
   type DueSchedule,
@@ -42,7 +41,7 @@ export const fireSchedule = async (
   const done = await options.transaction((inside) => commitTicks(inside, { term, schedule, plan, jobs }))
   if (!done) return
   for (const error of done.refusedPredictions) await predictions.refused(error)
-  // After the commit, and for many: see db/channels.ts.
+  // After the commit, and for many: see db/queries/notifications.ts.
   if (done.submitted.some(({ announced }) => !announced)) await run(notify(JOBS_READY, [schedule.job.type]))
   logFiring(logger, schedule, plan, done)
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, it } from 'node:test'
-import { JOBS_READY } from '../../../db/channels.ts'
-import { notify } from '../../../db/queries/notifications.ts'
+import { JOBS_READY, notify } from '../../../db/queries/notifications.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import type { EtlInput } from '../../support/etl.ts'
 import { newJob, seedJobs, seedTenant, type Tenant, watchJobs } from '../../support/jobs.ts'

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { JOBS_CANCELLED } from '../../../db/channels.ts'
-import { notify } from '../../../db/queries/notifications.ts'
+import { JOBS_CANCELLED, notify } from '../../../db/queries/notifications.ts'
 import { createHandlers } from '../../../worker-runtime/handlers/index.ts'
 import type { MlResult } from '../../../worker-runtime/handlers/ml/result.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'

@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import type { Fault } from '../../../db/rules/fault.ts'
-import { parsePath } from '../../../db/rules/paths.ts'
+import { type Fault, parsePath } from '../../../db/rules/paths.ts'
 
 /** A row, or a document of rows, is all that paths can look into. */
 export const ROOTS = ['$'] as const
