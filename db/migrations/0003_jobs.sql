@@ -181,9 +181,6 @@ call isolate_by_org('series', 'jobs', 'job_dependencies', 'job_logs', 'job_progr
 grant select on
   job_types, series, type_estimates, jobs, job_dependencies, job_logs, job_progress
 to smartqueue_functions;
-grant insert on series, jobs, job_dependencies to smartqueue_functions;
--- Locking a row requires the right to update it.
-grant update (name) on series to smartqueue_functions;
 
 grant select, insert, update, delete on
   job_types, type_estimates, series, job_dependencies, job_logs, job_progress

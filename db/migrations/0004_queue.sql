@@ -303,14 +303,12 @@ grant select on
   waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries,
   held_jobs, job_overview
 to smartqueue_functions;
-grant insert on waiting_jobs, blocked_jobs, ready_jobs, pauses to smartqueue_functions;
--- Locking a row requires the right to update it.
-grant update on waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs to smartqueue_functions;
-grant delete on pauses to smartqueue_functions;
-grant usage on sequence ready_keys to smartqueue_functions;
+grant insert, delete on pauses to smartqueue_functions;
 
-grant select on pauses, queue_entries, held_jobs, job_overview to smartqueue_workers;
-grant select, insert, update, delete on
-  waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, reservations
+grant select on
+  waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries,
+  held_jobs, job_overview
 to smartqueue_workers;
-grant usage on sequence ready_keys, lease_tokens to smartqueue_workers;
+-- The leader deletes expired jobs. Locking a row requires the right to update it.
+grant update, delete on finished_jobs to smartqueue_workers;
+grant delete on attempts to smartqueue_workers;

@@ -91,10 +91,8 @@ $$;
 call isolate_by_org('job_event_groups');
 
 grant execute on function database_incarnation to smartqueue_functions, smartqueue_workers;
-grant select on job_events to smartqueue_functions;
-grant select, insert on job_event_groups to smartqueue_functions;
-grant select on stream_floor to smartqueue_functions;
-grant select, insert, update, delete on job_event_groups to smartqueue_workers;
-grant select on job_events to smartqueue_workers;
-grant select, update on stream_floor to smartqueue_workers;
+grant select on job_event_groups, job_events, stream_floor to smartqueue_functions, smartqueue_workers;
+-- The leader deletes expired events.
+grant delete on job_event_groups to smartqueue_workers;
+grant update on stream_floor to smartqueue_workers;
 grant select, insert on incarnations to smartqueue_functions, smartqueue_workers;

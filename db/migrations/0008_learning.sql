@@ -124,8 +124,6 @@ grant select on
   prediction_faults
 to smartqueue_functions;
 grant insert, update on prediction_faults to smartqueue_functions;
--- Cancelling a running job records an execution.
-grant insert on executions to smartqueue_functions;
 grant select, insert, update, delete on
   org_type_estimates, executions, series_memories, org_memories, models, learning_state, accuracy_points,
   prediction_faults
