@@ -15,30 +15,19 @@ export type WorkerRow = {
   last_seen: string
 }
 
-/** Ordered by id, with hosts and totals across all organisations. For platform admins. */
-export const listWorkers = (page: Page): Query<WorkerRow> => ({
+/**
+ * Ordered by id. An organisation sees only its own jobs as running, and no hosts and totals; without one, for platform
+ * admins, the answer has everything.
+ */
+export const listWorkers = (orgId: string | null, page: Page): Query<WorkerRow> => ({
   name: 'list-workers',
   text: `
     select
-      worker_id, hostname,
-      case when smartqueue.is_silent(last_seen) then 'offline' else status end as status,
-      types, slots, cpu_units, memory_mb, running, jobs_processed, started_at, last_seen
-    from smartqueue.workers
-    where worker_id > coalesce($1::text, '')
-    order by worker_id
-    limit $2::int`,
-  values: [page.after, page.limit],
-})
-
-/** The workers as an organisation sees them: only its own jobs count as running; hosts and totals are hidden. */
-export const listWorkersFor = (orgId: string, page: Page): Query<WorkerRow> => ({
-  name: 'list-workers-for',
-  text: `
-    select
-      w.worker_id, null as hostname,
+      w.worker_id, case when $3::uuid is null then w.hostname end as hostname,
       case when smartqueue.is_silent(w.last_seen) then 'offline' else w.status end as status,
-      w.types, w.slots, w.cpu_units, w.memory_mb, coalesce(own.running, 0) as running, null as jobs_processed,
-      w.started_at, w.last_seen
+      w.types, w.slots, w.cpu_units, w.memory_mb,
+      case when $3::uuid is null then w.running else coalesce(own.running, 0) end as running,
+      case when $3::uuid is null then w.jobs_processed end as jobs_processed, w.started_at, w.last_seen
     from smartqueue.workers w
     left join (
       select worker_id, count(*)::int as running

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { listKnownTypes } from '../../db/queries/job-types.ts'
-import { getLeader, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
+import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { access, enterAs } from '../auth/permit.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { pageOf, pageQuery, toPage } from '../http/pagination.ts'
@@ -17,8 +17,8 @@ export const registryRoutes = () =>
       const { role, org_id } = c.get('principal')
       const rows =
         role === 'admin'
-          ? await enterAs(c, { leastRole: 'admin' })(listWorkers(page))
-          : await c.get('run')(listWorkersFor(org_id, page))
+          ? await enterAs(c, { leastRole: 'admin' })(listWorkers(null, page))
+          : await c.get('run')(listWorkers(org_id, page))
       return c.json(toPage(rows, limit, { position: (row) => row.worker_id, item: viewWorker }), 200)
     })
     .openapi(typesRoute, async (c) => {

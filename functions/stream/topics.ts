@@ -1,6 +1,6 @@
 import { isoTime } from '../../db/iso-time.ts'
 import { followJob } from '../../db/queries/job-logs.ts'
-import { getLeader, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
+import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import { encodeCursor } from '../http/pagination.ts'
 import { viewProgress } from '../jobs/job-view.ts'
@@ -70,7 +70,7 @@ const workersTopic: Topic = {
   read: async (run, { isAdmin, member }) => {
     const page = { after: null, limit: MOST_WORKERS }
     const [workers, [leader]] = await Promise.all([
-      run(isAdmin ? listWorkers(page) : listWorkersFor(member.orgId, page)),
+      run(listWorkers(isAdmin ? null : member.orgId, page)),
       run(getLeader()),
     ])
     const view = { workers: workers.map(viewWorker), leader: leader ? viewLeader(leader) : null }

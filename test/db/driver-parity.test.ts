@@ -99,7 +99,7 @@ import { refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
-import { getLeader, listPodLoads, listWorkers, listWorkersFor } from '../../db/queries/registry.ts'
+import { getLeader, listPodLoads, listWorkers } from '../../db/queries/registry.ts'
 import {
   deleteExpiredDeliveries,
   deleteExpiredEvents,
@@ -597,8 +597,8 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(listAttempts({ orgId, jobId: id(12), after: null, limit: 10 }))
   await play(listDeadLetters({ orgId, after: null, limit: 10 }))
   await play(listDeadLetters({ orgId, type: 'test', name: TEXT, after: null, limit: 10 }))
-  await play(listWorkers({ after: null, limit: 10 }))
-  await play(listWorkersFor(orgId, { after: null, limit: 10 }))
+  await play(listWorkers(null, { after: null, limit: 10 }))
+  await play(listWorkers(orgId, { after: null, limit: 10 }))
   await play(listKnownTypes({ after: null, limit: 10 }))
   for (let n = 11; n <= 16; n++) await play(getJobGraph(orgId, id(n), 3))
   await play(getLeader())

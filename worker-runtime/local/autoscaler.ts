@@ -59,7 +59,7 @@ export const createAutoscaler = (options: {
   const shrink = async (count: number): Promise<void> => {
     const [[leader], registered] = await Promise.all([
       run(getLeader()),
-      run(listWorkers({ after: null, limit: LISTED })),
+      run(listWorkers(null, { after: null, limit: LISTED })),
     ])
     const running = new Map(registered.map((worker) => [worker.worker_id, worker.running]))
     const load = { leader: leader?.worker_id, runningOf: (id: string) => running.get(id) ?? 0 }
