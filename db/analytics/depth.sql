@@ -90,34 +90,9 @@ begin atomic
         group by 1
       ) t on t.at = m.at
     ),
-    -- The mean of the same hour a day ago and a week ago, and of the hour after it.
-    'same_hour', (
-      select avg(submitted - delayed)
-      from job_rollups
-      where org_id = in_org
-        and span = 3600
-        and at in (
-          date_bin('1 hour', now(), 'epoch') - interval '24 hours',
-          date_bin('1 hour', now(), 'epoch') - interval '168 hours'
-        )
-    ),
-    'next_hour', (
-      select avg(submitted - delayed)
-      from job_rollups
-      where org_id = in_org
-        and span = 3600
-        and at in (
-          date_bin('1 hour', now(), 'epoch') - interval '23 hours',
-          date_bin('1 hour', now(), 'epoch') - interval '167 hours'
-        )
-    ),
-    'mean_ms', (
-      select sum(runtime_ms) / nullif(sum(ran), 0)
-      from job_rollups
-      where org_id = in_org
-        and span = 3600
-        and at > now() - interval '24 hours'
-    ),
+    'same_hour', h.same_hour,
+    'next_hour', h.next_hour,
+    'mean_ms', h.mean_ms,
     'waking', (
       select coalesce(
         jsonb_agg(
@@ -151,7 +126,21 @@ begin atomic
       ) s
       left join series e on e.org_id = in_org and e.type = s.job ->> 'type' and e.name = s.job ->> 'name'
     )
-  );
+  )
+  from (
+    select
+      -- The mean of the same hour a day ago and a week ago, and of the hour after it.
+      avg(submitted - delayed) filter (where hours_ago in (24, 168)) as same_hour,
+      avg(submitted - delayed) filter (where hours_ago in (23, 167)) as next_hour,
+      sum(runtime_ms) filter (where hours_ago < 24) / nullif(sum(ran) filter (where hours_ago < 24), 0) as mean_ms
+    from (
+      select r.*, extract(epoch from date_bin('1 hour', now(), 'epoch') - at) / 3600 as hours_ago
+      from job_rollups r
+      where org_id = in_org
+        and span = 3600
+        and at >= bucket_start(3600, 169)
+    ) hourly
+  ) h;
 end;
 
 grant execute on function remaining_ms, depth_of_queue, load_ahead to smartqueue_functions, smartqueue_workers;

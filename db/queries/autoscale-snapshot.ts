@@ -27,11 +27,6 @@ export const findNearTicks = (
 ): Query<NearTick> => ({
   name: 'find-near-ticks',
   text: `
-    with handled as materialized (
-      select distinct unnest(types) as type
-      from smartqueue.workers
-      where status <> 'offline'
-    )
     select
       r.cron, r.timezone, r.next_at, now(),
       sum(
@@ -45,7 +40,7 @@ export const findNearTicks = (
     ) r
     left join smartqueue.series s on s.org_id = r.org_id and s.type = r.type and s.name = r.name
     left join lateral smartqueue.starting_estimate(r.org_id, case when s.mean_log is null then r.type end) t on true
-    where r.type in (select type from handled)
+    where r.type = any ((select smartqueue.handled_types())::text[])
       and r.org_id not in (select org_id from smartqueue.pauses where type is null)
       and (r.org_id, r.type) not in (select org_id, type from smartqueue.pauses where type is not null)
     group by r.cron, r.timezone, r.next_at
@@ -71,12 +66,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
 }): Query<{ queued_seconds: number }> => ({
   name: 'take-autoscale-snapshot',
   text: `
-    with handled as materialized (
-      select distinct unnest(types) as type
-      from smartqueue.workers
-      where status <> 'offline'
-    ),
-    goal as materialized (
+    with goal as materialized (
       select $4::double precision * 1000 as ms
     ),
     queue as materialized (
@@ -102,7 +92,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
         select
           j.predicted_ms,
           -- Sets that are made once, and no look at the pauses for each job.
-          j.type in (select type from handled)
+          j.type = any ((select smartqueue.handled_types())::text[])
           and j.org_id not in (select org_id from smartqueue.pauses where type is null)
           and (j.org_id, j.type) not in (select org_id, type from smartqueue.pauses where type is not null) as may_run
         from (

@@ -149,21 +149,20 @@ export const deleteExpiredExecutions = (expiry: Expiry & { keep: number }): Quer
 export const deleteExpiredTicks = (expiry: Expiry): Query<{ deleted: number }> => ({
   name: 'delete-expired-ticks',
   text: `
-    with oldest as materialized (
-      select schedule_id, tick_at
-      from smartqueue.schedule_ticks t
-      where fired_at < now() - $2::double precision * interval '1 day'
-        and exists (select from smartqueue.schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
-        and (select smartqueue.in_term($1::bigint))
-      order by fired_at
-      limit $3::int
-    ),
-    deleted as (
-      delete from smartqueue.schedule_ticks t
-      using oldest o
-      where t.schedule_id = o.schedule_id
-        and t.tick_at = o.tick_at
-      returning t.tick_at
+    with deleted as (
+      delete from smartqueue.schedule_ticks
+      where ctid = any (
+        array(
+          select ctid
+          from smartqueue.schedule_ticks t
+          where fired_at < now() - $2::double precision * interval '1 day'
+            and exists (select from smartqueue.schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
+            and (select smartqueue.in_term($1::bigint))
+          order by fired_at
+          limit $3::int
+        )
+      )
+      returning 1
     )
     select count(*)::int as deleted
     from deleted`,

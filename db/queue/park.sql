@@ -170,4 +170,4 @@ begin
 end
 $$;
 
-grant execute on function park_jobs, unpark_jobs, take_moved_series, rescore_jobs to smartqueue_workers;
+grant execute on function handled_types, park_jobs, unpark_jobs, take_moved_series, rescore_jobs to smartqueue_workers;
