@@ -137,8 +137,7 @@ begin
   select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)), '[]') into orgs
   from own_orgs() o
   where o.on_deletion = 'deleted';
-  insert into audit_log (org_id, action, target)
-  select o.id, 'account.deleted', jsonb_build_object('user_id', v_user)
+  perform audit(o.id, 'account.deleted', jsonb_build_object('user_id', v_user))
   from own_orgs() o
   where o.on_deletion = 'left';
   for v_org in select o.id from own_orgs() o where o.on_deletion = 'deleted' loop

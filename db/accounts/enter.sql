@@ -73,52 +73,42 @@ begin atomic
 end;
 
 create or replace function enter(
-  p_orgs uuid[], p_users uuid[], p_sessions uuid[], p_keys uuid[], p_secrets text[], p_least_role text,
-  p_all_orgs boolean, p_ip text, p_request text
+  p_org uuid, p_user uuid, p_session uuid, p_key uuid, p_secret text, p_least_role text, p_all_orgs boolean, p_ip text,
+  p_request text
 ) returns text
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisations of those who ask, one for each place of the arrays; an organisation only if everybody who asks for
--- it may enter and has at least the role; all organisations only to an admin. Returns 'entered' if nobody was refused,
--- 'forbidden' if only the role was too low, else 'unknown'.
+-- Opens the organisation to a user who has at least the role, or all organisations to an admin. Returns 'entered', 'forbidden'
+-- if only the role was too low, else 'unknown'. Whoever is refused also loses what was open before.
 declare
   v_roles constant text[] := '{user,org_admin,admin}';
-  v_refused uuid[] := '{}';
-  v_role text;
-  v_answer text := 'entered';
+  v_role constant text := role_in(p_org, p_user, p_session, p_key, p_secret);
 begin
-  for i in 1 .. coalesce(cardinality(p_users), 0) loop
-    v_role := role_in(p_orgs[i], p_users[i], p_sessions[i], p_keys[i], p_secrets[i]);
-    if v_role is null then
-      v_refused := v_refused || p_orgs[i];
-      v_answer := 'unknown';
-    elsif
-      array_position(v_roles, v_role) < array_position(v_roles, p_least_role) or (p_all_orgs and v_role <> 'admin')
-    then
-      v_refused := v_refused || p_orgs[i];
-      v_answer := case v_answer when 'unknown' then v_answer else 'forbidden' end;
-    elsif p_keys[i] is not null then
-      update api_keys k
-      set last_used_at = now()
-      where k.id = any (
-        array(
-          select u.id
-          from api_keys u
-          where u.id = p_keys[i]
-            and (u.last_used_at is null or u.last_used_at < now() - interval '1 minute')
-          for update skip locked
-        )
-      );
-    end if;
-  end loop;
   perform set_origin(p_ip, p_request);
-  if v_answer = 'entered' and cardinality(p_users) = 1 then
-    perform set_scope(p_orgs, p_users[1], p_keys[1], p_all_orgs);
-  else
-    perform set_scope(array(select distinct o from unnest(p_orgs) o where o <> all (v_refused)));
+  if
+    v_role is null
+    or array_position(v_roles, v_role) < array_position(v_roles, p_least_role)
+    or (p_all_orgs and v_role <> 'admin')
+  then
+    perform set_scope('{}');
+    return case when v_role is null then 'unknown' else 'forbidden' end;
   end if;
-  return v_answer;
+  if p_key is not null then
+    update api_keys k
+    set last_used_at = now()
+    where k.id = any (
+      array(
+        select u.id
+        from api_keys u
+        where u.id = p_key
+          and (u.last_used_at is null or u.last_used_at < now() - interval '1 minute')
+        for update skip locked
+      )
+    );
+  end if;
+  perform set_scope(array[p_org], p_user, p_key, p_all_orgs);
+  return 'entered';
 end
 $$;
 

@@ -34,12 +34,8 @@ begin
     set expires_at = now() + p_days * interval '1 day', last_used_at = now(), ip = scope_ip(), user_agent = p_user_agent
     where f.id = session_id;
   elsif (v_replaced_at > now() - p_grace_seconds * interval '1 second') is not true then
-    with revoked as (
-      update refresh_families f set revoked_at = now() where f.id = session_id returning f.org_id
-    )
-    insert into audit_log (org_id, actor_id, action, target)
-    select r.org_id, user_id, 'account.token_reused', jsonb_build_object('user_id', user_id)
-    from revoked r;
+    update refresh_families f set revoked_at = now() where f.id = session_id returning f.org_id into org_id;
+    perform audit(org_id, 'account.token_reused', jsonb_build_object('user_id', user_id), user_id);
     return;
   end if;
   return query
@@ -60,21 +56,19 @@ as $$
 -- it is unknown or has ended.
 declare
   v_org uuid;
+  v_user uuid;
 begin
   perform set_origin(p_ip, p_request);
-  with ended as (
-    update refresh_families f
-    set revoked_at = now()
-    from refresh_tokens t
-    where t.token_hash = decode(p_token_hash, 'hex')
-      and f.id = t.family_id
-      and f.revoked_at is null
-    returning f.org_id, f.user_id
-  )
-  insert into audit_log (org_id, actor_id, action, target)
-  select e.org_id, e.user_id, 'account.signed_out', jsonb_build_object('user_id', e.user_id)
-  from ended e
-  returning audit_log.org_id into v_org;
+  update refresh_families f
+  set revoked_at = now()
+  from refresh_tokens t
+  where t.token_hash = decode(p_token_hash, 'hex')
+    and f.id = t.family_id
+    and f.revoked_at is null
+  returning f.org_id, f.user_id into v_org, v_user;
+  if found then
+    perform audit(v_org, 'account.signed_out', jsonb_build_object('user_id', v_user), v_user);
+  end if;
   return v_org;
 end
 $$;

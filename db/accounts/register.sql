@@ -23,10 +23,16 @@ begin
     return null;
   end if;
   perform add_org(p_org, p_name, v_user);
-  insert into audit_log (org_id, action, target) values (p_org, 'org.created', jsonb_build_object('name', p_name));
+  perform audit(p_org, 'org.created', jsonb_build_object('name', p_name));
   return now();
 end
 $$;
+
+create or replace function is_pending(p_accepted_at timestamptz, p_revoked_at timestamptz, p_expires_at timestamptz)
+returns boolean
+language sql stable
+-- Whether an invitation can still be accepted.
+return p_accepted_at is null and p_revoked_at is null and p_expires_at > now();
 
 create or replace function open_invitation(p_invitation uuid, p_user uuid, p_token_hash text) returns invitations
 language plpgsql
@@ -41,9 +47,7 @@ begin
   from invitations i
   where (i.token_hash = decode(p_token_hash, 'hex') or i.user_id = p_user)
     and (i.id = p_invitation or p_invitation is null)
-    and i.accepted_at is null
-    and i.revoked_at is null
-    and i.expires_at > now()
+    and is_pending(i.accepted_at, i.revoked_at, i.expires_at)
     and not exists (select from org_deletions d where d.id = i.org_id and d.removed_at is null)
     and exists (
       select
@@ -87,10 +91,9 @@ create or replace function record_acceptance(p_invitation invitations, p_user uu
 language sql
 begin atomic
   update invitations i set accepted_at = now(), accepted_by = p_user where i.id = p_invitation.id;
-  insert into audit_log (org_id, actor_id, action, target)
-  values (
-    p_invitation.org_id, p_user, 'member.joined',
-    jsonb_build_object('user_id', p_user, 'role', p_invitation.role, 'invitation_id', p_invitation.id)
+  select audit(
+    p_invitation.org_id, 'member.joined',
+    jsonb_build_object('user_id', p_user, 'role', p_invitation.role, 'invitation_id', p_invitation.id), p_user
   );
 end;
 
@@ -129,8 +132,7 @@ begin
     role := v_invitation.role;
     insert into memberships (org_id, user_id, role) values (v_invitation.org_id, p_user, v_invitation.role);
   end if;
-  insert into audit_log (org_id, actor_id, action, target)
-  values (org_id, p_user, 'account.registered', jsonb_build_object('user_id', p_user));
+  perform audit(org_id, 'account.registered', jsonb_build_object('user_id', p_user), p_user);
   if v_invitation.id is not null then
     perform record_acceptance(v_invitation, p_user);
   end if;
@@ -162,4 +164,5 @@ begin atomic
     and not exists (select from org_deletions d where d.id = k.org_id and d.removed_at is null);
 end;
 
-grant execute on function create_org, accept_invitation, register, user_named, find_api_key to smartqueue_functions;
+grant execute on function create_org, is_pending, accept_invitation, register, user_named, find_api_key
+to smartqueue_functions;

@@ -104,8 +104,7 @@ begin
   if v_is_admin then role := 'admin'; end if;
   delete from sign_in_attempts a where a.name_hash = sha256(convert_to(lower(username), 'UTF8'));
   perform add_session(p_session, user_id, org_id, p_secret_hash, p_token_hash, p_days, p_user_agent);
-  insert into audit_log (org_id, actor_id, action, target)
-  values (org_id, user_id, 'account.signed_in', jsonb_build_object('user_id', user_id));
+  perform audit(org_id, 'account.signed_in', jsonb_build_object('user_id', user_id), user_id);
   return next;
 end
 $$;
@@ -114,15 +113,10 @@ create or replace function audit_failed_sign_in(p_username text, p_ip text, p_re
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- All organisations of the user are told, if there is one of this name. Who it was is not known.
+-- All organisations of the user are told, if there is one of this name.
 begin
   perform set_origin(p_ip, p_request);
-  insert into audit_log (org_id, actor_id, action, target)
-  select m.org_id, null, 'account.sign_in_failed', jsonb_build_object('user_id', u.id)
-  from users u
-  join memberships m on m.user_id = u.id
-  where u.username_key = lower(p_username)
-    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null);
+  perform audit_everywhere(u.id, 'account.sign_in_failed') from users u where u.username_key = lower(p_username);
 end
 $$;
 
@@ -157,8 +151,7 @@ begin
     and f.id <> p_session
     and f.revoked_at is null;
   get diagnostics ended = row_count;
-  insert into audit_log (org_id, action, target)
-  values (p_org, 'account.password_changed', jsonb_build_object('user_id', v_user));
+  perform audit(p_org, 'account.password_changed', jsonb_build_object('user_id', v_user));
   with gone as (
     update api_keys k
     set revoked_at = now()

@@ -1,5 +1,4 @@
 import type { Query } from '../query.ts'
-import { audit } from './audit.ts'
 
 /** What an operator does with the database's own credentials: the audit log has no actor. */
 
@@ -31,9 +30,12 @@ export const createAccount = (account: {
       from new_user, new_org
       returning org_id, user_id
     ),
-    registered as (${audit('account.registered', `jsonb_build_object('user_id', user_id)`, 'membership')}
-    ),
-    granted as (${audit('admin.granted', `jsonb_build_object('user_id', user_id)`, 'membership where $5::boolean')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, action, jsonb_build_object('user_id', user_id)
+      from membership
+      cross join unnest(array['account.registered', case when $5::boolean then 'admin.granted' end]) as action
+      where action is not null
     )
     select user_id
     from membership`,
@@ -49,18 +51,12 @@ export const setAdmin = (username: string, isAdmin: boolean): Query<{ user_id: s
       set is_admin = $2::boolean
       where username_key = lower($1::text)
       returning id as user_id
-    ),
-    membership as (
-      select m.org_id, m.user_id
-      from changed
-      join smartqueue.memberships m on m.user_id = changed.user_id
-    ),
-    granted as (${audit('admin.granted', `jsonb_build_object('user_id', user_id)`, 'membership where $2::boolean')}
-    ),
-    revoked as (${audit('admin.revoked', `jsonb_build_object('user_id', user_id)`, 'membership where not $2::boolean')}
     )
-    select user_id
-    from changed`,
+    select c.user_id
+    from changed c
+    cross join smartqueue.audit_everywhere(
+      c.user_id, case when $2::boolean then 'admin.granted' else 'admin.revoked' end
+    )`,
   values: [username, isAdmin],
 })
 
@@ -94,16 +90,10 @@ export const resetPassword = (username: string, passwordHash: string): Query<{ u
     forgotten as (
       delete from smartqueue.sign_in_attempts
       where name_hash = sha256(convert_to(lower($1::text), 'UTF8'))
-    ),
-    membership as (
-      select m.org_id, m.user_id
-      from changed
-      join smartqueue.memberships m on m.user_id = changed.user_id
-    ),
-    audit as (${audit('account.password_changed', `jsonb_build_object('user_id', user_id)`, 'membership')}
     )
-    select user_id
-    from changed`,
+    select c.user_id
+    from changed c
+    cross join smartqueue.audit_everywhere(c.user_id, 'account.password_changed')`,
   values: [username, passwordHash],
 })
 

@@ -1,6 +1,5 @@
 import type { Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
-import { audit } from './audit.ts'
 
 export type ApiKeyRow = {
   id: string
@@ -14,10 +13,6 @@ export type ApiKeyRow = {
   last_used_at: string | null
   revoked_at: string | null
 }
-
-const COLUMNS = 'id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at'
-
-const SHOWN = `${COLUMNS}, (select u.username from smartqueue.users u where u.id = k.user_id) as username`
 
 /** Of an organisation, that were not revoked. */
 export const MAX_KEYS = 1000
@@ -41,14 +36,21 @@ export const createApiKey = (key: {
       from smartqueue.memberships
       where org_id = $2::uuid
         and user_id = $3::uuid
-        and (select count(*) from smartqueue.api_keys where org_id = $2::uuid and revoked_at is null) < ${MAX_KEYS}
-      returning org_id, ${COLUMNS}
-    ),
-    audit as (${audit('api_key.created', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix, 'scopes', scopes)`, 'created')}
+        and (select count(*) from smartqueue.api_keys where org_id = $2::uuid and revoked_at is null) < $9::int
+      returning org_id, id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at
     )
-    select ${SHOWN}
-    from created k`,
-  values: [key.id, key.orgId, key.userId, key.name, key.prefix, key.hash, key.scopes, key.expiresAt],
+    select
+      k.id, k.user_id, u.username, k.name, k.prefix, k.scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at
+    from created k
+    left join smartqueue.users u on u.id = k.user_id
+    cross join smartqueue.audit(
+      k.org_id, 'api_key.created',
+      jsonb_build_object('api_key_id', k.id, 'name', k.name, 'prefix', k.prefix, 'scopes', k.scopes)
+    )`,
+  values: [
+    ...[key.id, key.orgId, key.userId, key.name, key.prefix, key.hash, key.scopes, key.expiresAt],
+    MAX_KEYS,
+  ],
 })
 
 /** Oldest first: those of one member, or without one all of the organisation. */
@@ -60,12 +62,14 @@ export const listApiKeys = (page: {
 }): Query<ApiKeyRow> => ({
   name: 'list-api-keys',
   text: `
-    select ${SHOWN}
+    select
+      k.id, k.user_id, u.username, k.name, k.prefix, k.scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at
     from smartqueue.api_keys k
-    where org_id = $1::uuid
-      and ($2::uuid is null or user_id = $2::uuid)
-      and ($3::uuid is null or id > $3::uuid)
-    order by id
+    left join smartqueue.users u on u.id = k.user_id
+    where k.org_id = $1::uuid
+      and ($2::uuid is null or k.user_id = $2::uuid)
+      and ($3::uuid is null or k.id > $3::uuid)
+    order by k.id
     limit $4::int`,
   values: [page.orgId, page.userId, page.after, page.limit],
 })
@@ -94,7 +98,10 @@ export const revokeApiKey = (key: {
         and found.revoked_at is null
       returning k.id, k.org_id, k.name, k.prefix
     ),
-    audit as (${audit('api_key.revoked', `jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix)`, 'revoked')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'api_key.revoked', jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix)
+      from revoked
     )
     select id
     from found`,

@@ -41,15 +41,6 @@ export const AUDIT_ACTIONS = [
 
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]
 
-/**
- * A row of the audit log for each row of `from`, which has the `org_id`. Part of the statement that does what it tells
- * of, so that neither happens without the other. Who and from where is what the transaction has entered with.
- */
-export const audit = (action: AuditAction, target: string, from: string): string => `
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, '${action}', ${target}
-      from ${from}`
-
 export type AuditRow = {
   id: string
   at: string

@@ -1,6 +1,5 @@
 import type { Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
-import { audit } from './audit.ts'
 
 export const INVITATION_HOURS = 72
 /** Of an organisation, that can still be accepted. */
@@ -17,18 +16,6 @@ export type InvitationRow = {
   created_at: string
   expires_at: string
 }
-
-const PENDING = `accepted_at is null
-      and i.revoked_at is null
-      and i.expires_at > now()`
-
-const FROM = `
-    select
-      i.id, i.org_id, o.name as org_name, i.role, u.username, by.username as invited_by, i.created_at, i.expires_at
-    from smartqueue.invitations i
-    join smartqueue.orgs o on o.id = i.org_id
-    left join smartqueue.users u on u.id = i.user_id
-    left join smartqueue.users by on by.id = i.invited_by`
 
 export type NewInvitation = {
   id: string
@@ -62,7 +49,7 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
       insert into smartqueue.invitations (id, org_id, role, invited_by, user_id, token_hash, expires_at)
       select
         $1::uuid, $2::uuid, $3::text, $4::uuid, (select id from invited), decode($6::text, 'hex'),
-        now() + ${INVITATION_HOURS} * interval '1 hour'
+        now() + $7::int * interval '1 hour'
       where ($5::text is null or exists (select from invited where not is_member))
         and (
           select count(*)
@@ -70,8 +57,8 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
           where i.org_id = $2::uuid
             -- An invitation for the same user is replaced. Links have no user, so all of them count.
             and (i.user_id = (select id from invited)) is not true
-            and i.${PENDING}
-        ) < ${MAX_PENDING}
+            and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
+        ) < $8::int
       returning id, org_id, role, user_id, created_at, expires_at
     ),
     -- Whoever is invited again has the newer one.
@@ -80,10 +67,13 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
       set revoked_at = now()
       where i.org_id = $2::uuid
         and i.user_id = (select id from invited)
-        and i.${PENDING}
+        and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
         and exists (select from created)
     ),
-    audit as (${audit('member.invited', `jsonb_build_object('invitation_id', id, 'role', role, 'user_id', user_id)`, 'created')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'member.invited', jsonb_build_object('invitation_id', id, 'role', role, 'user_id', user_id)
+      from created
     )
     select
       $5::text is null or exists (select from invited) as found,
@@ -92,12 +82,8 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
       (select created_at from created) as created_at,
       (select expires_at from created) as expires_at`,
   values: [
-    invitation.id,
-    invitation.orgId,
-    invitation.role,
-    invitation.invitedBy,
-    invitation.username,
-    invitation.tokenHash,
+    ...[invitation.id, invitation.orgId, invitation.role, invitation.invitedBy],
+    ...[invitation.username, invitation.tokenHash, INVITATION_HOURS, MAX_PENDING],
   ],
 })
 
@@ -108,9 +94,15 @@ export const listOrgInvitations = (page: {
   limit: number
 }): Query<InvitationRow> => ({
   name: 'list-org-invitations',
-  text: `${FROM}
+  text: `
+    select
+      i.id, i.org_id, o.name as org_name, i.role, u.username, by.username as invited_by, i.created_at, i.expires_at
+    from smartqueue.invitations i
+    join smartqueue.orgs o on o.id = i.org_id
+    left join smartqueue.users u on u.id = i.user_id
+    left join smartqueue.users by on by.id = i.invited_by
     where i.org_id = $1::uuid
-      and i.${PENDING}
+      and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
       and ($2::uuid is null or i.id > $2::uuid)
     order by i.id
     limit $3::int`,
@@ -129,7 +121,7 @@ export const listOwnInvitations = (page: {
     from smartqueue.invitations i
     join smartqueue.orgs o on o.id = i.org_id
     where i.user_id = $1::uuid
-      and i.${PENDING}
+      and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
       and ($2::uuid is null or i.id > $2::uuid)
     order by i.id
     limit $3::int`,
@@ -145,13 +137,14 @@ export const revokeInvitation = (orgId: string, id: string): Query<{ id: string 
       set revoked_at = now()
       where i.org_id = $1::uuid
         and i.id = $2::uuid
-        and i.${PENDING}
+        and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
       returning i.id, i.org_id
-    ),
-    audit as (${audit('member.invitation_revoked', `jsonb_build_object('invitation_id', id)`, 'revoked')}
     )
-    select id
-    from revoked`,
+    select r.id
+    from revoked r
+    cross join smartqueue.audit(
+      r.org_id, 'member.invitation_revoked', jsonb_build_object('invitation_id', r.id)
+    )`,
   values: [orgId, id],
 })
 

@@ -1,6 +1,4 @@
 import type { Query } from '../query.ts'
-import { CALLBACK_TYPE } from '../rules/callbacks.ts'
-import { SILENT_SECONDS } from './queue-facts.ts'
 
 export type JobTypeRow = { type: string; payload_schema: Record<string, unknown> }
 
@@ -24,7 +22,7 @@ export const listJobTypes = (): Query<JobTypeRow> => ({
   text: `
     select type, payload_schema
     from smartqueue.job_types
-    where type <> '${CALLBACK_TYPE}'
+    where type <> 'callback'
     order by type`,
   values: [],
 })
@@ -40,11 +38,11 @@ export const listKnownTypes = (page: {
       select count(*)::integer
       from smartqueue.workers w
       where w.status = 'online'
-        and w.last_seen > now() - ${SILENT_SECONDS} * interval '1 second'
+        and not smartqueue.is_silent(w.last_seen)
         and t.type = any (w.types)
     ) as workers
     from smartqueue.job_types t
-    where t.type <> '${CALLBACK_TYPE}'
+    where t.type <> 'callback'
       and t.type > coalesce($1::text, '')
     order by t.type
     limit $2::int`,

@@ -45,49 +45,45 @@ export type ExecutionRow = Cursor & {
   source: string | null
 }
 
-/** An execution for each row; `limit` bounds them, but for those that stand in the last row of the table. */
-const executionsWhere = (condition: string, direction: 'asc' | 'desc'): string => `
-    with looked_at as materialized (
-      select
-        *,
-        sum(cardinality(job_ids)) over (order by xid ${direction}, id ${direction}) - cardinality(job_ids) as before
-      from (
-        select xid, id, org_id, series_id, at, outcome, job_ids, ran_ms
-        from smartqueue.executions
-        where ${condition}
-        order by xid ${direction}, id ${direction}
-        limit $3::int
-      ) next
-    )
-    select
-      e.xid::text, e.id::text, e.outcome, extract(epoch from e.at)::double precision as ended_at_s,
-      e.org_id, e.series_id::text, s.type, a.ran_ms, encode(j.sample, 'base64') as sample,
-      j.prediction_source as source
-    from looked_at e
-    cross join lateral unnest(e.job_ids, e.ran_ms) with ordinality as a (job_id, ran_ms, position)
-    left join smartqueue.series s on s.id = e.series_id
-    left join smartqueue.jobs j on j.org_id = e.org_id and j.id = a.job_id
-    where e.before < $3::int
-    order by e.xid ${direction}, e.id ${direction}, a.position ${direction}`
-
 /**
  * The next executions to learn from, in the order of their transactions. Only up to the oldest transaction that still runs:
  * beyond it, one that commits later could come before one that was read.
  */
 export const readExecutions = (after: Cursor, limit: number): Query<ExecutionRow> => ({
   name: 'read-executions',
-  text: executionsWhere(
-    `(xid, id) > ($1::xid8, $2::bigint)
-          and xid < pg_snapshot_xmin(pg_current_snapshot())`,
-    'asc',
-  ),
+  text: `
+    select xid, id, outcome, ended_at_s, org_id, series_id, type, ran_ms, sample, source
+    from smartqueue.unpack_executions(
+      array(
+        select e
+        from smartqueue.executions e
+        where (xid, id) > ($1::xid8, $2::bigint)
+          and xid < pg_snapshot_xmin(pg_current_snapshot())
+        order by xid, id
+        limit $3::int
+      ),
+      $3::int
+    )
+    order by n, place`,
   values: [after.xid, after.id, limit],
 })
 
 /** Those that were learned from, newest first. */
 export const recallExecutions = (before: Cursor, limit: number): Query<ExecutionRow> => ({
   name: 'recall-executions',
-  text: executionsWhere(`(xid, id) <= ($1::xid8, $2::bigint)`, 'desc'),
+  text: `
+    select xid, id, outcome, ended_at_s, org_id, series_id, type, ran_ms, sample, source
+    from smartqueue.unpack_executions(
+      array(
+        select e
+        from smartqueue.executions e
+        where (xid, id) <= ($1::xid8, $2::bigint)
+        order by xid desc, id desc
+        limit $3::int
+      ),
+      $3::int
+    )
+    order by n, place desc`,
   values: [before.xid, before.id, limit],
 })
 
@@ -202,9 +198,9 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
     series_remembered as (
       insert into smartqueue.series_memories (series_id, org_id, memory)
       select s.id, s.org_id, decode(m.memory, 'base64')
-      from unnest($9::bigint[], $10::text[]) as m (series_id, memory)
+      from jsonb_to_recordset($9::text::jsonb) as m (id bigint, memory text)
       -- Those that have been forgotten meanwhile stay so.
-      join smartqueue.series s on s.id = m.series_id
+      join smartqueue.series s on s.id = m.id
       where exists (select from advanced)
       for key share of s
       on conflict (series_id) do update
@@ -212,20 +208,20 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
     ),
     orgs_remembered as (
       insert into smartqueue.org_memories (org_id, memory)
-      select m.org_id, decode(m.memory, 'base64')
-      from unnest($11::uuid[], $12::text[]) as m (org_id, memory)
+      select m.id, decode(m.memory, 'base64')
+      from jsonb_to_recordset($10::text::jsonb) as m (id uuid, memory text)
       where exists (select from advanced)
-        and exists (select from smartqueue.orgs where orgs.id = m.org_id)
-      order by m.org_id
+        and exists (select from smartqueue.orgs where orgs.id = m.id)
+      order by m.id
       on conflict (org_id) do update
       set memory = excluded.memory
     ),
     types_estimated as (
       insert into smartqueue.type_estimates (type, runs, mean_log, deviation_log, median_log)
       select type, runs, mean_log, deviation_log, median_log
-      from unnest(
-        $13::text[], $14::bigint[], $15::double precision[], $16::double precision[], $17::double precision[]
-      ) as t (type, runs, mean_log, deviation_log, median_log)
+      from jsonb_to_recordset($11::text::jsonb) as t (
+        type text, runs bigint, mean_log double precision, deviation_log double precision, median_log double precision
+      )
       where exists (select from advanced)
       order by type
       on conflict (type) do update
@@ -238,10 +234,10 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         org_id, type, runs, mean_log, deviation_log, median_log, drift_log, memory
       )
       select org_id, type, runs, mean_log, deviation_log, median_log, drift_log, decode(memory, 'base64')
-      from unnest(
-        $18::uuid[], $19::text[], $20::bigint[], $21::double precision[], $22::double precision[],
-        $23::double precision[], $24::double precision[], $25::text[]
-      ) as o (org_id, type, runs, mean_log, deviation_log, median_log, drift_log, memory)
+      from jsonb_to_recordset($12::text::jsonb) as o (
+        org_id uuid, type text, runs bigint, mean_log double precision, deviation_log double precision,
+        median_log double precision, drift_log double precision, memory text
+      )
       where exists (select from advanced)
         and exists (select from smartqueue.orgs where orgs.id = o.org_id)
       order by org_id, type
@@ -251,53 +247,24 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         median_log = excluded.median_log, drift_log = excluded.drift_log, memory = excluded.memory
     ),
     point as (
-      ${INSERT_POINT}
-      select (select version from smartqueue.models where status = 'champion'), ${pointColumns('$6')}
+      insert into smartqueue.accuracy_points (model_version, executions, errors, coverage, mape)
+      select
+        (select version from smartqueue.models where status = 'champion'), a.executions, a.errors, a.coverage, a.mape
       from advanced
-      where $26::boolean
-        and $6 is not null
+      cross join jsonb_to_record($6::text::jsonb) as a (
+        executions integer, errors jsonb, coverage double precision, mape double precision
+      )
+      where $13::boolean
+        and $6::text is not null
       on conflict do nothing
     )
     select learned::double precision as learned
     from advanced`,
     values: [
-      learned.term,
-      learned.to.xid,
-      learned.to.id,
-      learned.learned,
-      JSON.stringify(learned.bySource),
-      accuracy ? JSON.stringify(accuracy) : null,
-      learned.from.xid,
-      learned.from.id,
-      series.map(({ id }) => id),
-      series.map(({ memory }) => memory),
-      orgs.map(({ id }) => id),
-      orgs.map(({ memory }) => memory),
-      types.map(({ type }) => type),
-      ...estimateColumns(types),
-      orgTypes.map(({ org_id }) => org_id),
-      orgTypes.map(({ type }) => type),
-      ...estimateColumns(orgTypes),
-      orgTypes.map(({ drift_log }) => drift_log),
-      orgTypes.map(({ memory }) => memory),
+      ...[learned.term, learned.to.xid, learned.to.id, learned.learned, JSON.stringify(learned.bySource)],
+      ...[accuracy ? JSON.stringify(accuracy) : null, learned.from.xid, learned.from.id],
+      ...[series, orgs, types, orgTypes].map((rows) => JSON.stringify(rows)),
       learned.isPoint,
     ],
   }
 }
-
-export const INSERT_POINT = `insert into smartqueue.accuracy_points (model_version, executions, errors, coverage, mape)`
-
-/** Of `AccuracyValues` as JSON text. */
-export const pointColumns = (accuracy: string): string => {
-  const json = `${accuracy}::text::jsonb`
-  return `
-        (${json} ->> 'executions')::integer, ${json} -> 'errors',
-        (${json} ->> 'coverage')::double precision, (${json} ->> 'mape')::double precision`
-}
-
-const estimateColumns = (rows: readonly EstimateColumns[]): number[][] => [
-  rows.map(({ runs }) => runs),
-  rows.map(({ mean_log }) => mean_log),
-  rows.map(({ deviation_log }) => deviation_log),
-  rows.map(({ median_log }) => median_log),
-]

@@ -1,7 +1,6 @@
 import type { Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 import type { Account } from './accounts.ts'
-import { audit } from './audit.ts'
 
 /** `role`: that of the user who asks; null for an admin who is no member. */
 export type OrgRow = {
@@ -11,12 +10,6 @@ export type OrgRow = {
   members: number
   created_at: string
 }
-
-const COLUMNS = `
-      o.id, o.name, o.created_at,
-      (select m.role from smartqueue.memberships m where m.org_id = o.id and m.user_id = $1::uuid) as role`
-
-const MEMBERS = `(select count(*)::integer from smartqueue.memberships m where m.org_id = o.id)`
 
 /** For the user who has entered. Null if they have already created `limit` organisations. */
 export const createOrg = (org: {
@@ -33,8 +26,11 @@ export const createOrg = (org: {
 export const getOrg = (orgId: string, userId: string): Query<OrgRow> => ({
   name: 'get-org',
   text: `
-    select ${COLUMNS}, ${MEMBERS} as members
+    select
+      o.id, o.name, o.created_at, m.role,
+      (select count(*)::integer from smartqueue.memberships a where a.org_id = o.id) as members
     from smartqueue.orgs o
+    left join smartqueue.memberships m on m.org_id = o.id and m.user_id = $1::uuid
     where o.id = $2::uuid`,
   values: [userId, orgId],
 })
@@ -48,9 +44,10 @@ export const listOrgs = (page: {
 }): Query<Omit<OrgRow, 'members'>> => ({
   name: 'list-orgs',
   text: `
-    select ${COLUMNS}
+    select o.id, o.name, o.created_at, m.role
     from smartqueue.orgs o
-    where ($2::boolean or exists (select from smartqueue.memberships m where m.org_id = o.id and m.user_id = $1::uuid))
+    left join smartqueue.memberships m on m.org_id = o.id and m.user_id = $1::uuid
+    where ($2::boolean or m.user_id is not null)
       and ($3::uuid is null or o.id > $3::uuid)
     order by o.id
     limit $4::int`,
@@ -79,10 +76,9 @@ export const switchOrg = (change: { orgId: string; userId: string; sessionId: st
       from account
       where f.id = $3::uuid
         and account.is_member
-    ),
-    audit as (${audit('org.switched', `jsonb_build_object('user_id', user_id)`, 'account')}
     )
-    select user_id, username, org_id, role
-    from account`,
+    select a.user_id, a.username, a.org_id, a.role
+    from account a
+    cross join smartqueue.audit(a.org_id, 'org.switched', jsonb_build_object('user_id', a.user_id))`,
   values: [change.userId, change.orgId, change.sessionId],
 })

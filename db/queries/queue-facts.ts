@@ -12,8 +12,6 @@ export type LiveWorker = {
   memory_mb: number
 }
 
-export const LIVE_WORKERS = 'smartqueue.live_workers()'
-
 export type QueueSums = {
   /** Since they were taken, and how long that took. */
   age_ms: number
@@ -26,8 +24,6 @@ export type QueueSums = {
   flow_loads: number[]
   stretch: number
 }
-
-export const QUEUE_SUMS = 'smartqueue.queue_sums()'
 
 /** Takes the sums again if it is time. That may take a while, and nobody should wait for it. */
 export const refreshQueueSums = () => ({

@@ -2,7 +2,7 @@
  * Opens the rows of an organisation to a transaction of the functions: the first statement of each. The database
  * checks a secret and signs what it opens. See `db/accounts/enter.sql` and ADR 25.
  */
-import type { Query, QueryValue } from '../query.ts'
+import type { Query } from '../query.ts'
 import type { Role } from '../rules/roles.ts'
 
 /** A statement that comes before others in their transaction. */
@@ -38,37 +38,21 @@ export type EntryOptions = {
   origin?: Origin
 }
 
-const ENTER = `smartqueue.enter(
-      $1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text, $7::boolean, $8::text, $9::text
-    )`
-
 /** Whoever is not let in gets an error, and nothing after it runs. */
 export const enter = (member: Member, options: EntryOptions): Entry => ({
   name: 'enter',
   text: `
-    select smartqueue.must_enter(${ENTER})`,
-  values: entryValues([member], options),
+    select smartqueue.must_enter(
+      smartqueue.enter(
+        $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text, $6::text, $7::boolean, $8::text, $9::text
+      )
+    )`,
+  values: [
+    ...[member.orgId, member.userId, member.sessionId, member.keyId, member.secret],
+    ...[options.leastRole, options.allOrgs ?? false],
+    ...[options.origin?.ip ?? null, options.origin?.requestId ?? null],
+  ],
 })
-
-/** For several at once. Whoever is not let in sees nothing; the others are not disturbed. */
-export const enterTogether = (members: readonly Member[]): Entry => ({
-  name: 'enter-together',
-  text: `
-    select ${ENTER}`,
-  values: entryValues(members, { leastRole: 'user' }),
-})
-
-const entryValues = (members: readonly Member[], options: EntryOptions): QueryValue[] => [
-  members.map(({ orgId }) => orgId),
-  members.map(({ userId }) => userId),
-  members.map(({ sessionId }) => sessionId),
-  members.map(({ keyId }) => keyId),
-  members.map(({ secret }) => secret),
-  options.leastRole,
-  options.allOrgs ?? false,
-  options.origin?.ip ?? null,
-  options.origin?.requestId ?? null,
-]
 
 /** Opens the organisation of a source, if it is enabled and still at the version with which a delivery was verified. */
 export const enterWithSource = (

@@ -1,5 +1,4 @@
 import type { Query } from '../query.ts'
-import { audit } from './audit.ts'
 
 /** A sign-in of a user, whatever its active organisation. */
 export type SessionRow = {
@@ -53,7 +52,10 @@ export const endOwnSession = (session: { id: string; userId: string }): Query<{ 
         and found.revoked_at is null
       returning f.id, f.org_id, f.user_id
     ),
-    audit as (${audit('account.signed_out', `jsonb_build_object('user_id', user_id, 'session_id', id)`, 'ended')}
+    audit as (
+      insert into smartqueue.audit_log (org_id, action, target)
+      select org_id, 'account.signed_out', jsonb_build_object('user_id', user_id, 'session_id', id)
+      from ended
     )
     select org_id
     from found`,
@@ -72,10 +74,11 @@ export const endOtherSessions = (session: { id: string; userId: string }): Query
         and revoked_at is null
         and expires_at > now()
       returning id, org_id, user_id
-    ),
-    audit as (${audit('account.signed_out', `jsonb_build_object('user_id', user_id, 'session_id', id)`, 'ended')}
     )
-    select org_id
-    from ended`,
+    select e.org_id
+    from ended e
+    cross join smartqueue.audit(
+      e.org_id, 'account.signed_out', jsonb_build_object('user_id', e.user_id, 'session_id', e.id)
+    )`,
   values: [session.id, session.userId],
 })

@@ -1,10 +1,9 @@
 import type { Query } from '../query.ts'
-import { audit } from './audit.ts'
 
 export const WEBHOOK_SCHEMES = ['github', 'stripe', 'standard-webhooks', 'hmac'] as const
 export type WebhookScheme = (typeof WEBHOOK_SCHEMES)[number]
 
-/** As people see it. */
+/** As people see it: `source_view`. */
 export type WebhookSourceRow = {
   id: string
   name: string
@@ -21,12 +20,6 @@ export type WebhookSourceRow = {
   created_at: string
   updated_at: string
 }
-
-const COLUMNS = `id, name, scheme, verification, filter, template, enabled, case when char_length(secret) >= 16 then right(secret, 4) else '' end as secret_hint,
-      case when previous_expires_at > now() then previous_expires_at end as previous_expires_at,
-      created_by, created_at, updated_at`
-
-const NAMED = `jsonb_build_object('source_id', id, 'name', name, 'scheme', scheme)`
 
 /** Of an organisation. */
 export const MAX_SOURCES = 100
@@ -47,29 +40,34 @@ export const createSource = (source: {
   name: 'create-webhook-source',
   text: `
     with created as (
-      insert into smartqueue.webhook_sources (
+      insert into smartqueue.webhook_sources as w (
         org_id, id, name, scheme, verification, secret, filter, template, enabled, created_by
       )
       select
         $1::uuid, $2::uuid, $3::text, $4::text, $5::jsonb, $6::text, $7::jsonb, $8::jsonb, $9::boolean, $10::uuid
-      where (select count(*) from smartqueue.webhook_sources where org_id = $1::uuid) < ${MAX_SOURCES}
-      returning org_id, ${COLUMNS}
-    ),
-    audit as (${audit('webhook_source.created', NAMED, 'created')}
+      where (select count(*) from smartqueue.webhook_sources where org_id = $1::uuid) < $11::int
+      returning w as source
     )
-    select *
-    from created`,
+    select s.*
+    from created
+    cross join smartqueue.source_view(source) s
+    cross join smartqueue.audit($1::uuid, 'webhook_source.created', smartqueue.source_target(source))`,
   values: [
-    source.orgId,
-    source.id,
-    source.name,
-    source.scheme,
-    JSON.stringify(source.verification),
-    source.secret,
-    jsonOrNull(source.filter),
-    JSON.stringify(source.template),
-    source.enabled,
-    source.userId,
+    ...[
+      source.orgId,
+      source.id,
+      source.name,
+      source.scheme,
+      JSON.stringify(source.verification),
+      source.secret,
+    ],
+    ...[
+      jsonOrNull(source.filter),
+      JSON.stringify(source.template),
+      source.enabled,
+      source.userId,
+      MAX_SOURCES,
+    ],
   ],
 })
 
@@ -84,11 +82,12 @@ export const listSources = (page: {
 }): Query<WebhookSourceRow> => ({
   name: 'list-webhook-sources',
   text: `
-    select ${COLUMNS}
-    from smartqueue.webhook_sources
-    where org_id = $1::uuid
-      and ($2::uuid is null or id > $2::uuid)
-    order by id
+    select s.*
+    from smartqueue.webhook_sources w
+    cross join smartqueue.source_view(w) s
+    where w.org_id = $1::uuid
+      and ($2::uuid is null or w.id > $2::uuid)
+    order by w.id
     limit $3::int`,
   values: [page.orgId, page.after, page.limit],
 })
@@ -96,10 +95,11 @@ export const listSources = (page: {
 export const getSource = (orgId: string, id: string): Query<WebhookSourceRow> => ({
   name: 'get-webhook-source',
   text: `
-    select ${COLUMNS}
-    from smartqueue.webhook_sources
-    where org_id = $1::uuid
-      and id = $2::uuid`,
+    select s.*
+    from smartqueue.webhook_sources w
+    cross join smartqueue.source_view(w) s
+    where w.org_id = $1::uuid
+      and w.id = $2::uuid`,
   values: [orgId, id],
 })
 
@@ -121,7 +121,7 @@ export const changeSource = (
   name: 'change-webhook-source',
   text: `
     with changed as (
-      update smartqueue.webhook_sources
+      update smartqueue.webhook_sources w
       set
         name = coalesce($3::text, name),
         verification = coalesce($4::jsonb, verification),
@@ -132,21 +132,18 @@ export const changeSource = (
         updated_at = now()
       where org_id = $1::uuid
         and id = $2::uuid
-      returning org_id, ${COLUMNS}
-    ),
-    audit as (${audit('webhook_source.changed', `${NAMED} || jsonb_build_object('fields', $9::text[])`, 'changed')}
+      returning w as source
     )
-    select *
-    from changed`,
+    select s.*
+    from changed
+    cross join smartqueue.source_view(source) s
+    cross join smartqueue.audit(
+      $1::uuid, 'webhook_source.changed',
+      smartqueue.source_target(source) || jsonb_build_object('fields', $9::text[])
+    )`,
   values: [
-    orgId,
-    id,
-    name ?? null,
-    jsonOrNull(verification),
-    filter !== undefined,
-    jsonOrNull(filter),
-    jsonOrNull(template),
-    enabled ?? null,
+    ...[orgId, id, name ?? null, jsonOrNull(verification), filter !== undefined, jsonOrNull(filter)],
+    ...[jsonOrNull(template), enabled ?? null],
     Object.entries({ name, verification, filter, template, enabled }).flatMap(([field, value]) =>
       value === undefined ? [] : [field],
     ),
@@ -166,7 +163,7 @@ export const rotateSecret = (rotation: {
   name: 'rotate-webhook-secret',
   text: `
     with rotated as (
-      update smartqueue.webhook_sources
+      update smartqueue.webhook_sources w
       set
         previous_secret = case when $4::integer > 0 then secret end,
         previous_expires_at = case when $4::integer > 0 then now() + $4::integer * interval '1 second' end,
@@ -176,12 +173,15 @@ export const rotateSecret = (rotation: {
       where org_id = $1::uuid
         and id = $2::uuid
         and secret <> $3::text
-      returning org_id, ${COLUMNS}
-    ),
-    audit as (${audit('webhook_source.rotated', `${NAMED} || jsonb_build_object('keep_previous_seconds', $4::integer)`, 'rotated')}
+      returning w as source
     )
-    select *
-    from rotated`,
+    select s.*
+    from rotated
+    cross join smartqueue.source_view(source) s
+    cross join smartqueue.audit(
+      $1::uuid, 'webhook_source.rotated',
+      smartqueue.source_target(source) || jsonb_build_object('keep_previous_seconds', $4::integer)
+    )`,
   values: [rotation.orgId, rotation.id, rotation.secret, rotation.keepPreviousSeconds],
 })
 
@@ -190,15 +190,14 @@ export const deleteSource = (orgId: string, id: string): Query<{ id: string }> =
   name: 'delete-webhook-source',
   text: `
     with deleted as (
-      delete from smartqueue.webhook_sources
+      delete from smartqueue.webhook_sources w
       where org_id = $1::uuid
         and id = $2::uuid
-      returning org_id, id, name, scheme
-    ),
-    audit as (${audit('webhook_source.deleted', NAMED, 'deleted')}
+      returning id, w as source
     )
     select id
-    from deleted`,
+    from deleted
+    cross join smartqueue.audit($1::uuid, 'webhook_source.deleted', smartqueue.source_target(source))`,
   values: [orgId, id],
 })
 

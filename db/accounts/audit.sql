@@ -1,0 +1,22 @@
+-- Entries of the audit log. They are written in the transaction that does what they tell of, so that neither happens without
+-- the other.
+
+create or replace function audit(p_org uuid, p_action text, p_target jsonb, p_actor uuid default scope_user()) returns void
+language sql
+-- Runs with the rights of its caller: a policy keeps the API from writing in the name of another user.
+begin atomic
+  insert into audit_log (org_id, actor_id, action, target) values (p_org, p_actor, p_action, p_target);
+end;
+
+create or replace function audit_everywhere(p_user uuid, p_action text) returns void
+language sql
+-- Tells all organisations of the user what happened to the account. Who did it is not known.
+begin atomic
+  insert into audit_log (org_id, actor_id, action, target)
+  select m.org_id, null, p_action, jsonb_build_object('user_id', p_user)
+  from memberships m
+  where m.user_id = p_user
+    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null);
+end;
+
+grant execute on function audit to smartqueue_functions;
