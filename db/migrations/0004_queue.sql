@@ -103,6 +103,8 @@ create table leases (
   job_ids uuid[] not null,
   org_ids uuid[] not null,
   attempts integer[] not null,
+  -- How many jobs the claim took. With as many in the arrays, none has been taken away, and outcomes need no closer look.
+  claimed_jobs integer not null,
   alone boolean not null default false
 )
 with (

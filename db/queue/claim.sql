@@ -13,6 +13,7 @@ create or replace function next_jobs(
   p_age_floor bigint,
   p_most_cpu_units real,
   p_most_memory_mb integer,
+  p_some_urgent boolean,
   p_some_paused boolean,
   p_closed_orgs uuid[]
 ) returns table (
@@ -38,29 +39,31 @@ as $$
 -- Lanes are read from the floors that the worker remembers (ADR 5): part n begins at floor n and ends where the lane of floor
 -- n + 1 begins.
 declare
-  v_found integer;
+  v_found integer := 0;
   v_left integer;
   v_seen_places tid[];
   v_seen_keys bigint[] := '{}';
   v_seen_floors bigint[];
 begin
-  return query
-  select
-    r.ctid, r.job_id, r.org_id, r.series_id, -5000::smallint, r.key, r.key, r.attempts, r.cpu_units, r.memory_mb,
-    r.predicted_ms
-  from ready_jobs r
-  where r.start_by <= now()
-    and r.start_by is not null
-    and r.lane < 5000
-    and r.type = any (p_types)
-    and r.cpu_units <= p_most_cpu_units
-    and r.memory_mb <= p_most_memory_mb
-    and r.org_id <> all (p_closed_orgs)
-    and (not p_some_paused or not is_paused(r.org_id, r.type))
-  order by r.start_by
-  limit p_limit
-  for update skip locked;
-  get diagnostics v_found = row_count;
+  if p_some_urgent then
+    return query
+    select
+      r.ctid, r.job_id, r.org_id, r.series_id, -5000::smallint, r.key, r.key, r.attempts, r.cpu_units, r.memory_mb,
+      r.predicted_ms
+    from ready_jobs r
+    where r.start_by <= now()
+      and r.start_by is not null
+      and r.lane < 5000
+      and r.type = any (p_types)
+      and r.cpu_units <= p_most_cpu_units
+      and r.memory_mb <= p_most_memory_mb
+      and r.org_id <> all (p_closed_orgs)
+      and (not p_some_paused or not is_paused(r.org_id, r.type))
+    order by r.start_by
+    limit p_limit
+    for update skip locked;
+    get diagnostics v_found = row_count;
+  end if;
   v_left := p_limit - v_found;
 
   if p_order = 'age' then
@@ -208,9 +211,10 @@ declare
   v_series_ids bigint[] := p_series_ids;
   v_attempts integer[] := p_attempts;
 begin
-  insert into leases (token, worker_id, expires_at, claimed_at, job_ids, org_ids, attempts, alone)
+  insert into leases (token, worker_id, expires_at, claimed_at, job_ids, org_ids, attempts, claimed_jobs, alone)
   values (
-    v_token, p_worker_id, now() + p_lease_seconds * interval '1 second', now(), p_job_ids, p_org_ids, p_attempts, p_alone
+    v_token, p_worker_id, now() + p_lease_seconds * interval '1 second', now(), p_job_ids, p_org_ids, p_attempts,
+    cardinality(p_job_ids), p_alone
   );
   if p_series_ids[1] = all (p_series_ids) then
     v_series_ids := p_series_ids[1:1];
@@ -268,13 +272,12 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 declare
-  v_some_paused constant boolean := exists (select from pauses);
-  v_some_limited constant boolean := exists (select from quotas where running_jobs is not null);
-  v_reserved constant uuid[] := array(select v.job_id from reservations v where v.worker_id = p_worker_id);
-  v_by_size constant boolean :=
-    v_reserved <> '{}'
-    or exists (select from ready_jobs r where (r.cpu_units > 1 or r.memory_mb > 64) and r.lane < 5000);
-  v_careful constant boolean := v_some_paused or v_some_limited or v_by_size;
+  v_some_paused boolean;
+  v_some_limited boolean;
+  v_some_urgent boolean;
+  v_reserved uuid[];
+  v_by_size boolean;
+  v_careful boolean;
   v_places tid[] := '{}';
   v_job_ids uuid[] := '{}';
   v_org_ids uuid[] := '{}';
@@ -289,6 +292,9 @@ declare
   v_taken integer;
   v_contended boolean := false;
   v_oldest_left bigint;
+  v_oldest_ms real;
+  v_work_ms real;
+  v_lane_floors json;
   v_free_cpu_units double precision := p_free_cpu_units;
   v_free_memory_mb double precision := p_free_memory_mb;
   v_closed_orgs uuid[] := '{}';
@@ -298,43 +304,25 @@ declare
   v_again boolean;
   v_job record;
 begin
-  if
-    not v_careful
-    and p_order = 'rank'
-    and not exists (select from ready_jobs r where r.start_by <= now() and r.start_by is not null and r.lane < 5000)
-  then
-    -- The same statement as the last of next_jobs, whose rows would be stored once more on their way here.
-    select
-      array_agg(c.place), array_agg(c.job_id), array_agg(c.org_id), array_agg(c.series_id), array_agg(c.attempts + 1),
-      array_agg(c.predicted_ms), array_agg(c.lane), array_agg(c.key)
-    into v_places, v_job_ids, v_org_ids, v_series_ids, v_attempts, v_predicted_ms, v_lanes, v_keys
-    from (
-      select r.*
-      from generate_series(1, cardinality(p_floor_lanes)) as n
-      cross join lateral (
-        select r.ctid as place, r.job_id, r.org_id, r.series_id, r.lane, r.key, r.attempts, r.predicted_ms
-        from ready_jobs r
-        where (r.lane, r.key) >= (p_floor_lanes[n], p_floor_keys[n])
-          and r.lane < coalesce(p_floor_lanes[n + 1], 5000)
-          and (r.start_by is null or r.start_by > now())
-          and r.type = any (p_types)
-          and r.cpu_units <= 1
-          and r.memory_mb <= 64
-        order by r.lane, r.key
-        limit p_limit
-        for update skip locked
-      ) as r
-      limit p_limit
-    ) as c;
-    v_floors := v_keys;
-    delete from ready_jobs where ctid = any (v_places);
-  elsif not v_careful then
+  select
+    exists (select from pauses),
+    exists (select from quotas where running_jobs is not null),
+    exists (select from ready_jobs r where r.start_by <= now() and r.start_by is not null and r.lane < 5000),
+    exists (select from ready_jobs r where (r.cpu_units > 1 or r.memory_mb > 64) and r.lane < 5000),
+    array(select v.job_id from reservations v where v.worker_id = p_worker_id)
+  into v_some_paused, v_some_limited, v_some_urgent, v_by_size, v_reserved;
+  v_by_size := v_by_size or v_reserved <> '{}';
+  v_careful := v_some_paused or v_some_limited or v_by_size;
+
+  if not v_careful then
     -- The plain way. Nothing is held back, and every job has the default size, so that as many fit as were asked for.
     select
       array_agg(c.place), array_agg(c.job_id), array_agg(c.org_id), array_agg(c.series_id), array_agg(c.attempts + 1),
-      array_agg(c.predicted_ms), array_agg(c.lane), array_agg(c.key), array_agg(c.floor)
-    into v_places, v_job_ids, v_org_ids, v_series_ids, v_attempts, v_predicted_ms, v_lanes, v_keys, v_floors
-    from next_jobs(p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, 1, 64, false, '{}') as c;
+      array_agg(c.predicted_ms), array_agg(c.lane), array_agg(c.key), array_agg(c.floor), sum(c.predicted_ms)
+    into v_places, v_job_ids, v_org_ids, v_series_ids, v_attempts, v_predicted_ms, v_lanes, v_keys, v_floors, v_work_ms
+    from next_jobs(
+      p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, 1, 64, v_some_urgent, false, '{}'
+    ) as c;
     delete from ready_jobs where ctid = any (v_places);
   else
     -- The careful way. Reserved capacity is not free for others, and organisations that have as many jobs running as they
@@ -386,7 +374,8 @@ begin
         select false, c.*
         from next_jobs(
           p_limit - cardinality(v_job_ids), p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor,
-          greatest(v_free_cpu_units, 1)::real, greatest(v_free_memory_mb, 64)::integer, v_some_paused, v_closed_orgs
+          greatest(v_free_cpu_units, 1)::real, greatest(v_free_memory_mb, 64)::integer, v_some_urgent, v_some_paused,
+          v_closed_orgs
         ) as c
         where c.job_id <> all (v_reserved)
       loop
@@ -426,6 +415,7 @@ begin
         v_cpu_units := v_cpu_units || v_job.cpu_units;
         v_memory_mb := v_memory_mb || v_job.memory_mb;
         v_predicted_ms := v_predicted_ms || v_job.predicted_ms;
+        v_work_ms := coalesce(v_work_ms, 0) + v_job.predicted_ms;
         v_lanes := v_lanes || v_job.lane;
         v_keys := v_keys || v_job.key;
         v_floors := v_floors || v_job.floor;
@@ -449,6 +439,26 @@ begin
       and (not v_some_paused or not is_paused(r.org_id, r.type))
     order by r.key
     limit 1;
+    -- How much of the work would have been next in the order of age, too.
+    v_oldest_ms := (
+      select sum(t.predicted_ms)
+      from unnest(v_predicted_ms, v_keys) as t (predicted_ms, key)
+      where (t.key < v_oldest_left) is not false
+    );
+  end if;
+  -- The first key of each lane, from which the next claim may read on. Most claims take jobs of one lane.
+  if v_lanes[1] > -5000 and v_lanes[1] = all (v_lanes) then
+    v_lane_floors := json_build_object(v_lanes[1], (select min(key) from unnest(v_floors) as key));
+  elsif v_taken > 0 then
+    v_lane_floors := (
+      select json_object_agg(f.lane, f.key)
+      from (
+        select t.lane, min(t.key) as key
+        from unnest(v_lanes, v_floors) as t (lane, key)
+        where t.lane > -5000
+        group by t.lane
+      ) as f
+    );
   end if;
   return json_build_object(
     'leased',
@@ -463,25 +473,10 @@ begin
       end,
     'cpu_units', case when v_by_size then v_cpu_units end,
     'memory_mb', case when v_by_size then v_memory_mb end,
-    'predicted_ms', (select sum(ms) from unnest(v_predicted_ms) as ms),
-    -- The first key of each lane, from which the next claim may read on.
-    'floors', (
-      select json_object_agg(f.lane, f.key)
-      from (
-        select v_lanes[n] as lane, min(v_floors[n]) as key
-        from generate_series(1, cardinality(v_lanes)) as n
-        where v_lanes[n] > -5000
-        group by v_lanes[n]
-      ) as f
-    ),
-    -- How much of the work would have been next in the order of age, too.
+    'predicted_ms', v_work_ms,
+    'floors', v_lane_floors,
     'oldest_left', v_oldest_left,
-    'oldest_ms', (
-      select sum(v_predicted_ms[n])
-      from generate_series(1, v_taken) as n
-      where p_order = 'newest_rank'
-        and (v_keys[n] < v_oldest_left) is not false
-    ),
+    'oldest_ms', v_oldest_ms,
     'careful', v_careful,
     'reserved', v_reserved <> '{}',
     -- Another claim was counting the running jobs of an organisation at the same moment.

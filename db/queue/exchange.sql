@@ -66,17 +66,18 @@ set enable_sort = off
 set jit = off
 as $$
 declare
+  v_recorded record;
   v_states job_state[];
   v_became_ready integer;
   v_claim json;
 begin
   if cardinality(p_job_ids) > 0 then
-    select r.states, r.became_ready
-    into v_states, v_became_ready
-    from record_outcomes(
+    v_recorded := record_outcomes(
       p_worker_id, p_lease_seconds, p_tokens, p_job_ids, p_org_ids, p_series_ids, p_attempts, p_ran_ms, p_outcomes,
       p_results, p_errors, p_permanent, p_delays_ms, p_closed
-    ) as r;
+    );
+    v_states := v_recorded.states;
+    v_became_ready := v_recorded.became_ready;
   else
     -- A claim need not wait for the disk: one that a crash undoes is simply ready again.
     perform set_config('synchronous_commit', 'off', true);

@@ -1,10 +1,11 @@
 -- The steps that transitions share. Only they insert into ready_jobs, finished_jobs and job_event_groups, and only
 -- drop_from_leases takes jobs out of a lease.
 --
--- Parameters are parallel arrays with one value for each job. An array with a single value speaks for all jobs, and an
--- empty one means null. Values are read by their number over generate_series, because unnest of many arrays copies each
--- of them once more: measured at 25 % of a drain. The functions are plpgsql, so that their plans stay cached in the
--- session, and are called by transitions only, as the owner.
+-- Parameters are parallel arrays with one value for each job. A single value speaks for all jobs (in finish_jobs only where
+-- jobs often share it: organisation, series, attempts and worker), and an empty array means null. Values are read by
+-- their number over generate_series, because unnest of many arrays copies each of them once more: measured at 25 % of
+-- a drain. The functions are plpgsql, so that their plans stay cached in the session, and are called by transitions
+-- only, as the owner.
 --
 -- They take no locks. The caller holds the rows that the jobs come from, so that a job is never in two places.
 --
@@ -115,21 +116,21 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Without a start of its own, an attempt began its runtime ago.
+declare
+  v_org_id constant uuid := case when cardinality(p_org_ids) = 1 then p_org_ids[1] end;
+  v_series_id constant bigint := case when cardinality(p_series_ids) = 1 then p_series_ids[1] end;
+  v_attempts constant integer := case when cardinality(p_attempts) = 1 then p_attempts[1] end;
+  v_worker_id constant text := case when cardinality(p_worker_ids) = 1 then p_worker_ids[1] end;
 begin
   insert into finished_jobs (
     org_id, job_id, series_id, state, attempts, result, error, fingerprint, worker_id, started_at, runtime_ms
   )
   select
-    p_org_ids[least(n, cardinality(p_org_ids))], p_job_ids[n], p_series_ids[least(n, cardinality(p_series_ids))],
-    p_state, p_attempts[least(n, cardinality(p_attempts))], p_results[least(n, cardinality(p_results))], error,
-    case when error is not null then error_fingerprint(error) end, p_worker_ids[least(n, cardinality(p_worker_ids))],
-    coalesce(
-      p_started_ats[least(n, cardinality(p_started_ats))],
-      now() - p_runtimes_ms[least(n, cardinality(p_runtimes_ms))] * interval '1 millisecond'
-    ),
-    p_runtimes_ms[least(n, cardinality(p_runtimes_ms))]
-  from generate_series(1, cardinality(p_job_ids)) as n
-  cross join lateral (select p_errors[least(n, cardinality(p_errors))] as error) as failure;
+    coalesce(v_org_id, p_org_ids[n]), p_job_ids[n], coalesce(v_series_id, p_series_ids[n]), p_state,
+    coalesce(v_attempts, p_attempts[n]), p_results[n], p_errors[n],
+    case when p_errors[n] is not null then error_fingerprint(p_errors[n]) end, coalesce(v_worker_id, p_worker_ids[n]),
+    coalesce(p_started_ats[n], now() - p_runtimes_ms[n] * interval '1 millisecond'), p_runtimes_ms[n]
+  from generate_series(1, cardinality(p_job_ids)) as n;
 end
 $$;
 

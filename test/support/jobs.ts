@@ -258,8 +258,8 @@ export const makeSuspects = async (database: TestDatabase, types?: string[]): Pr
 export const passLeaseOn = async (sql: TestDatabase['sql'], id: string): Promise<void> => {
   await sql(
     `with held as (select * from held_jobs where job_id = $1), left_alone as (${TAKE_OUT})
-    insert into leases (token, worker_id, expires_at, claimed_at, job_ids, org_ids, attempts)
-    select nextval('lease_tokens'), 'someone else', expires_at, started_at, array[job_id], array[org_id], array[attempt]
+    insert into leases (token, worker_id, expires_at, claimed_at, job_ids, org_ids, attempts, claimed_jobs)
+    select nextval('lease_tokens'), 'someone else', expires_at, started_at, array[job_id], array[org_id], array[attempt], 1
     from held`,
     [id],
   )
