@@ -185,5 +185,5 @@ to smartqueue_functions;
 grant select, insert, update, delete on
   job_types, type_estimates, series, job_dependencies, job_logs, job_progress
 to smartqueue_workers;
--- The leader submits the jobs of schedules and callbacks, and deletes old jobs.
-grant select, insert, delete on jobs to smartqueue_workers;
+-- The leader deletes old jobs.
+grant select, delete on jobs to smartqueue_workers;

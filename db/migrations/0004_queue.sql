@@ -116,11 +116,8 @@ comment on table leases is
 A job that ended earlier stays in the arrays until then; its row in another table says that it has ended.';
 comment on column leases.alone is 'The only job of this lease runs alone, because it may be what kills its workers.';
 
--- Ids do not compress.
-alter table leases
-  alter column job_ids set storage external,
-  alter column org_ids set storage external,
-  alter column attempts set storage external;
+-- Ids do not compress, but organisations and attempts repeat.
+alter table leases alter column job_ids set storage external;
 
 create table finished_jobs (
   org_id uuid not null,
@@ -293,10 +290,11 @@ call isolate_by_org(
 );
 call enable_row_security('leases');
 
-create policy of_all_orgs on leases to smartqueue_functions, smartqueue_workers using (true);
-comment on policy of_all_orgs on leases is
-  'A lease has jobs of several organisations, and a statement that takes one of them out must see the row. It holds only
-ids; row-level security protects the jobs themselves.';
+create policy of_scope on leases to smartqueue_functions
+  using (org_ids && (select scope_orgs())::uuid[] or (select sees_all_orgs()));
+comment on policy of_scope on leases is
+  'A lease may hold jobs of several organisations. It has only their ids; row-level security protects the jobs themselves.';
+create policy of_all_orgs on leases to smartqueue_workers using (true);
 
 -- Grants
 
@@ -311,6 +309,7 @@ grant select on
   waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries,
   held_jobs, job_overview
 to smartqueue_workers;
--- The leader deletes expired jobs. Locking a row requires the right to update it.
-grant update, delete on finished_jobs to smartqueue_workers;
-grant delete on attempts to smartqueue_workers;
+-- Retention. Everything else is written by the functions in db/queue.
+grant delete on finished_jobs, attempts to smartqueue_workers;
+-- Locking a row requires the right to update one of its columns.
+grant update (finished_at) on finished_jobs to smartqueue_workers;

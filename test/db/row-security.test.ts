@@ -58,13 +58,48 @@ test('in every table the functions see the rows of the organisation that they en
 })
 
 test('without having entered they see nothing at all', async () => {
-  for (const table of [...(await tablesWithOrg(database)), 'orgs', 'users', 'job_overview', 'held_jobs']) {
-    if (table === 'held_jobs') continue
+  for (const table of [
+    ...(await tablesWithOrg(database)),
+    ...['orgs', 'users', 'leases', 'job_overview', 'held_jobs'],
+  ]) {
     const where = table === 'quotas' ? 'where org_id is not null' : ''
     await inScope(undefined, async (client) => {
       assert.equal((await client.query(`select from smartqueue.${table} ${where}`)).rowCount, 0, table)
     })
   }
+})
+
+test('the functions see a lease only if it holds a job of an organisation that they entered', async () => {
+  const held = await jobInState(database.run, bob, 'running', { type: 'held' })
+  const seenBy = (tenant: Tenant) =>
+    inScope(tenant, (client) =>
+      client.query('select from smartqueue.leases where $1 = any (job_ids)', [held]),
+    )
+  assert.equal((await seenBy(bob)).rowCount, 1)
+  assert.equal((await seenBy(ada)).rowCount, 0)
+})
+
+test('the tables of the queue are written by its functions only', async () => {
+  const rights = await database.sql(`
+    select distinct grantee, table_name, lower(privilege_type) as privilege
+    from information_schema.role_table_grants
+    where grantee in ('smartqueue_functions', 'smartqueue_workers')
+      and table_schema = 'smartqueue'
+      and table_name in (
+        'jobs', 'waiting_jobs', 'blocked_jobs', 'ready_jobs', 'leases', 'finished_jobs', 'attempts', 'reservations',
+        'job_event_groups'
+      )
+      and privilege_type <> 'SELECT'
+    order by 1, 2, 3`)
+  assert.deepEqual(
+    rights,
+    // Retention.
+    ['attempts', 'finished_jobs', 'job_event_groups', 'jobs'].map((table_name) => ({
+      grantee: 'smartqueue_workers',
+      table_name,
+      privilege: 'delete',
+    })),
+  )
 })
 
 test('a webhook source opens its organisation to whoever has its secret and its version', async () => {
