@@ -4,8 +4,9 @@
 
 create or replace function export_lines() returns table (owner text, owner_id uuid, type text, key uuid, line json)
 language sql stable
--- Like a view: Postgres inlines it, and of its parts only the one of the type and the owner that are asked for is planned. A
--- person's activity in an organisation, its jobs and its audit log belong to that organisation.
+-- What an owner has few of: all lines after a key are sorted for a page. Like a view: Postgres inlines it, and plans only the
+-- part with the type and the owner that are asked for. A person's activity in an organisation, its jobs and its audit log
+-- belong to that organisation.
 begin atomic
   select 'org', o.id, l.type, o.id, to_json(l)
   from orgs o
@@ -61,14 +62,6 @@ begin atomic
     select
       'webhook_source' as type, w.id, w.name, w.scheme, w.verification, w.filter, w.template, w.enabled, w.created_by,
       w.created_at, w.updated_at
-  ) l
-  union all
-  select 'org', d.org_id, l.type, d.id, to_json(l)
-  from webhook_deliveries d
-  cross join lateral (
-    select
-      'webhook_delivery' as type, d.id, d.source_id, d.received_at, d.status, d.reason, d.event_id, d.event_type,
-      d.job_id, d.replay_of, d.headers, d.body
   ) l
   union all
   select 'org', e.org_id, l.type, e.id, to_json(l)
@@ -197,6 +190,19 @@ begin
       or o.id is not null
     order by j.id, o.id
     limit 10000;
+  when 'webhook_delivery' then
+    open v_lines for
+    select d.id, to_json(l)
+    from webhook_deliveries d
+    cross join lateral (
+      select
+        p_type as type, d.id, d.source_id, d.received_at, d.status, d.reason, d.event_id, d.event_type, d.job_id,
+        d.replay_of, d.headers, d.body
+    ) l
+    where d.org_id = p_owner_id
+      and (v_after is null or d.id > v_after)
+    order by d.id
+    limit 1000;
   when 'audit_entry' then
     open v_lines for
     select a.id, to_json(l)
