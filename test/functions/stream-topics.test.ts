@@ -55,7 +55,7 @@ const worker = (overrides: object = {}) => ({
 
 test('that a worker was seen again is told every five seconds, anything else at once', async () => {
   let running = 0
-  const client = follow('workers', { 'list-workers-for': () => [worker({ running })] })
+  const client = follow('workers', { 'list-workers': () => [worker({ running })] })
   await client.read()
   mock.timers.tick(2_000)
   await client.read()
@@ -90,7 +90,7 @@ test('a topic that cannot be read is tried again at its pace', async () => {
   const broken = () => {
     throw new Error('out of order')
   }
-  const client = follow('workers', { 'list-workers-for': broken })
+  const client = follow('workers', { 'list-workers': broken })
   await client.read()
   assert.equal(client.errors.length, 1)
   assert.ok(client.dueInMs() >= 2_000)
