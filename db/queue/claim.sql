@@ -36,8 +36,8 @@ as $$
 -- The next jobs in the order of the queue, locked: those whose latest start has come, then by rank or by age. Rows that
 -- someone else has locked are skipped. An urgent job gets the lane -5000: it may stand anywhere in its own.
 --
--- Lanes are read from the floors that the worker remembers (ADR 5): part n begins at floor n and ends where the lane of floor
--- n + 1 begins.
+-- Lanes are read from the floors that the worker remembers (ADR 5): part n begins at floor n and ends where the lane
+-- of floor n + 1 begins.
 declare
   v_found integer := 0;
   v_left integer;
@@ -69,7 +69,8 @@ begin
   if p_order = 'age' then
     return query
     select
-      r.ctid, r.job_id, r.org_id, r.series_id, r.lane, r.key, r.key, r.attempts, r.cpu_units, r.memory_mb, r.predicted_ms
+      r.ctid, r.job_id, r.org_id, r.series_id, r.lane, r.key, r.key, r.attempts, r.cpu_units, r.memory_mb,
+      r.predicted_ms
     from ready_jobs r
     where r.key >= p_age_floor
       and r.lane < 5000
@@ -86,9 +87,9 @@ begin
   end if;
 
   if p_order = 'newest_rank' then
-    -- The lane of a queued job is that of the estimate when it became ready. Look at 64 jobs more than are wanted, and take
-    -- the best of them by the newest estimate (ADR 11). They are read without a lock and locked one by one, so that those
-    -- that are left stay for others to claim at the same moment.
+    -- The lane of a queued job is that of the estimate when it became ready. Look at 64 jobs more than are wanted,
+    -- and take the best of them by the newest estimate (ADR 11). They are read without a lock and locked one by one,
+    -- so that those that are left stay for others to claim at the same moment.
     select
       array_agg(w.place order by newest.lane, w.key), array_agg(w.key order by newest.lane, w.key),
       array_agg(w.floor order by newest.lane, w.key)
@@ -151,7 +152,8 @@ begin
   from generate_series(1, cardinality(p_floor_lanes)) as n
   cross join lateral (
     select
-      r.ctid, r.job_id, r.org_id, r.series_id, r.lane, r.key, r.key, r.attempts, r.cpu_units, r.memory_mb, r.predicted_ms
+      r.ctid, r.job_id, r.org_id, r.series_id, r.lane, r.key, r.key, r.attempts, r.cpu_units, r.memory_mb,
+      r.predicted_ms
     from ready_jobs r
     where (r.lane, r.key) >= (p_floor_lanes[n], p_floor_keys[n])
       and r.key <> all (v_seen_keys)
@@ -174,8 +176,8 @@ create or replace function running_room(p_org_id uuid) returns bigint
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- How many more jobs of an organisation may run: null if there is no limit. One claim at a time may ask: another that comes
--- meanwhile gets -1 and tries again later. With the lock held, the count sees what the claim before has taken.
+-- How many more jobs of an organisation may run: null if there is no limit. One claim at a time may ask: another that
+-- comes meanwhile gets -1 and tries again later. With the lock held, the count sees what the claim before has taken.
 declare
   v_allowed bigint;
 begin
@@ -199,12 +201,12 @@ create or replace function lease_jobs(
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Leases jobs that were taken out of ready_jobs, and says what their worker needs to know. One row for all of them: each row
--- costs the server and the worker more than what is in it. Jobs are read in the order of their index, which takes half as
--- long as one by one; the order in which they should start is sent where they differ.
+-- Leases jobs that were taken out of ready_jobs, and says what their worker needs to know. One row for all of them:
+-- each row costs the server and the worker more than what is in it. Jobs are read in the order of their index, which
+-- takes half as long as one by one; the order in which they should start is sent where they differ.
 declare
-  -- Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of the
-  -- server may undo that its number was taken.
+  -- Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of
+  -- the server may undo that its number was taken.
   v_token constant bigint :=
     ((extract(epoch from clock_timestamp()) * 1000)::bigint << 20) | (nextval('lease_tokens') & 1048575);
   v_org_ids uuid[] := p_org_ids;
@@ -325,8 +327,8 @@ begin
     ) as c;
     delete from ready_jobs where ctid = any (v_places);
   else
-    -- The careful way. Reserved capacity is not free for others, and organisations that have as many jobs running as they
-    -- may are passed over as a whole: a first look, without a lock.
+    -- The careful way. Reserved capacity is not free for others, and organisations that have as many jobs running as
+    -- they may are passed over as a whole: a first look, without a lock.
     select v_free_cpu_units - coalesce(sum(v.cpu_units), 0), v_free_memory_mb - coalesce(sum(v.memory_mb), 0)
     into v_free_cpu_units, v_free_memory_mb
     from reservations v
@@ -495,8 +497,8 @@ create or replace function claim_suspect(
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Claims a job that has to run alone (ADR 22), for a worker that holds no job and claims no other until this one has finished:
--- the one that has waited longest among those that may run and fit into an empty worker.
+-- Claims a job that has to run alone (ADR 22), for a worker that holds no job and claims no other until this one has
+-- finished: the one that has waited longest among those that may run and fit into an empty worker.
 declare
   v_job ready_jobs;
 begin

@@ -1,5 +1,5 @@
--- What a series learns from attempts that ended together. functions/prediction/estimate.ts is the same
--- rule in TypeScript, for backtests; a test holds the two together. All values are natural logarithms of milliseconds.
+-- What a series learns from attempts that ended together. functions/prediction/estimate.ts is the same rule in
+-- TypeScript, for backtests; a test holds the two together. All values are natural logarithms of milliseconds.
 
 create or replace function without_tiny(p_log double precision) returns double precision
 language sql immutable parallel safe
@@ -16,11 +16,11 @@ create or replace function fold_samples(
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Moves the estimate of each series towards its sample by max(1 − 0.9^m, m / (n + m)); a single wild run moves the mean by
--- three deviations at most. The drift is how far the newest runs lay from the mean.
+-- Moves the estimate of each series towards its sample by max(1 − 0.9^m, m / (n + m)); a single wild run moves the
+-- mean by three deviations at most. The drift is how far the newest runs lay from the mean.
 --
--- "offset 0" keeps each step apart. Otherwise Postgres puts the expressions of a step wherever the next one uses them, and
--- compiling those took 200 µs for each call.
+-- "offset 0" keeps each step apart. Otherwise Postgres puts the expressions of a step wherever the next one uses
+-- them, and compiling those took 200 µs for each call.
 begin
   update series s
   set (runs, mean_log, deviation_log, drift_log, moved) = (
@@ -77,9 +77,9 @@ create or replace function learn_from_runs(
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- A series learns first from completed runs, which the worker has summed up, and then from those that timed out. A timed-out
--- run would have taken at least as long as it did: where that is less than the mean it counts as the mean, and it never
--- narrows the spread. A series that has never completed learns nothing from it.
+-- A series learns first from completed runs, which the worker has summed up, and then from those that timed out. A
+-- timed-out run would have taken at least as long as it did: where that is less than the mean it counts as the mean,
+-- and it never narrows the spread. A series that has never completed learns nothing from it.
 declare
   v_series_ids bigint[];
   v_runs double precision[];
@@ -94,7 +94,9 @@ begin
   from (
     select b.id, count(*) as runs, min(b.middle) as log, avg(abs(b.log - b.middle)) as spread
     from (
-      select s.id, greatest(t.log, s.mean_log) as log, avg(greatest(t.log, s.mean_log)) over (partition by s.id) as middle
+      select
+        s.id, greatest(t.log, s.mean_log) as log,
+        avg(greatest(t.log, s.mean_log)) over (partition by s.id) as middle
       from unnest(p_timeout_series, p_timeout_logs) as t (series_id, log)
       join series s on s.id = t.series_id
       where s.runs > 0

@@ -7,14 +7,16 @@ create or replace function retry_delay_ms(
   p_retry_after_ms double precision
 ) returns double precision
 language sql volatile parallel safe
--- Exponential backoff with full jitter, at most an hour: jobs that failed together do not come back together. It is added to
--- what the handler asks for (Retry-After), which is believed up to a day, because a server that turns many away tells
--- all of them the same. In logarithms, because Postgres refuses a power that overflows.
+-- Exponential backoff with full jitter, at most an hour: jobs that failed together do not come back together. It is
+-- added to what the handler asks for (Retry-After), which is believed up to a day, because a server that turns many
+-- away tells all of them the same. In logarithms, because Postgres refuses a power that overflows.
 return round(
   least(greatest(coalesce(nullif(p_retry_after_ms, 'NaN'), 0), 0), 86400000)
   + random() * case
     when p_initial_delay_seconds > 0 then
-      1000 * exp(least(ln(p_initial_delay_seconds) + (p_attempt - 1) * ln(p_backoff_multiplier), ln(3600::double precision)))
+      1000 * exp(
+        least(ln(p_initial_delay_seconds) + (p_attempt - 1) * ln(p_backoff_multiplier), ln(3600::double precision))
+      )
     else 0
   end
 );
@@ -72,8 +74,8 @@ begin
     for update
   ) as l;
 
-  -- 2. Fence: an outcome counts only if the lease that it names still names the job. If all jobs completed and none was ever
-  -- taken out of these leases, none can be missing, and looking for each of them would take 0.6 µs a job.
+  -- 2. Fence: an outcome counts only if the lease that it names still names the job. If all jobs completed and none
+  -- was ever taken out of these leases, none can be missing, and looking for each of them would take 0.6 µs a job.
   if v_whole is not true or p_outcomes <> '{completed}' then
     select array_agg(n)
     into v_lost
@@ -94,7 +96,8 @@ begin
     from generate_series(1, cardinality(p_job_ids)) as n
     cross join lateral (
       select
-        p_outcomes[least(n, cardinality(p_outcomes))] as outcome, p_attempts[least(n, cardinality(p_attempts))] as attempt,
+        p_outcomes[least(n, cardinality(p_outcomes))] as outcome,
+        p_attempts[least(n, cardinality(p_attempts))] as attempt,
         (n = any (v_lost)) is true as lost, p_delays_ms[n] as delay_ms
     ) as o
     left join lateral (
@@ -192,8 +195,9 @@ begin
     group by 1, 2, 3;
   end if;
 
-  -- 6. Leases: close those that are done, if nothing was lost, and renew the others, because this worker is alive. A completed
-  -- job stays named until the lease is closed, because nothing can follow on it; one that may come back leaves at once.
+  -- 6. Leases: close those that are done, if nothing was lost, and renew the others, because this worker is alive. A
+  -- completed job stays named until the lease is closed, because nothing can follow on it; one that may come back
+  -- leaves at once.
   if cardinality(v_left) > 0 then
     perform drop_from_leases(p_tokens, v_left);
   end if;

@@ -1,11 +1,11 @@
 -- The steps that transitions share. Only they insert into ready_jobs, finished_jobs and job_event_groups, and only
 -- drop_from_leases takes jobs out of a lease.
 --
--- Parameters are parallel arrays with one value for each job. A single value speaks for all jobs (in finish_jobs only where
--- jobs often share it: organisation, series, attempts and worker), and an empty array means null. Values are read by
--- their number over generate_series, because unnest of many arrays copies each of them once more: measured at 25 % of
--- a drain. The functions are plpgsql, so that their plans stay cached in the session, and are called by transitions
--- only, as the owner.
+-- Parameters are parallel arrays with one value for each job. A single value speaks for all jobs (in finish_jobs only
+-- where jobs often share it: organisation, series, attempts and worker), and an empty array means null. Values are
+-- read by their number over generate_series, because unnest of many arrays copies each of them once more: measured at
+-- 25 % of a drain. The functions are plpgsql, so that their plans stay cached in the session, and are called by
+-- transitions only, as the owner.
 --
 -- They take no locks. The caller holds the rows that the jobs come from, so that a job is never in two places.
 --
