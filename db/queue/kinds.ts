@@ -1,3 +1,4 @@
+import { arrayOf } from '../array-literal.ts'
 import { rankTerms } from '../rules/priority.ts'
 import { areAlike, KIND_FIELDS, type NewJob, PREDICTION_FIELDS } from './job-fields.ts'
 
@@ -8,6 +9,7 @@ export type Kinds = { kinds: object[]; jobKinds: number[] }
 export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds => {
   const numbers = new Map<string, number>()
   const kinds: object[] = []
+  const members: number[][] = []
   // Most jobs are like the one before, which is found out without serialising them.
   let last: { job: NewJob; member: number; number: number } | undefined
 
@@ -18,17 +20,19 @@ export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds
     if (known !== undefined) return known
     const number = kinds.length + 1
     kinds.push({ number, ...kind })
+    members.push([])
     numbers.set(identity, number)
     return number
   }
 
-  const jobKinds = jobs.map(({ job, member }) => {
+  const jobKinds = jobs.map(({ job, member }, n) => {
     if (last?.member !== member || !areAlike(last.job, job)) {
       last = { job, member, number: lookUp(job, member) }
     }
+    members[last.number - 1]?.push(n + 1)
     return last.number
   })
-  return { kinds, jobKinds }
+  return { kinds: kinds.map((kind, n) => ({ ...kind, jobs: arrayOf(members[n] ?? []) })), jobKinds }
 }
 
 const kindOf = (job: NewJob): object => {

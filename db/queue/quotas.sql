@@ -162,6 +162,11 @@ declare
   v_limits quotas;
   v_refusal jsonb;
 begin
+  -- Not by quotas_of, which takes 20 µs longer.
+  select q.* into v_limits from quotas q where q.org_id = p_org;
+  if not found then
+    select q.* into v_limits from quotas q where q.org_id is null;
+  end if;
   for v_try in 1 .. 2 loop
     update quota_states s
     set
@@ -170,17 +175,18 @@ begin
       day_used = s.day_used + p_bytes,
       hour_bytes = s.hour_bytes + p_bytes,
       queued_bound = s.queued_bound + p_jobs
-    from (select p_org as id) o
-    left join quotas_of(p_org) q on true
-    where s.org_id = o.id
+    where s.org_id = p_org
       and s.minute_at between v_second and v_second + 5
       and s.day_at = s.minute_at / 3600
-      and (p_jobs = 0 or q.submissions_per_minute is null or s.minute_used + p_jobs <= q.submissions_per_minute)
-      and (q.payload_bytes_per_day is null or s.day_used + p_bytes <= q.payload_bytes_per_day)
-      and (p_jobs = 0 or q.queued_jobs is null or s.queued_bound + p_jobs <= q.queued_jobs);
+      and (
+        p_jobs = 0
+        or v_limits.submissions_per_minute is null
+        or s.minute_used + p_jobs <= v_limits.submissions_per_minute
+      )
+      and (v_limits.payload_bytes_per_day is null or s.day_used + p_bytes <= v_limits.payload_bytes_per_day)
+      and (p_jobs = 0 or v_limits.queued_jobs is null or s.queued_bound + p_jobs <= v_limits.queued_jobs);
     exit when found;
     v_state := lock_quota_state(p_org, p_jobs);
-    select q.* into v_limits from quotas_of(p_org) q;
     v_refusal := refusal_of(v_limits, v_state, p_jobs, p_bytes);
     exit when v_refusal is not null;
   end loop;
@@ -191,12 +197,12 @@ $$;
 create or replace function admit_submissions(p_orgs uuid[], p_last_jobs integer[], p_bytes bigint[], p_keys jsonb)
 returns jsonb
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Charges submissions, unless one of their idempotency keys was used before. Returns the refusals: [{submission,
 -- refusal,
 -- detail}]. The arrays have a value for each submission; one without an organisation is refused already.
 declare
+  v_bytes bigint;
   v_org record;
   v_locked uuid[];
   v_used jsonb;
@@ -207,10 +213,11 @@ declare
 begin
   -- Most calls are for one organisation, whose submissions fit its quotas together.
   if p_keys is null and p_orgs[1] = all (p_orgs) then
-    v_detail := charge_quotas(
-      p_orgs[1], p_last_jobs[cardinality(p_orgs)],
-      case when cardinality(p_orgs) = 1 then p_bytes[1] else (select sum(b)::bigint from unnest(p_bytes) as b) end
-    );
+    v_bytes := p_bytes[1];
+    for i in 2 .. cardinality(p_bytes) loop
+      v_bytes := v_bytes + p_bytes[i];
+    end loop;
+    v_detail := charge_quotas(p_orgs[1], p_last_jobs[cardinality(p_orgs)], v_bytes);
     if v_detail is null then return '[]'; end if;
   end if;
 
@@ -273,7 +280,6 @@ $$;
 
 create or replace function used_keys(p_org uuid, p_submissions integer[], p_keys jsonb) returns jsonb
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- By submission, the keys that were used before: {submission: [{key, job_ids, same}]}. `same`: for the same body.
 begin
@@ -295,7 +301,6 @@ $$;
 
 create or replace function keep_keys(p_orgs uuid[], p_keys jsonb) returns void
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Stores the idempotency keys of submissions that were admitted. The caller holds the quotas of their organisations.
 begin
@@ -315,7 +320,6 @@ $$;
 
 create or replace function queue_room(p_org uuid, p_wanted bigint) returns bigint
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and
 -- nobody
@@ -335,6 +339,5 @@ end
 $$;
 
 grant execute on function
-  quotas_of, count_unfinished, ring_used, ring_moved, ring_frees_in, lock_quota_state, refusal_of, charge_quotas,
-  queue_room
+  quotas_of, count_unfinished, ring_used, ring_moved, ring_frees_in, lock_quota_state, refusal_of, charge_quotas
 to smartqueue_functions, smartqueue_workers;

@@ -109,9 +109,10 @@ export const submitJobs = (
   submissions: readonly Submission[],
   { charged = true }: { charged?: boolean } = {},
 ): Query<{ answer: Answer[] }> => {
-  const { members, memberNumbers, jobs, lastJobs, bytes, payloads } = flatten(submissions)
+  const { members, memberNumbers, lastJobs, jobs } = flatten(submissions)
   const { kinds, jobKinds } = toKinds(jobs)
   const all = jobs.map(({ job }) => job)
+  const payloads = all.map(({ payload }) => JSON.stringify(payload))
   const edges = edgesOf(submissions)
   return {
     name: 'submit-jobs',
@@ -124,7 +125,7 @@ export const submitJobs = (
       members.map(({ secret }) => secret ?? null),
       arrayOf(memberNumbers),
       arrayOf(lastJobs),
-      arrayOf(bytes),
+      arrayOf(bytesOf(lastJobs, payloads)),
       JSON.stringify(kinds),
       arrayOf(all.map(({ id }) => id)),
       arrayOf(jobKinds),
@@ -159,28 +160,29 @@ const SUBMIT = `
 const isSameMember = (a: Submitter, b: Submitter): boolean =>
   a.orgId === b.orgId && a.userId === b.userId && a.sessionId === b.sessionId && a.keyId === b.keyId
 
+/** All jobs in their order, each with the number of its member. */
 const flatten = (submissions: readonly Submission[]) => {
   const members: Submitter[] = []
   const memberNumbers: number[] = []
-  const jobs: { job: NewJob; member: number }[] = []
-  const payloads: string[] = []
   const lastJobs: number[] = []
-  const bytes = submissions.map((submission) => {
+  const jobs: { job: NewJob; member: number }[] = []
+  for (const submission of submissions) {
     let member = members.findIndex((one) => isSameMember(one, submission)) + 1
     if (member === 0) member = members.push(submission)
     memberNumbers.push(member)
-    let sum = 0
-    for (const job of submission.jobs) {
-      const payload = JSON.stringify(job.payload)
-      jobs.push({ job, member })
-      payloads.push(payload)
-      sum += utf8Bytes(payload)
-    }
+    for (const job of submission.jobs) jobs.push({ job, member })
     lastJobs.push(jobs.length)
+  }
+  return { members, memberNumbers, lastJobs, jobs }
+}
+
+/** By submission, the bytes of its payloads, which are given in the order of the jobs. */
+const bytesOf = (lastJobs: readonly number[], payloads: readonly string[]): number[] =>
+  lastJobs.map((last, n) => {
+    let sum = 0
+    for (const payload of payloads.slice(lastJobs[n - 1] ?? 0, last)) sum += utf8Bytes(payload)
     return sum
   })
-  return { members, memberNumbers, jobs, lastJobs, bytes, payloads }
-}
 
 /** Jobs of one request belong to one trace: one value speaks for all. */
 const tracesOf = (jobs: readonly NewJob[]): string[] => {

@@ -55,7 +55,8 @@ test('every security definer function searches the temporary schema last', () =>
   }
 })
 
-test('every plpgsql function finds its tables whatever the search path of the session', async () => {
+/** Others are only called by these, whose search path they inherit. To pin it once more takes 2 to 3 µs a call. */
+test('every plpgsql function that a login may call finds its tables whatever the search path', async () => {
   assert.deepEqual(
     await database.sql(`
       select p.oid::regprocedure::text as name
@@ -63,6 +64,10 @@ test('every plpgsql function finds its tables whatever the search path of the se
       join pg_language l on l.oid = p.prolang
       where p.pronamespace = 'smartqueue'::regnamespace
         and l.lanname = 'plpgsql'
+        and exists (
+          select from unnest(array['functions', 'workers']) as login
+          where has_function_privilege('test_' || login, p.oid, 'execute')
+        )
         and 'search_path=pg_catalog, smartqueue, pg_temp' <> all (coalesce(p.proconfig, '{}'))`),
     [],
   )

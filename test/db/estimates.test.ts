@@ -8,6 +8,7 @@ import {
   DEFAULT_ESTIMATE,
   type Estimate,
   foldSample,
+  MOST_LOG,
   P90_DEVIATIONS,
 } from '../../functions/prediction/estimate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -238,15 +239,42 @@ test('a prediction comes from the series, else from its type, else from the defa
   const [before] = await submit({ name: 'sibling' })
   assert.equal(before?.prediction_source, 'default', 'the learner does not know the type yet')
   await learn('test', { meanMs: 200, medianMs: null })
-  await learn('', { meanMs: 200, medianMs: null })
   const [sibling] = await submit({ name: 'another sibling' })
   assert.deepEqual([sibling?.prediction_source, Math.round(sibling?.predicted_ms ?? 0)], ['type', 200])
   const [stranger] = await submit({ type: 'other', name: 'x' })
   assert.deepEqual(
     [stranger?.prediction_source, Math.round(stranger?.predicted_ms ?? 0)],
-    ['default', 200],
-    'what all types take is the default of a type that never ran',
+    ['default', 1_000],
+    'other types say nothing about a type that never ran',
   )
+})
+
+test('the database estimates with the same constants as the rules', async () => {
+  const [start] = await database.sql('select * from smartqueue.starting_estimate($1, $2)', [
+    tenant.orgId,
+    'never ran',
+  ])
+  const { meanLog, deviationLog } = DEFAULT_ESTIMATE
+  assert.deepEqual(start, { source: 'default', mean_log: meanLog, deviation_log: deviationLog })
+
+  const submitWith = async (name: string, estimate: { mean: number; deviation: number }) => {
+    await submit({ name })
+    await database.sql('update smartqueue.series set mean_log = $2, deviation_log = $3 where name = $1', [
+      name,
+      estimate.mean,
+      estimate.deviation,
+    ])
+    const [job] = await submit({ name })
+    return [Math.log(job?.predicted_ms ?? 0), Math.log(job?.predicted_p90_ms ?? 0)] as const
+  }
+  const [usual, usualP90] = await submitWith('usual', { mean: 5, deviation: 0.5 })
+  near(usual, 5, 'the mean')
+  near(usualP90, 5 + P90_DEVIATIONS * 0.5, 'p90')
+  const [long, longP90] = await submitWith('corrupt and long', { mean: 1e300, deviation: 1e300 })
+  near(long, MOST_LOG, 'the most')
+  near(longP90, MOST_LOG, 'the most of p90')
+  const [short] = await submitWith('corrupt and short', { mean: -1e300, deviation: 0 })
+  near(short, -MOST_LOG, 'the least')
 })
 
 test('the median that the learner knows of a type is what its new series start from', async () => {
