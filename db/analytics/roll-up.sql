@@ -12,8 +12,9 @@ create or replace function readiness_of(
   p_org uuid, p_job uuid, p_created_at timestamptz, p_run_at timestamptz, p_ended_at timestamptz
 ) returns table (ready_at timestamptz, is_later_try boolean)
 language sql stable
--- A job waits from the moment it could have started: submitted, its run_at, the end of the last job that it depended on.
--- Only first attempts count, as later ones waited for other reasons; also an attempt before somebody retried the job.
+-- A job waits from the moment it could have started: submitted, its run_at, the end of the last job that it depended
+-- on. Only first attempts count, as later ones waited for other reasons; also an attempt before somebody retried the
+-- job.
 begin atomic
   select
     greatest(

@@ -1,14 +1,14 @@
--- Everything that predictions of an organisation's jobs look at, in one row. Read before a submission, at most once a second
--- for each series and isolate.
+-- Everything that predictions of an organisation's jobs look at, in one row. Read before a submission, at most once a
+-- second for each series and isolate.
 --
 -- Everything about runtimes belongs to the organisation: its series, their memories, its estimates by type and its own
--- memory. type_estimates mixes the runs of all organisations, and has rows only if SMARTQUEUE_SHARED_ESTIMATES is on. The
--- champion's weights are trained on everybody's runs; docs/model.md says how that is bounded. Workers and the queue's sums
--- are shared by nature: they decide when a job starts.
+-- memory. type_estimates mixes the runs of all organisations, and has rows only if SMARTQUEUE_SHARED_ESTIMATES is on.
+-- The champion's weights are trained on everybody's runs; docs/model.md says how that is bounded. Workers and the
+-- queue's sums are shared by nature: they decide when a job starts.
 --
--- Indexes: series_identity, series_memories_pkey, jobs_series, org_type_estimates_pkey, org_memories_pkey, models_champion.
--- Every lookup is by key, so a generic plan is right for any arguments. Server CPU for one series: 270 µs; 590 µs if Postgres
--- may plan for the arguments, 1,260 µs as a text that is parsed and planned on every call.
+-- Indexes: series_identity, series_memories_pkey, jobs_series, org_type_estimates_pkey, org_memories_pkey,
+-- models_champion. Every lookup is by key, so a generic plan is right for any arguments. Server CPU for one series: 270
+-- µs; 590 µs if Postgres may plan for the arguments, 1,260 µs as a text that is parsed and planned on every call.
 
 create or replace function prediction_inputs(p_org uuid, p_types text[], p_names text[])
 returns table (

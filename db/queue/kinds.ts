@@ -8,19 +8,16 @@ export type Kinds = { kinds: object[]; jobKinds: number[] }
 /** Jobs of one member that are alike are of one kind. */
 export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds => {
   const numbers = new Map<string, number>()
-  const kinds: object[] = []
-  const members: number[][] = []
+  const kinds: { fields: object; jobs: number[] }[] = []
   // Most jobs are like the one before, which is found out without serialising them.
   let last: { job: NewJob; member: number; number: number } | undefined
 
   const lookUp = (job: NewJob, member: number): number => {
-    const kind = { member, ...kindOf(job) }
-    const identity = JSON.stringify(kind)
+    const fields = { member, ...kindOf(job) }
+    const identity = JSON.stringify(fields)
     const known = numbers.get(identity)
     if (known !== undefined) return known
-    const number = kinds.length + 1
-    kinds.push({ number, ...kind })
-    members.push([])
+    const number = kinds.push({ fields, jobs: [] })
     numbers.set(identity, number)
     return number
   }
@@ -29,10 +26,13 @@ export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds
     if (last?.member !== member || !areAlike(last.job, job)) {
       last = { job, member, number: lookUp(job, member) }
     }
-    members[last.number - 1]?.push(n + 1)
+    kinds[last.number - 1]?.jobs.push(n + 1)
     return last.number
   })
-  return { kinds: kinds.map((kind, n) => ({ ...kind, jobs: arrayOf(members[n] ?? []) })), jobKinds }
+  return {
+    kinds: kinds.map(({ fields, jobs }, n) => ({ number: n + 1, jobs: arrayOf(jobs), ...fields })),
+    jobKinds,
+  }
 }
 
 const kindOf = (job: NewJob): object => {

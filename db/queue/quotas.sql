@@ -64,10 +64,8 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Locks the state of an organisation and brings it up to date: the rings are moved on, and the queue is counted if its
--- bound
--- plus what is to be added would exceed the limit. Counting a million jobs takes a while: a flood of submissions above
--- such
--- a limit counts once a second, and above a smaller one more often.
+-- bound plus what is to be added would exceed the limit. Counting a million jobs takes a while: a flood of submissions
+-- above such a limit counts once a second, and above a smaller one more often.
 declare
   v_state quota_states;
   v_second bigint;
@@ -151,8 +149,7 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Charges an organisation for jobs and bytes, and holds its row until the commit. Returns null, or which quota they
--- would
--- exceed: then nothing is charged.
+-- would exceed: then nothing is charged.
 --
 -- Most calls fall into the second and hour of the call before, so that one plain update does it. Two calls cannot both
 -- take the last of a quota: an update checks the newest version of the row that it has locked.
@@ -162,7 +159,7 @@ declare
   v_limits quotas;
   v_refusal jsonb;
 begin
-  -- Not by quotas_of, which takes 20 µs longer.
+  -- The same as quotas_of, in two plain lookups of which mostly one is needed: 8 of 59 µs less for a lone job.
   select q.* into v_limits from quotas q where q.org_id = p_org;
   if not found then
     select q.* into v_limits from quotas q where q.org_id is null;
@@ -199,8 +196,7 @@ returns jsonb
 language plpgsql
 as $$
 -- Charges submissions, unless one of their idempotency keys was used before. Returns the refusals: [{submission,
--- refusal,
--- detail}]. The arrays have a value for each submission; one without an organisation is refused already.
+-- refusal, detail}]. The arrays have a value for each submission; one without an organisation is refused already.
 declare
   v_bytes bigint;
   v_org record;
@@ -214,9 +210,9 @@ begin
   -- Most calls are for one organisation, whose submissions fit its quotas together.
   if p_keys is null and p_orgs[1] = all (p_orgs) then
     v_bytes := p_bytes[1];
-    for i in 2 .. cardinality(p_bytes) loop
-      v_bytes := v_bytes + p_bytes[i];
-    end loop;
+    if cardinality(p_bytes) > 1 then
+      select sum(b) into v_bytes from unnest(p_bytes) as b;
+    end if;
     v_detail := charge_quotas(p_orgs[1], p_last_jobs[cardinality(p_orgs)], v_bytes);
     if v_detail is null then return '[]'; end if;
   end if;
@@ -255,8 +251,7 @@ begin
     end if;
     continue when v_used is null and charge_quotas(v_org.id, v_org.jobs, v_org.bytes) is null;
     -- Not all of them are admitted: each is judged for itself, in the order in which they came. If the queue must be
-    -- counted,
-    -- then before any of them is charged.
+    -- counted, then before any of them is charged.
     if v_used is not null then perform lock_quota_state(v_org.id, v_org.jobs); end if;
     for i in 1 .. cardinality(v_org.submissions) loop
       v_submission := v_org.submissions[i];
@@ -322,8 +317,8 @@ create or replace function queue_room(p_org uuid, p_wanted bigint) returns bigin
 language plpgsql
 as $$
 -- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and
--- nobody
--- else can queue any until the caller has committed. For retries, which add to the queue without being submissions.
+-- nobody else can queue any until the caller has committed. For retries, which add to the queue without being
+-- submissions.
 declare
   v_state quota_states;
   v_queue_limit bigint;

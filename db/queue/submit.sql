@@ -25,6 +25,10 @@
 --
 -- Indexes: series_identity finds the series, org_type_estimates_pkey and type_estimates_pkey what a new series starts
 -- from, idempotency_keys_pkey a key, job_event_groups_pkey the newest event.
+--
+-- Measured with Postgres 18, server CPU of a lone job: 430 µs prepared, 520 µs over HTTP. Within the call, credentials
+-- take 42 µs, quotas 51, the jobs 163, the wake-up and the events 41. A batch of 1,000 takes 10 µs a job if all are
+-- alike, and 35 µs if all predictions differ; kind by kind, that took 97 µs.
 
 create or replace function submit_jobs(
   -- Members: user, session or API key, and their secret, for one organisation each. Without a user, the transaction
@@ -38,7 +42,7 @@ create or replace function submit_jobs(
   p_members integer[],
   p_last_jobs integer[],
   p_bytes bigint[],
-  -- [{number, member, unpredicted, and the fields that store_jobs reads}]
+  -- [{number, jobs, member, unpredicted?, …}]: the numbers of its jobs, and the fields that are read from it below.
   p_kinds jsonb,
   -- Jobs, in the order of their submissions. A single trace speaks for all jobs.
   p_job_ids uuid[],
@@ -65,10 +69,12 @@ as $$
 declare
   -- By member: the organisation, or null if they may not submit to it.
   v_member_orgs uuid[];
-  -- One for all submissions or, once Postgres has rejected a value, one for each.
+  -- One answer for all submissions or, once Postgres has rejected a value, one for each.
   v_answers json[] := '{}';
   v_wanted_answers integer := 1;
+  -- The submission whose turn it is. Null: all of them.
   v_only integer;
+  -- Why Postgres has rejected the predictions of the submission, which is now stored without them.
   v_unpredicted text;
   -- By submission: the organisation, or null once it is refused.
   v_orgs uuid[];
@@ -76,21 +82,24 @@ declare
   -- By job: whether its submission is refused, and for how many parents it waits.
   v_skipped boolean[];
   v_blocked_by integer[];
-  -- By kind, without those of which all jobs are skipped.
-  v_kinds jsonb;
-  v_answered json;
   v_keys bigint[];
   v_blocked uuid[];
+  -- The kinds that are stored, and what became of each.
+  v_kinds jsonb;
+  v_stored json;
   v_numbers integer[];
   v_kind_orgs uuid[];
   v_types text[];
   v_states job_state[];
   v_reasons text[];
   v_announced boolean;
+  -- What Postgres rejects.
   v_code text;
   v_message text;
 begin
   if p_members is null then return '[]'; end if;
+
+  -- 1. Members.
   v_member_orgs := p_orgs;
   for i in 1 .. cardinality(p_orgs) loop
     if not coalesce(
@@ -105,15 +114,17 @@ begin
       perform use_key(p_keys[i]);
     end if;
   end loop;
+
   while cardinality(v_answers) < v_wanted_answers loop
+    if v_wanted_answers > 1 then v_only := cardinality(v_answers) + 1; end if;
+    -- The subtransaction takes 2 to 3 % of the call.
     begin
       v_refusals := '[]';
       v_skipped := '{}';
       v_blocked_by := '{}';
       v_blocked := '{}';
+      v_keys := '{}';
       v_kinds := p_kinds;
-
-      -- 1. Members.
       if v_only is null and cardinality(v_member_orgs) = 1 then
         v_orgs := array_fill(v_member_orgs[1], array[cardinality(p_members)]);
       else
@@ -162,7 +173,7 @@ begin
       end if;
       if v_kinds is null then
         v_answers := v_answers || json_build_object('only', v_only, 'refusals', v_refusals);
-        v_only := v_only + 1;
+        v_unpredicted := null;
         continue;
       end if;
       if p_idempotency is not null then perform keep_keys(v_orgs, p_idempotency); end if;
@@ -178,9 +189,9 @@ begin
       loop
         with kind as materialized (
           select
-            k.number, k.jobs, v_member_orgs[k.member] as org_id, p_users[k.member] as created_by, s.id as series_id, k.type,
-            k.name, k.priority, k.tags, k.timeout_seconds, k.max_attempts, k.initial_delay_seconds,
-            k.backoff_multiplier, k.cpu_units, k.memory_mb, k.run_at, k.deadline, k.on_parent_failure,
+            k.number, k.jobs, s.org_id, p_users[k.member] as created_by, s.id as series_id, k.type, k.name, k.priority,
+            k.tags, k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units,
+            k.memory_mb, k.run_at, k.deadline, k.on_parent_failure,
             p.predicted_ms, p.predicted_p90_ms, exp(k.p99_log) as predicted_p99_ms,
             coalesce(k.prediction_source, case when s.mean_log is null then e.source else 'series' end)
               as prediction_source,
@@ -198,7 +209,7 @@ begin
             rank_base double precision, rank_slope real, callback_url text, triggered_by jsonb
           )
           join series s on s.org_id = v_member_orgs[k.member] and s.type = k.type and s.name = k.name
-          left join lateral starting_estimate(v_member_orgs[k.member], k.type) as e
+          left join lateral starting_estimate(s.org_id, k.type) as e
             on s.mean_log is null and k.p50_log is null
           -- Clamped, so that exp cannot fail even if a stored estimate is corrupt.
           cross join lateral (
@@ -231,6 +242,7 @@ begin
           cross join unnest(k.jobs) as n
           where v_skipped[n] is not true
         ),
+        -- Its own insert: by place_ready, one job takes 11 µs longer, and each job of many 0.9 µs.
         ready as (
           insert into ready_jobs (
             org_id, job_id, series_id, type, lane, key, attempts, cpu_units, memory_mb, predicted_ms, start_by
@@ -251,7 +263,7 @@ begin
             'model_version', k.model_version, 'rank', k.rank, 'deadline_at_risk', k.reason is not null
           )),
           array_agg(k.number), array_agg(k.org_id), array_agg(k.type), array_agg(k.state), array_agg(k.reason)
-        into v_answered, v_numbers, v_kind_orgs, v_types, v_states, v_reasons
+        into v_stored, v_numbers, v_kind_orgs, v_types, v_states, v_reasons
         from (
           select
             *,
@@ -259,7 +271,7 @@ begin
             case when start_by < greatest(now(), run_at) then 'deadline_at_risk' end as reason
           from kind
         ) k;
-        exit when v_answered is not null;
+        exit when v_stored is not null;
         perform add_series(v_member_orgs, v_kinds);
       end loop;
       if 'pending' = any (v_states) then
@@ -305,16 +317,14 @@ begin
         where v_skipped[n] is not true;
       end if;
       v_answers := v_answers || json_build_object(
-        'only', v_only, 'refusals', v_refusals, 'created_at', now(), 'announced', v_announced, 'kinds', v_answered,
+        'only', v_only, 'refusals', v_refusals, 'created_at', now(), 'announced', v_announced, 'kinds', v_stored,
         'blocked', v_blocked, 'unpredicted', v_unpredicted
       );
-      v_only := v_only + 1;
       v_unpredicted := null;
     exception when data_exception or not_null_violation or check_violation or unique_violation then
       -- Postgres has rolled back to the beginning of the block.
       get stacked diagnostics v_code = returned_sqlstate, v_message = message_text;
       if v_only is null and cardinality(p_members) > 1 then
-        v_only := 1;
         v_wanted_answers := cardinality(p_members);
       elsif v_unpredicted is null and jsonb_path_exists(v_kinds, '$[*].unpredicted') then
         v_unpredicted := v_message;
@@ -323,7 +333,6 @@ begin
           'submission', coalesce(v_only, 1), 'refusal', 'invalid',
           'detail', json_build_object('code', v_code, 'message', v_message)
         )));
-        v_only := v_only + 1;
         v_unpredicted := null;
       end if;
     end;
@@ -337,7 +346,7 @@ returns boolean
 language plpgsql
 as $$
 -- Whether role_in gives the user a role and the user is a member: an admin may see other organisations, but not submit
--- to them. Looks at three tables instead of five, which saves 30 µs.
+-- to them. For a session this looks at three tables instead of six, which saves 15 of 57 µs.
 begin
   if p_key is not null then
     return role_in(p_org, p_user, p_session, p_key, p_secret) is not null;
@@ -454,8 +463,7 @@ create or replace function judge_parents(
 language plpgsql
 as $$
 -- Locks the parents of new jobs. Returns the parents that make a submission impossible, and by job the number of
--- parents
--- that have not completed, null for none.
+-- parents that have not completed, null for none.
 begin
   with dependency as materialized (
     select
