@@ -93,9 +93,9 @@ create function verified_scope() returns text[]
 language plpgsql stable parallel restricted security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- The signature and what it signs; null without one, or with one that is not of this transaction. Takes 12 µs. Parallel
--- workers are other processes, so only the leader of a parallel query can verify: policies call this in a subquery, which the
--- leader evaluates.
+-- The signature and what it signs; null without one, or with one that is not of this transaction. Takes 12 to 20 µs.
+-- Parallel workers are other processes, so only the leader of a parallel query can verify: policies call this in a
+-- subquery, which the leader evaluates.
 declare
   v_setting constant text := current_setting('smartqueue.scope', true);
   v_signature text;

@@ -25,7 +25,7 @@ export type DeadLetterPage = {
 /** Whose types a group tells. To look at all of a group of 100,000 takes as long as to count it. */
 const TYPES_OF = 200
 
-/** The groups that failed last first. Counts 100,000 dead letters in some 50 ms: from the index alone. */
+/** The groups that failed last first. Counts 50,000 dead letters in 95 ms, from the index alone. */
 export const listDeadLetters = (page: DeadLetterPage): Query<DeadLetterGroup> => ({
   name: 'list-dead-letters',
   text: `

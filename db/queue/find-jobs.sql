@@ -8,11 +8,11 @@
 -- The function takes no locks. It runs as the owner after checking the organisation: under row-level security an index
 -- serves only conditions that cannot leak, and neither an array's @> nor an enum's = is one.
 --
--- Measured for a page of 50 of 1,000,000 jobs in 5,000 series, with cached plans: all jobs, each status, a fingerprint, a
--- type with its name, or a rare priority 0.1 to 0.5 ms (indexes by organisation or series and id); a common type, tag,
--- text or priority 1 to 3 ms; what one job in a hundred has 9 ms; 20 old jobs of a tag, type or name 10 to 20 ms, of a
--- text 20 to 50 ms, also within a status; a creator without jobs 8 ms for each 10,000 jobs looked through. Only a tag
--- of 150,000 jobs, none of them among the newest, takes 270 ms: its index has no order.
+-- Measured for a page of 50 of 1,000,000 jobs, with cached plans, on a busy machine: all jobs, each status, a
+-- fingerprint or a rare priority 0.1 to 1.9 ms (indexes by organisation or series and id); a common type, tag, text or
+-- priority 3 to 8 ms; what one job in a hundred has 13 ms; 19 old jobs of a tag, type or name 16 to 30 ms, of a text 40
+-- to 58 ms, also within a status; a creator without jobs 13 ms for each 10,000 jobs looked through. A tag of many old
+-- jobs, none of them among the newest, takes 270 to 310 ms: its index has no order.
 
 create or replace function find_jobs(
   -- Null searches all organisations, for an admin.

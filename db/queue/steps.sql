@@ -1,5 +1,5 @@
--- The steps that transitions share. Only they insert into ready_jobs, finished_jobs and job_event_groups, and only
--- drop_from_leases takes jobs out of a lease.
+-- The steps that transitions share. Only they insert into finished_jobs and job_event_groups, and into ready_jobs except
+-- for new jobs, which submit_jobs inserts itself. Only drop_from_leases takes jobs out of a lease.
 --
 -- Parameters are parallel arrays with one value for each job. A single value speaks for all jobs (in finish_jobs only
 -- where jobs often share it: organisation, series, attempts and worker), and an empty array means null. Values are
