@@ -243,8 +243,8 @@ language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- One batch for the leader: up to `p_limit` rows of the first deleted organisation that has any left. Returns no row if
--- there is nothing to do now, or if the term is over. `told_workers` have lost running jobs of any deleted
--- organisation: those stop at once, however many rows of another organisation are removed first.
+-- there are no rows to remove, or if the term is over. `told_workers` lists the workers that lost a running job of a
+-- deleted organisation. Such jobs stop at once, even while rows of another organisation are removed first.
 --
 -- Removal finishes no earlier than a minute after the request. By then, transactions that had entered the organisation
 -- have finished, since the functions' transactions take less than half as long, and their rows are found here.

@@ -1,4 +1,4 @@
-/** What is known of the whole queue: sums by lane (`queue_snapshot`), and which workers are alive. See db/queue/facts.sql. */
+/** Facts about the whole queue: sums by lane (`queue_snapshot`) and the live workers. See db/queue/facts.sql. */
 
 /** The seconds of `is_silent`. */
 export const SILENT_SECONDS = 10

@@ -43,7 +43,7 @@ begin
   into locked.running_ms
   from (
     select
-      -- What has run beyond its median will run on, the longer the wider its spread.
+      -- A job that has passed its median is expected to run longer, in proportion to its spread.
       greatest(
         j.predicted_ms - ran.ms, ran.ms * (sqrt(j.predicted_p90_ms / j.predicted_ms) - 1), 1
       ) as remaining_ms

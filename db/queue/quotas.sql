@@ -47,7 +47,7 @@ return array(
 
 create or replace function ring_frees_in(slots bigint[], at bigint, needed bigint) returns bigint
 language sql immutable parallel safe
--- How many slots must pass until as much as is needed has left the ring. Null: there is not so much in it.
+-- The number of slots until `needed` has left the ring. Null if the ring holds less than that.
 return (
   select slot + cardinality(slots) - at
   from (
@@ -245,7 +245,7 @@ begin
       continue;
     end if;
     if p_keys is not null then
-      -- Of two submissions with one key, the second waits here and then sees the key.
+      -- If two submissions use the same key, the second waits here and then sees the key of the first.
       perform from quota_states s where s.org_id = v_org.id for update;
       v_used := used_keys(v_org.id, v_org.submissions, p_keys);
     end if;

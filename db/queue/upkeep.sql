@@ -21,7 +21,7 @@ begin
     or exists (select from reservations);
   suspects := exists (select from ready_jobs where alone)
     or exists (select from workers where isolates and status = 'online');
-  -- What is paused or without a worker, as a text that changes when it does. Empty: nothing is.
+  -- Pauses and types without a worker, as text that changes whenever they do. Empty if there are none.
   held_back := concat_ws(
     ' ',
     (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),

@@ -15,7 +15,7 @@ export type Outlook = {
   big: boolean
   /** Whether there are jobs that have to run alone, or workers that are still draining for them. */
   suspects: boolean
-  /** What is paused or without a worker, as a text that changes when it does. Empty: nothing is. */
+  /** Pauses and types without a worker, as text that changes whenever they do. Empty if there are none. */
   held_back: string
 }
 
