@@ -162,6 +162,10 @@ test('with warm caches an accepted delivery is one round trip to the database', 
   assert.equal(Math.min(...counts), 1, counts.join())
 })
 
+/** Statements about webhooks so far. Others may run at any time: predictions refresh their inputs in the background. */
+const webhookStatements = (): number =>
+  gateway.trips.flat().filter((text) => /receiving_source|webhook_/.test(text)).length
+
 /** Nothing is under way any more. */
 const quiet = async (): Promise<void> => {
   let [seen, since] = [-1, 0]
@@ -596,9 +600,9 @@ test('of what is rejected the journal keeps the beginning, and no more than sixt
   assert.equal((await hooks.deliveries(source, '?status=rejected&limit=200')).length, 60)
   // What is remembered of the source may have to be looked up once more.
   for (let n = 0; n < 2; n++) await deliver(edge, source, forged)
-  const before = gateway.trips.length
+  const before = webhookStatements()
   await deliver(edge, source, forged)
-  assert.equal(gateway.trips.length, before, 'the database is not asked any more')
+  assert.equal(webhookStatements(), before, 'the database is not asked any more')
   assertStatus(await send(edge, source, {}), 202, 'accepted')
   const other = await hooks.make()
   await deliver(edge, other, forged)
@@ -608,11 +612,9 @@ test('of what is rejected the journal keeps the beginning, and no more than sixt
 test('an address that is none answers 404, and asks the database once', async () => {
   const id = randomUUID()
   const call = () => edge.request('POST', `/hooks/${id}`, { body: '{}' })
-  assertProblem(await call(), 404, 'not-found')
-  await quiet()
-  const before = gateway.trips.length
-  for (let n = 0; n < 3; n++) assertProblem(await call(), 404, 'not-found')
-  assert.equal(gateway.trips.length, before)
+  const before = webhookStatements()
+  for (let n = 0; n < 4; n++) assertProblem(await call(), 404, 'not-found')
+  assert.equal(webhookStatements(), before + 1)
   assertProblem(await edge.request('POST', '/hooks/none', { body: '{}' }), 404, 'not-found')
   assertProblem(await edge.request('POST', '/hooks/none', { body: 'x'.repeat(300_000) }), 404, 'not-found')
   const source = await hooks.make()
