@@ -86,7 +86,7 @@ export type InvalidValue = { refusal: 'invalid'; detail: { code: string; message
 export type SubmissionRow = SubmittedJob | RefusedSubmission
 
 /** What `submit_jobs` returns: one answer for all submissions, or one for each. */
-export type Answer = {
+type Answer = {
   /** Null: this answer is for all submissions. */
   only: number | null
   refusals: ({ submission: number } & Refusal)[]
@@ -101,6 +101,17 @@ export type Answer = {
   unpredicted?: string | null
 }
 
+/** A call of `submit_jobs`. `read` says what became of each job: `rows` of one submission are in the order of its jobs. */
+export type SubmitCall = Query<SubmitAnswer> & { read(answers: readonly SubmitAnswer[]): Submitted }
+
+export type SubmitAnswer = { answer: Answer[] }
+
+export type Submitted = {
+  rows: SubmissionRow[]
+  /** Why Postgres rejected predictions, for each submission that was stored without them. */
+  refusedPredictions: Error[]
+}
+
 /**
  * Commits many submissions in one call, each for itself: all of its jobs or none. See `db/queue/submit.sql`. No two may
  * have the same idempotency key. `charged` false: quotas do not apply, for workers only.
@@ -108,7 +119,7 @@ export type Answer = {
 export const submitJobs = (
   submissions: readonly Submission[],
   { charged = true }: { charged?: boolean } = {},
-): Query<{ answer: Answer[] }> => {
+): SubmitCall => {
   const { members, memberNumbers, lastJobs, jobs } = flatten(submissions)
   const { kinds, jobKinds } = toKinds(jobs)
   const all = jobs.map(({ job }) => job)
@@ -130,19 +141,16 @@ export const submitJobs = (
       arrayOf(all.map(({ id }) => id)),
       arrayOf(jobKinds),
       `[${payloads.join(',')}]`,
-      arrayOf(
-        all.some(({ prediction }) => prediction?.promisedWaitMs != null)
-          ? all.map(({ prediction }) => prediction?.promisedWaitMs ?? 'null')
-          : [],
-      ),
+      promisedWaitsOf(all),
       samplesOf(all, jobKinds),
-      arrayOf(tracesOf(all)),
-      arrayOf(edges.map(({ child }) => child)),
-      arrayOf(edges.map(({ parentId }) => parentId)),
-      arrayOf(edges.map(({ inside }) => inside)),
+      tracesOf(all),
+      arrayOrNull(edges.map(({ child }) => child)),
+      arrayOrNull(edges.map(({ parentId }) => parentId)),
+      arrayOrNull(edges.map(({ inside }) => inside)),
       toKeyRows(submissions),
       charged,
     ],
+    read: (answers) => readSubmitted({ jobs: all, jobKinds, lastJobs }, answers),
   }
 }
 
@@ -184,12 +192,22 @@ const bytesOf = (lastJobs: readonly number[], payloads: readonly string[]): numb
     return sum
   })
 
+/** Most calls use few of the arrays. Postgres need not parse those that are null. */
+const arrayOrNull = (values: readonly (string | number | boolean)[]): string | null =>
+  values.length > 0 ? arrayOf(values) : null
+
+const promisedWaitsOf = (jobs: readonly NewJob[]): string | null =>
+  jobs.some(({ prediction }) => prediction?.promisedWaitMs != null)
+    ? arrayOf(jobs.map(({ prediction }) => prediction?.promisedWaitMs ?? 'null'))
+    : null
+
 /** Jobs of one request belong to one trace: one value speaks for all. */
-const tracesOf = (jobs: readonly NewJob[]): string[] => {
-  const traces = jobs.map(({ traceparent }) => traceparent ?? 'null')
-  const isOne = traces.every((trace) => trace === traces[0])
-  if (!isOne) return traces
-  return traces[0] === 'null' ? [] : traces.slice(0, 1)
+const tracesOf = (jobs: readonly NewJob[]): string | null => {
+  const first = jobs[0]?.traceparent ?? null
+  if (jobs.some(({ traceparent }) => traceparent !== first)) {
+    return arrayOf(jobs.map(({ traceparent }) => traceparent ?? 'null'))
+  }
+  return first === null ? null : arrayOf([first])
 }
 
 /** Children by their number among all jobs. */
@@ -221,39 +239,42 @@ const toKeyRows = (submissions: readonly Submission[]): string | null => {
   return rows.length > 0 ? JSON.stringify(rows) : null
 }
 
+type SentJobs = { jobs: readonly NewJob[]; jobKinds: readonly number[]; lastJobs: readonly number[] }
+
 /** The rows of each submission's jobs, in their order, and those of its refusal. */
-export const readSubmitted = (
-  submissions: readonly Submission[],
-  rows: readonly { answer: Answer[] }[],
-): SubmissionRow[] => {
-  const { jobs } = flatten(submissions)
-  const { jobKinds } = toKinds(jobs)
-  const numbers = submissions.flatMap((submission, n) => submission.jobs.map(() => n + 1))
+const readSubmitted = ({ jobs, jobKinds, lastJobs }: SentJobs, rows: readonly SubmitAnswer[]): Submitted => {
   const answers = rows.flatMap(({ answer }) => answer)
   const refusals = answers.flatMap(({ only, refusals }) =>
     refusals.map((one): RefusedSubmission => ({ ...one, submission: only ?? one.submission, id: null })),
   )
   const refused = new Set(refusals.map(({ submission }) => submission))
   const answersOf = new Map(answers.map((answer) => [answer.only ?? 0, indexed(answer)]))
-  const submitted = jobs.flatMap(({ job }, n): SubmittedJob[] => {
-    const submission = numbers[n] ?? 0
+  const submitted: SubmittedJob[] = []
+  let submission = 1
+  for (const [n, job] of jobs.entries()) {
+    while (n >= (lastJobs[submission - 1] ?? 0)) submission++
     const answer = answersOf.get(submission) ?? answersOf.get(0)
     const kind = answer?.kinds.get(jobKinds[n] ?? 0)
-    if (!answer || !kind || refused.has(submission)) return []
-    const { number: _, ...row } = kind
-    return [
-      {
-        ...row,
-        submission,
-        id: job.id,
-        status: answer.blocked.has(job.id) ? 'blocked' : row.status,
-        created_at: answer.createdAt,
-        promised_wait_ms: answer.isPredicted ? (job.prediction?.promisedWaitMs ?? null) : null,
-        announced: answer.announced,
-      },
-    ]
-  })
-  return [...submitted, ...refusals]
+    if (!answer || !kind || refused.has(submission)) continue
+    submitted.push({
+      submission,
+      id: job.id,
+      status: answer.blocked.has(job.id) ? 'blocked' : kind.status,
+      created_at: answer.createdAt,
+      predicted_ms: kind.predicted_ms,
+      predicted_p90_ms: kind.predicted_p90_ms,
+      prediction_source: kind.prediction_source,
+      model_version: kind.model_version,
+      promised_wait_ms: answer.isPredicted ? (job.prediction?.promisedWaitMs ?? null) : null,
+      rank: kind.rank,
+      deadline_at_risk: kind.deadline_at_risk,
+      announced: answer.announced,
+    })
+  }
+  return {
+    rows: [...submitted, ...refusals],
+    refusedPredictions: answers.flatMap(({ unpredicted }) => (unpredicted ? [new Error(unpredicted)] : [])),
+  }
 }
 
 const indexed = ({ created_at = '', announced = false, kinds = [], blocked = [], unpredicted }: Answer) => ({
@@ -263,9 +284,3 @@ const indexed = ({ created_at = '', announced = false, kinds = [], blocked = [],
   blocked: new Set(blocked),
   isPredicted: unpredicted == null,
 })
-
-/** Why Postgres rejected predictions, for each submission that was stored without them. */
-export const refusedPredictions = (rows: readonly { answer: Answer[] }[]): Error[] =>
-  rows.flatMap(({ answer }) =>
-    answer.flatMap(({ unpredicted }) => (unpredicted ? [new Error(unpredicted)] : [])),
-  )

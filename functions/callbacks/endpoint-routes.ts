@@ -11,7 +11,7 @@ import {
 } from '../../db/queries/callback-endpoints.ts'
 import { newCallback } from '../../db/queries/callback-job.ts'
 import { takeTurns } from '../../db/queries/scope.ts'
-import { readSubmitted, submitJobs } from '../../db/queue/submit.ts'
+import { submitJobs } from '../../db/queue/submit.ts'
 import { CALLBACK_TYPE, TEST_EVENT } from '../../db/rules/callbacks.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs } from '../auth/permit.ts'
@@ -72,8 +72,8 @@ export const endpointRoutes = () =>
       const timestamp = new Date().toISOString()
       const body = { type: TEST_EVENT, timestamp, data: { endpoint_id: id, org_id: orgId } } as const
       const job = newCallback({ url: row.url, body, triggeredBy: null, traceparent })
-      const submissions = [{ ...memberOf(principal), jobs: [job] }]
-      const rows = readSubmitted(submissions, await run(submitJobs(submissions)))
+      const submitting = submitJobs([{ ...memberOf(principal), jobs: [job] }])
+      const { rows } = submitting.read(await run(submitting))
       refuse(rows, { requests: [], ids: [], pathOf: () => [], principal })
       c.get('services').submitter.announce([CALLBACK_TYPE], holdOf(c))
       return c.json({ job_id: job.id }, 202, { location: `/jobs/${job.id}` })

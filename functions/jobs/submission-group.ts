@@ -24,8 +24,20 @@ export const newEntry = (submission: OwnSubmission): Entry => {
   const rows = Promise.withResolvers<SubmissionRow[]>()
   // Nobody may be left to hear of it.
   rows.promise.catch(() => {})
-  const bytes = JSON.stringify(submission.jobs).length
-  return { submission, bytes, sent: false, settled: false, turn: Promise.withResolvers(), rows }
+  return {
+    submission,
+    bytes: bytesOf(submission),
+    sent: false,
+    settled: false,
+    turn: Promise.withResolvers(),
+    rows,
+  }
+}
+
+const bytesOf = ({ jobs }: OwnSubmission): number => {
+  let bytes = 0
+  for (const { payload } of jobs) bytes += JSON.stringify(payload).length
+  return bytes
 }
 
 export const settle = (entry: Entry, how: (rows: Entry['rows']) => void): void => {

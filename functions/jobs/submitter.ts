@@ -13,13 +13,7 @@
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Member } from '../../db/queries/scope.ts'
 import type { Run } from '../../db/query.ts'
-import {
-  type InvalidValue,
-  readSubmitted,
-  refusedPredictions,
-  type SubmissionRow,
-  submitJobs,
-} from '../../db/queue/submit.ts'
+import { type InvalidValue, type SubmissionRow, submitJobs } from '../../db/queue/submit.ts'
 import { findSubmitted } from '../../db/queue/submitted.ts'
 import { PATIENCE_MS } from '../../db/rules/timeouts.ts'
 import { afterCommit } from '../database-errors.ts'
@@ -131,10 +125,10 @@ export const createSubmitter = (options: {
   }
 
   const send = async (group: readonly Entry[], hold: Hold): Promise<SubmissionRow[]> => {
-    const submissions = group.map(({ submission }) => submission)
-    const answers = await run(submitJobs(submissions))
-    for (const error of refusedPredictions(answers)) onRefusedPrediction(error, hold)
-    return readSubmitted(submissions, answers)
+    const submitting = submitJobs(group.map(({ submission }) => submission))
+    const { rows, refusedPredictions } = submitting.read(await run(submitting))
+    for (const error of refusedPredictions) onRefusedPrediction(error, hold)
+    return rows
   }
 
   /** Another transaction holds the quotas of these organisations. Each waits alone, and keeps nobody else waiting. */

@@ -10,14 +10,7 @@ import {
   journalDelivery,
 } from '../../db/queries/webhook-journal.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
-import {
-  type Answer,
-  readSubmitted,
-  refusedPredictions,
-  type Submission,
-  type SubmissionRow,
-  submitJobs,
-} from '../../db/queue/submit.ts'
+import { type Submission, type SubmissionRow, type SubmitAnswer, submitJobs } from '../../db/queue/submit.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { hashSecret } from '../auth/secrets.ts'
 import type { Hold } from '../http/background.ts'
@@ -63,15 +56,16 @@ export const storeDelivery = async (services: Services, delivery: Delivery): Pro
   if (plan.kind !== 'job') return journalOnly(services, delivery, keys, plan)
   const job = await makeJob(services, delivery, plan.request)
   const submission = await toSubmission(delivery.record, job, keys)
+  const submitting = submitJobs([submission])
   const [, answers, [journalled]] = await delivery.trace.span(inserting([job]), () =>
-    services.database.transaction<[unknown, { answer: Answer[] }, Journalled]>([
+    services.database.transaction<[unknown, SubmitAnswer, Journalled]>([
       delivery.entry,
-      submitJobs([submission]),
+      submitting,
       journalDelivery(delivery.record, { jobId: job.id, keys, otherwise: null }),
     ]),
   )
-  for (const error of refusedPredictions(answers)) services.predictions.refused(error, delivery.hold)
-  const rows = readSubmitted([submission], answers)
+  const { rows, refusedPredictions } = submitting.read(answers)
+  for (const error of refusedPredictions) services.predictions.refused(error, delivery.hold)
   if (rows.some((row) => isSubmitted(row) && row.status === 'ready' && !row.announced)) {
     services.submitter.announce([job.type], delivery.hold)
   }

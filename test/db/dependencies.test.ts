@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
-import {
-  type RefusedSubmission,
-  readSubmitted,
-  type SubmittedJob,
-  submitJobs,
-} from '../../db/queue/submit.ts'
+import { type RefusedSubmission, type SubmittedJob, submitJobs } from '../../db/queue/submit.ts'
 import { reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -285,12 +280,12 @@ test('the answer grows with the jobs, and not with their square', async () => {
   const children = Array.from({ length: 50 }, (_, n) =>
     newJob({ name: `child ${n}`, depends_on: [parent.id] }),
   )
-  const submission = { ...tenant, jobs: [parent, ...children] }
-  const rows = await database.run(submitJobs([submission]))
-  const ids = rows.flatMap(({ answer }) => answer.flatMap(({ blocked = [] }) => blocked))
+  const submitting = submitJobs([{ ...tenant, jobs: [parent, ...children] }])
+  const answers = await database.run(submitting)
+  const ids = answers.flatMap(({ answer }) => answer.flatMap(({ blocked = [] }) => blocked))
   assert.deepEqual(ids.toSorted(), children.map(({ id }) => id).toSorted())
   assert.deepEqual(
-    readSubmitted([submission], rows).map((row) => (row.id === null ? null : row.status)),
+    submitting.read(answers).rows.map((row) => (row.id === null ? null : row.status)),
     ['ready', ...children.map(() => 'blocked')],
   )
 })

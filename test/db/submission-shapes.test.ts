@@ -3,14 +3,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
-import {
-  readSubmitted,
-  refusedPredictions,
-  type Submission,
-  type SubmissionRow,
-  type SubmittedJob,
-  submitJobs,
-} from '../../db/queue/submit.ts'
+import { type Submission, type SubmissionRow, type SubmittedJob, submitJobs } from '../../db/queue/submit.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   clearJobs,
@@ -322,9 +315,9 @@ test('what is free is stored although the organisation is over its quota', async
   const submissions = [{ orgId: tenant.orgId, userId: null, jobs: [newJob()] }]
   const [refused] = await submitAll(database.run, submissions)
   assert.equal(refused?.id, null)
-  const answer = readSubmitted(submissions, await database.run(submitJobs(submissions, { charged: false })))
+  const submitting = submitJobs(submissions, { charged: false })
   assert.deepEqual(
-    answer.map(({ id }) => id),
+    submitting.read(await database.run(submitting)).rows.map(({ id }) => id),
     submissions[0]?.jobs.map(({ id }) => id),
   )
   await database.sql(`delete from quotas where org_id = $1`, [tenant.orgId])
@@ -415,10 +408,10 @@ test('each submission of a call has a verdict of its own', async () => {
 test('a job whose prediction the database rejects is stored with the running estimate', async () => {
   const impossible = newJob({ prediction: predict({ p50Log: 1000 }) })
   const fine = newJob({ prediction: predict() })
-  const submissions = [impossible, fine].map((job) => ({ ...tenant, jobs: [job] }))
-  const answers = await database.run(submitJobs(submissions))
-  assert.equal(refusedPredictions(answers).length, 1)
-  const rows = readSubmitted(submissions, answers) as SubmittedJob[]
+  const submitting = submitJobs([impossible, fine].map((job) => ({ ...tenant, jobs: [job] })))
+  const submitted = submitting.read(await database.run(submitting))
+  assert.equal(submitted.refusedPredictions.length, 1)
+  const rows = submitted.rows as SubmittedJob[]
   assert.deepEqual(
     rows.map(({ id, prediction_source }) => [id, prediction_source]),
     [

@@ -14,7 +14,7 @@ import {
   readExchange,
 } from '../../db/queue/exchange.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
-import { readSubmitted, type Submission, type SubmissionRow, submitJobs } from '../../db/queue/submit.ts'
+import { type Submission, type SubmissionRow, submitJobs } from '../../db/queue/submit.ts'
 import { type ReclaimedJob, reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
@@ -60,8 +60,10 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
 })
 
 /** What the API does: the statement, and the answer put together. */
-export const submitAll = async (run: Run, submissions: readonly Submission[]): Promise<SubmissionRow[]> =>
-  readSubmitted(submissions, await run(submitJobs(submissions)))
+export const submitAll = async (run: Run, submissions: readonly Submission[]): Promise<SubmissionRow[]> => {
+  const submitting = submitJobs(submissions)
+  return submitting.read(await run(submitting)).rows
+}
 
 export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promise<string[]> => {
   await run(submitJobs([{ ...tenant, jobs }]))

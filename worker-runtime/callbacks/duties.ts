@@ -20,7 +20,7 @@ import {
 } from '../../db/queries/callback-outbox.ts'
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
-import { type Refusal, readSubmitted, type Submission, submitJobs } from '../../db/queue/submit.ts'
+import { type Refusal, type Submission, submitJobs } from '../../db/queue/submit.ts'
 import { CALLBACK_TYPE } from '../../db/rules/callbacks.ts'
 import type { Database } from '../database.ts'
 import type { Duty } from '../duties.ts'
@@ -86,13 +86,14 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
     next: EventPosition,
     submissions: readonly Submission[],
   ): Promise<Place | undefined> => {
+    const submitting = submitJobs(submissions, { charged: false })
     const answers = await transaction(async (runInside) => {
       const [moved] = await runInside(moveCallbackCursor(from.term, from.stored, next))
       if (!moved) return undefined
-      return submissions.length > 0 ? runInside(submitJobs(submissions, { charged: false })) : []
+      return submissions.length > 0 ? runInside(submitting) : []
     })
     if (!answers) return undefined
-    const rows = readSubmitted(submissions, answers)
+    const { rows } = submitting.read(answers)
     for (const row of rows) if (row.id === null) logRefusal(submissions[row.submission - 1], row)
     if (rows.some((row) => row.id !== null && !row.announced)) await run(notify(JOBS_READY, [CALLBACK_TYPE]))
     return { ...from, stored: next, read: next, storedAtMs: performance.now() }

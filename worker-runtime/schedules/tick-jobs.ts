@@ -2,13 +2,7 @@ import type { JobPrediction } from '../../db/learning/prediction.ts'
 import type { DueSchedule, RefusedTick } from '../../db/queries/schedule-ticks.ts'
 import type { Run } from '../../db/query.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
-import {
-  type Refusal,
-  readSubmitted,
-  refusedPredictions,
-  type SubmittedJob,
-  submitJobs,
-} from '../../db/queue/submit.ts'
+import { type Refusal, type SubmittedJob, submitJobs } from '../../db/queue/submit.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { quotaInWords } from '../../db/rules/quotas.ts'
 import { deadlineOf } from '../../db/rules/scheduled-job.ts'
@@ -54,9 +48,8 @@ export const submitTicks = async (
   ticks: readonly TickJob[],
 ): Promise<SubmittedTicks> => {
   if (ticks.length === 0) return { submitted: [], refused: [], refusedPredictions: [] }
-  const submissions = ticks.map(({ job }) => ({ orgId, userId: null, jobs: [job] }))
-  const answers = await run(submitJobs(submissions))
-  const rows = readSubmitted(submissions, answers)
+  const submitting = submitJobs(ticks.map(({ job }) => ({ orgId, userId: null, jobs: [job] })))
+  const { rows, refusedPredictions } = submitting.read(await run(submitting))
   const refused = rows.flatMap((row) => {
     const tick = ticks[row.submission - 1]
     return row.id === null && tick ? [{ tickAt: tick.tickAt, reason: reasonOf(row) }] : []
@@ -65,7 +58,7 @@ export const submitTicks = async (
   if (submitted.length + refused.length < ticks.length) {
     throw new Error('Jobs of a schedule were neither submitted nor refused')
   }
-  return { submitted, refused, refusedPredictions: refusedPredictions(answers) }
+  return { submitted, refused, refusedPredictions }
 }
 
 const reasonOf = (refusal: Refusal): string => {
