@@ -8,7 +8,8 @@ export type Rounds = { medians: Standings; rounds: Record<string, Measurements[]
 
 /**
  * Interleaved: in each round all steps, in each step all contenders. Those of a row are measured right after each
- * other, and the rounds of a row minutes apart, so that a machine that is busy for a while spoils one of them.
+ * other, and the rounds of a row minutes apart, so that a machine that is busy for a while spoils one of them. Each step
+ * begins with another contender, because whoever comes first or last may have an advantage.
  */
 export const runRounds = async (
   arena: Arena,
@@ -19,8 +20,8 @@ export const runRounds = async (
   const rounds: Record<string, Measurements[]> = Object.fromEntries(contenders.map(({ key }) => [key, []]))
   for (let round = 0; round < sizes.rounds; round++) {
     const samples = new Map<Contender, Sample[]>(contenders.map((contender) => [contender, []]))
-    for (const step of createSteps(arena, sizes)) {
-      for await (const [contender, sample] of step.run(contenders)) {
+    for (const [number, step] of createSteps(arena, sizes).entries()) {
+      for await (const [contender, sample] of step.run(rotate(contenders, round + number))) {
         samples.get(contender)?.push(sample)
         if (Object.keys(sample).length > 0) say(progressLine(step, round, contender, summarise([sample])))
       }
@@ -29,6 +30,11 @@ export const runRounds = async (
   }
   const medians = Object.fromEntries(contenders.map(({ key }) => [key, medianOf(rounds[key] ?? [])]))
   return { medians, rounds }
+}
+
+const rotate = <T>(values: readonly T[], by: number): T[] => {
+  const first = by % values.length
+  return [...values.slice(first), ...values.slice(0, first)]
 }
 
 const progressLine = (step: Step, round: number, { name }: Contender, measured: Measurements): string => {
