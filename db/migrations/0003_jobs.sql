@@ -26,6 +26,8 @@ create domain positive_integer as integer constraint positive_integer_is_positiv
 create domain unsigned_integer as integer constraint unsigned_integer_is_not_negative check (value >= 0);
 create domain unsigned_real as real constraint unsigned_real_is_not_negative check (value >= 0);
 create domain unsigned_double as double precision constraint unsigned_double_is_not_negative check (value >= 0);
+create domain callback_url as text constraint callback_url_length check (char_length(value) <= 2048);
+create domain traceparent as text constraint traceparent_length check (char_length(value) <= 128);
 create domain growth_factor as double precision constraint growth_factor_grows check (value >= 1);
 
 create table series (
@@ -102,12 +104,10 @@ create table jobs (
   -- The predictor's inputs, packed by functions/prediction/model/sample.ts, to learn from when the job has run. Of similar jobs
   -- submitted together, only the first few have one.
   sample bytea,
-  callback_url text,
+  callback_url callback_url,
   triggered_by jsonb,
-  traceparent text,
-  primary key (org_id, id),
-  constraint jobs_callback_url check (char_length(callback_url) <= 2048),
-  constraint jobs_traceparent check (char_length(traceparent) <= 128)
+  traceparent traceparent,
+  primary key (org_id, id)
 );
 
 comment on table jobs is 'Jobs as they were submitted. Rows never change.';

@@ -90,6 +90,9 @@ comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller o
 create index ready_jobs_alone on ready_jobs (key) where alone;
 comment on index ready_jobs_alone is 'Serves claim-suspect, ask-to-isolate, look-out and reclaim-expired-leases.';
 
+create sequence announced_ms;
+comment on sequence announced_ms is 'When a submission last notified the workers, in milliseconds. See announce_ready.';
+
 create sequence lease_tokens cache 1;
 
 create table leases (

@@ -2,23 +2,22 @@ import { arrayOf } from '../array-literal.ts'
 import { rankTerms } from '../rules/priority.ts'
 import { areAlike, KIND_FIELDS, type NewJob, PREDICTION_FIELDS } from './job-fields.ts'
 
-/** What jobs have in common, in the order of their numbers, and the kind of each job. */
-export type Kinds = { kinds: object[]; jobKinds: number[] }
+/** What jobs have in common, as JSON and in the order of their numbers, and the kind of each job. */
+export type Kinds = { kinds: string; jobKinds: number[] }
 
 /** Jobs of one member that are alike are of one kind. */
 export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds => {
   const numbers = new Map<string, number>()
-  const kinds: { fields: object; jobs: number[] }[] = []
+  const kinds: { fields: string; jobs: number[] }[] = []
   // Most jobs are like the one before, which is found out without serialising them.
   let last: { job: NewJob; member: number; number: number } | undefined
 
   const lookUp = (job: NewJob, member: number): number => {
-    const fields = { member, ...kindOf(job) }
-    const identity = JSON.stringify(fields)
-    const known = numbers.get(identity)
+    const fields = JSON.stringify({ member, ...kindOf(job) })
+    const known = numbers.get(fields)
     if (known !== undefined) return known
     const number = kinds.push({ fields, jobs: [] })
-    numbers.set(identity, number)
+    numbers.set(fields, number)
     return number
   }
 
@@ -29,10 +28,10 @@ export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds
     kinds[last.number - 1]?.jobs.push(n + 1)
     return last.number
   })
-  return {
-    kinds: kinds.map(({ fields, jobs }, n) => ({ number: n + 1, jobs: arrayOf(jobs), ...fields })),
-    jobKinds,
-  }
+  const texts = kinds.map(
+    ({ fields, jobs }, n) => `{"number":${n + 1},"jobs":"${arrayOf(jobs)}",${fields.slice(1)}`,
+  )
+  return { kinds: `[${texts.join(',')}]`, jobKinds }
 }
 
 const kindOf = (job: NewJob): object => {

@@ -137,7 +137,7 @@ export const submitJobs = (
       arrayOf(memberNumbers),
       arrayOf(lastJobs),
       arrayOf(bytesOf(lastJobs, payloads)),
-      JSON.stringify(kinds),
+      kinds,
       arrayOf(all.map(({ id }) => id)),
       arrayOf(jobKinds),
       `[${payloads.join(',')}]`,

@@ -1,39 +1,40 @@
-/** Tells workers which types have jobs. */
-export type Announcer = { announce(types: readonly string[]): Promise<void> }
+/** Tells workers which types have jobs that no commit has told them of. */
+export type Announcer = {
+  announce(types: Iterable<string>): Promise<void>
+  /** A commit has announced these types, and with them the jobs that were committed before it. */
+  forget(types: Iterable<string>): void
+}
 
-/** On workerd, work that outlives its request ends after 30 s: long before, someone else must have taken over. */
-const LOOP_MS = 5_000
-
-/** Between two notifications. */
+/** As long as submit_jobs waits from one notification to the next (announce_ready). */
 const REST_MS = 5
 
+/** By then, the runtime has ended the request of whoever was to send what is remembered. */
+const LOST_MS = 1_000
+
 /**
- * One notification is on its way at a time; what becomes ready meanwhile, or in the moment after it, is remembered and
- * goes in the next. NOTIFY takes a lock of the whole server at commit, and a worker that was just told is looking still.
+ * NOTIFY takes a lock of the whole server at commit, so only one submission in 5 ms sends its own. The types of the others
+ * are remembered for as long. Those that nobody has announced by then go together in one statement.
  */
 export const createAnnouncer = (
   send: (types: string[]) => Promise<unknown>,
   onError: (error: unknown) => void,
 ): Announcer => {
   const remembered = new Set<string>()
-  let sending = false
+  let sinceMs = 0
 
   return {
+    forget: (types) => {
+      for (const type of types) remembered.delete(type)
+    },
     announce: async (types) => {
+      const isSomebodySending = remembered.size > 0 && Date.now() - sinceMs < LOST_MS
       for (const type of types) remembered.add(type)
-      if (sending) return
-      sending = true
-      const stopAt = Date.now() + LOOP_MS
-      for (let last = false; remembered.size > 0 && !last; ) {
-        const now = [...remembered]
-        remembered.clear()
-        last = Date.now() > stopAt
-        // Before the last one: whoever comes while it is on its way starts a loop of their own.
-        if (last) sending = false
-        await send(now).catch(onError)
-        if (!last) await rest()
-        if (!last && remembered.size === 0) sending = false
-      }
+      if (isSomebodySending) return
+      sinceMs = Date.now()
+      await rest()
+      const left = [...remembered]
+      remembered.clear()
+      if (left.length > 0) await send(left).catch(onError)
     },
   }
 }

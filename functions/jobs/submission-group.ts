@@ -7,7 +7,6 @@ export type OwnSubmission = Submission & { readonly member?: Member }
 /** A submission on its way. */
 export type Entry = {
   submission: OwnSubmission
-  bytes: number
   sent: boolean
   settled: boolean
   /** Tells that it is this one's turn to send. */
@@ -26,7 +25,6 @@ export const newEntry = (submission: OwnSubmission): Entry => {
   rows.promise.catch(() => {})
   return {
     submission,
-    bytes: bytesOf(submission),
     sent: false,
     settled: false,
     turn: Promise.withResolvers(),
@@ -34,9 +32,9 @@ export const newEntry = (submission: OwnSubmission): Entry => {
   }
 }
 
-const bytesOf = ({ jobs }: OwnSubmission): number => {
+export const bytesOf = ({ submission }: Entry): number => {
   let bytes = 0
-  for (const { payload } of jobs) bytes += JSON.stringify(payload).length
+  for (const { payload } of submission.jobs) bytes += JSON.stringify(payload).length
   return bytes
 }
 
@@ -45,10 +43,16 @@ export const settle = (entry: Entry, how: (rows: Entry['rows']) => void): void =
   how(entry.rows)
 }
 
-export const unannouncedTypes = (group: readonly Entry[], rows: readonly SubmissionRow[]): string[] => {
-  const ready = new Set(
-    rows.flatMap((row) => (row.id !== null && row.status === 'ready' && !row.announced ? [row.id] : [])),
-  )
-  const jobs = group.flatMap(({ submission }) => submission.jobs)
-  return [...new Set(jobs.flatMap(({ id, type }) => (ready.has(id) ? [type] : [])))]
+/** The types of jobs that became ready: those that the commit has told the workers of, and the others. */
+export const readyTypes = (
+  group: readonly Entry[],
+  rows: readonly SubmissionRow[],
+): Record<'announced' | 'unannounced', Set<string>> => {
+  const types = { announced: new Set<string>(), unannounced: new Set<string>() }
+  const typeOf = new Map(group.flatMap(({ submission }) => submission.jobs.map(({ id, type }) => [id, type])))
+  for (const row of rows) {
+    if (row.id === null || row.status !== 'ready') continue
+    types[row.announced ? 'announced' : 'unannounced'].add(typeOf.get(row.id) ?? '')
+  }
+  return types
 }

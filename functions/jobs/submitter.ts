@@ -21,13 +21,14 @@ import type { Hold } from '../http/background.ts'
 import { sqlstateOf } from '../transient-error.ts'
 import { createAnnouncer } from './announcer.ts'
 import {
+  bytesOf,
   type Entry,
   isBusy,
   keysOf,
   newEntry,
   type OwnSubmission,
+  readyTypes,
   settle,
-  unannouncedTypes,
 } from './submission-group.ts'
 
 export type Submitter = {
@@ -89,19 +90,21 @@ export const createSubmitter = (options: {
 
   const takeGroup = (own: Entry): Entry[] => {
     const group = [own]
+    own.sent = true
+    if (waiting.length === 0) return group
     const keys = new Set(keysOf(own))
-    let { bytes } = own
+    let bytes = bytesOf(own)
     let jobs = own.submission.jobs.length
     for (const entry of waiting) {
       // Of two with the same key the second waits for what becomes of the first.
-      if (entry === own || keysOf(entry).some((key) => keys.has(key))) continue
-      bytes += entry.bytes
+      if (entry.sent || keysOf(entry).some((key) => keys.has(key))) continue
+      bytes += bytesOf(entry)
       jobs += entry.submission.jobs.length
       if (jobs > MAX_JOBS || bytes > MAX_BYTES) break
       for (const key of keysOf(entry)) keys.add(key)
       group.push(entry)
+      entry.sent = true
     }
-    for (const entry of group) entry.sent = true
     waiting = waiting.filter(({ sent }) => !sent)
     return group
   }
@@ -117,8 +120,9 @@ export const createSubmitter = (options: {
         return false
       })
       commitBusy(busy, hold)
-      const types = unannouncedTypes(group, rows)
-      if (types.length > 0) hold(announcer.announce(types))
+      const { announced, unannounced } = readyTypes(group, rows)
+      announcer.forget(announced)
+      if (unannounced.size > 0) hold(announcer.announce(unannounced))
     } catch (error) {
       for (const entry of group) settle(entry, ({ reject }) => reject(error))
     }

@@ -128,6 +128,9 @@ const listen = async () => {
   return { listener, heard }
 }
 
+const lastAnnounced = (seconds: number): Promise<unknown> =>
+  database.sql(`select setval('announced_ms', ((extract(epoch from now()) + $1) * 1000)::bigint)`, [seconds])
+
 test('a lone job on a quiet system is announced by its own commit, a later one by nobody', async () => {
   const { listener, heard } = await listen()
   const names: string[] = []
@@ -136,9 +139,9 @@ test('a lone job on a quiet system is announced by its own commit, a later one b
     return database.run(query)
   }
   const { submit } = createSubmitter({ run })
-  await database.sql(`update job_event_groups set at = now() - interval '1 second'`)
+  await lastAnnounced(-1)
   await submit(submission(newJob({ type: 'lone' })))
-  await database.sql(`update job_event_groups set at = now() - interval '1 second'`)
+  await lastAnnounced(-1)
   await submit(submission(newJob({ type: 'later', run_at: '2999-01-01T00:00:00Z' })))
   await waitFor('the notification', () => heard.includes('lone'))
   assert.deepEqual(heard, ['lone'])
@@ -155,17 +158,12 @@ test('while others are submitting, workers are told after the commit', async () 
     return database.run(query)
   }
   const { submit } = createSubmitter({ run })
-  // Somebody's transition, of this very moment: as the clock of the statement sees it, of the next one.
-  await database.sql(
-    `insert into job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
-    values ($1, now() + interval '1 minute', '{}', '{}', '{}', '{}', '{}')`,
-    [tenant.orgId],
-  )
+  // The statement will run between these two moments.
+  await lastAnnounced(0.9)
   await submit(submission(newJob({ type: 'busy' })), (work) => held.push(work))
   await Promise.all(held)
   await waitFor('the notification', () => heard.includes('busy'))
   assert.deepEqual(names, ['submit-jobs', 'notify'])
-  await database.sql(`delete from job_event_groups where job_ids = '{}'`)
   await listener.end()
 })
 
