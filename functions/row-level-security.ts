@@ -1,4 +1,4 @@
-import { FUNCTIONS_ROLE, faultOfRowSecurity, inspectRowSecurity } from '../db/queries/row-level-security.ts'
+import { FUNCTIONS_ROLE, findRowSecurityFault } from '../db/queries/row-level-security.ts'
 import type { Query, Run } from '../db/query.ts'
 import type { Database } from './database.ts'
 
@@ -18,9 +18,8 @@ export const guardRowSecurity = (database: Database): Database => {
   let isInspected = false
 
   const inspect = async (): Promise<void> => {
-    const [report] = await database.run(inspectRowSecurity(FUNCTIONS_ROLE))
-    const fault = report ? faultOfRowSecurity(report, FUNCTIONS_ROLE) : 'The database did not tell its role.'
-    if (fault) throw new RowSecurityBroken(fault)
+    const [row] = await database.run(findRowSecurityFault(FUNCTIONS_ROLE))
+    if (row?.fault !== null) throw new RowSecurityBroken(row?.fault ?? 'The database did not tell its role.')
     isInspected = true
   }
 

@@ -75,50 +75,40 @@ end;
 create or replace function enter(
   p_org uuid, p_user uuid, p_session uuid, p_key uuid, p_secret text, p_least_role text, p_all_orgs boolean, p_ip text,
   p_request text
-) returns text
+) returns void
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisation to a user who has at least the role, or all organisations to an admin. Returns 'entered', 'forbidden'
--- if only the role was too low, else 'unknown'. Whoever is refused also loses what was open before.
+-- Opens the organisation to a user who has at least the role, or all organisations to an admin. Raises SQ401 if they have
+-- none, and SQ403 if only the role is too low.
 declare
   v_roles constant text[] := '{user,org_admin,admin}';
   v_role constant text := role_in(p_org, p_user, p_session, p_key, p_secret);
 begin
-  perform set_origin(p_ip, p_request);
+  if v_role is null then
+    raise exception 'No such session, API key or membership.' using errcode = 'SQ401';
+  end if;
   if
-    v_role is null
-    or array_position(v_roles, v_role) < array_position(v_roles, p_least_role)
+    array_position(v_roles, v_role) < array_position(v_roles, p_least_role)
     or (p_all_orgs and v_role <> 'admin')
   then
-    perform set_scope('{}');
-    return case when v_role is null then 'unknown' else 'forbidden' end;
+    raise exception 'The role % is too low.', v_role using errcode = 'SQ403';
   end if;
   if p_key is not null then
-    update api_keys k
-    set last_used_at = now()
-    where k.id = any (
-      array(
-        select u.id
-        from api_keys u
-        where u.id = p_key
-          and (u.last_used_at is null or u.last_used_at < now() - interval '1 minute')
-        for update skip locked
-      )
-    );
+    perform use_key(p_key);
   end if;
+  perform set_origin(p_ip, p_request);
   perform set_scope(array[p_org], p_user, p_key, p_all_orgs);
-  return 'entered';
 end
 $$;
 
 create or replace function enter_with_source(p_source uuid, p_version bigint, p_secret text, p_ip text, p_request text)
-returns text
+returns void
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisation of a webhook source to a delivery that was verified with its secret. Returns 'closed' if the source
--- has changed since, is disabled or is gone.
+-- Opens the organisation of a webhook source to a delivery that was verified with its secret. Raises SQ404 if the source has
+-- changed since, is disabled or is gone.
 declare
   v_org uuid;
 begin
@@ -129,9 +119,11 @@ begin
     and s.version = p_version
     and s.secret = p_secret
     and not exists (select from org_deletions d where d.id = s.org_id and d.removed_at is null);
+  if not found then
+    raise exception 'The webhook source has changed, is disabled or is gone.' using errcode = 'SQ404';
+  end if;
   perform set_origin(p_ip, p_request);
-  perform set_scope(array_remove(array[v_org], null));
-  return case when v_org is null then 'closed' else 'entered' end;
+  perform set_scope(array[v_org]);
 end
 $$;
 
@@ -164,17 +156,4 @@ begin
 end
 $$;
 
-create or replace function must_enter(p_entry text) returns void
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Ends a transaction that was not let in before it asks for anything.
-begin
-  if p_entry <> 'entered' then
-    raise exception 'The transaction was not let in: %', p_entry
-      using errcode = case p_entry when 'forbidden' then 'SQ403' when 'closed' then 'SQ404' else 'SQ401' end;
-  end if;
-end
-$$;
-
-grant execute on function enter, enter_with_source, enter_stream, must_enter to smartqueue_functions;
+grant execute on function enter, enter_with_source, enter_stream to smartqueue_functions;

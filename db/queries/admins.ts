@@ -96,30 +96,3 @@ export const resetPassword = (username: string, passwordHash: string): Query<{ u
     cross join smartqueue.audit_everywhere(c.user_id, 'account.password_changed')`,
   values: [username, passwordHash],
 })
-
-/** Of all organisations that have none of their own. */
-export const setDefaultQuotas = (
-  changes: Record<string, number | null>,
-): Query<Record<string, string | null>> => ({
-  name: 'set-default-quotas',
-  text: `
-    with recounted as (
-      update smartqueue.quota_states
-      set queued_bound = null
-      where org_id = any (
-        array(select org_id from smartqueue.quota_states where $1::jsonb ? 'queued_jobs' order by org_id for update)
-      )
-    )
-    update smartqueue.quotas
-    set
-      submissions_per_minute =
-        case when c ? 'submissions_per_minute' then (c ->> 'submissions_per_minute')::bigint else submissions_per_minute end,
-      queued_jobs = case when c ? 'queued_jobs' then (c ->> 'queued_jobs')::bigint else queued_jobs end,
-      running_jobs = case when c ? 'running_jobs' then (c ->> 'running_jobs')::bigint else running_jobs end,
-      payload_bytes_per_day =
-        case when c ? 'payload_bytes_per_day' then (c ->> 'payload_bytes_per_day')::bigint else payload_bytes_per_day end
-    from (select $1::jsonb as c) change
-    where org_id is null
-    returning submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day`,
-  values: [JSON.stringify(changes)],
-})

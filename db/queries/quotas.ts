@@ -28,48 +28,50 @@ export const getQuotas = (orgId: string): Query<QuotaRow> => ({
   values: [orgId],
 })
 
+/**
+ * Changes some quotas of an organisation or, without one, of all organisations that have none of their own. Returns
+ * no row if there is no such organisation.
+ */
 export const setQuotas = (
-  orgId: string,
+  orgId: string | null,
   changes: { [Name in Quota]?: number | null | undefined },
-): Query<{ org_id: string }> => ({
+): Query<Record<Quota, string | null>> => ({
   name: 'set-quotas',
   text: `
-    with mine as materialized (
-      select *
-      from smartqueue.quotas_of($1::uuid)
-    ),
-    changed as (
+    with changed as (
       insert into smartqueue.quotas as q (
         org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day
       )
-      select
-        o.id,
-        case when c ? 'submissions_per_minute' then (c ->> 'submissions_per_minute')::bigint else mine.submissions_per_minute end,
-        case when c ? 'queued_jobs' then (c ->> 'queued_jobs')::bigint else mine.queued_jobs end,
-        case when c ? 'running_jobs' then (c ->> 'running_jobs')::bigint else mine.running_jobs end,
-        case when c ? 'payload_bytes_per_day' then (c ->> 'payload_bytes_per_day')::bigint else mine.payload_bytes_per_day end
-      from smartqueue.orgs o, mine, (select $2::jsonb as c) change
-      where o.id = $1::uuid
+      select $1::uuid, n.submissions_per_minute, n.queued_jobs, n.running_jobs, n.payload_bytes_per_day
+      from smartqueue.quotas_of($1::uuid) as present
+      cross join jsonb_populate_record(present, $2::jsonb) as n
+      where $1::uuid is null or exists (select from smartqueue.orgs o where o.id = $1::uuid)
       on conflict on constraint quotas_once do update
       set
         submissions_per_minute = excluded.submissions_per_minute,
         queued_jobs = excluded.queued_jobs,
         running_jobs = excluded.running_jobs,
         payload_bytes_per_day = excluded.payload_bytes_per_day
-      returning q.org_id
+      returning q.org_id, q.submissions_per_minute, q.queued_jobs, q.running_jobs, q.payload_bytes_per_day
     ),
-    -- It may not have been kept up while there was no limit.
+    -- The bound may not have been kept up while there was no limit.
     recounted as (
       update smartqueue.quota_states
       set queued_bound = null
-      where org_id in (select org_id from changed)
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'org.quotas_changed', $2::jsonb
-      from changed
+      where org_id = any (
+        array(
+          select s.org_id
+          from smartqueue.quota_states s
+          where $2::jsonb ? 'queued_jobs'
+            and ($1::uuid is null or s.org_id = $1::uuid)
+          order by s.org_id
+          for update
+        )
+      )
     )
-    select org_id
+    select
+      submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day,
+      case when org_id is not null then smartqueue.audit(org_id, 'org.quotas_changed', $2::jsonb) end as audited
     from changed`,
   values: [orgId, JSON.stringify(changes)],
 })

@@ -42,10 +42,8 @@ export type EntryOptions = {
 export const enter = (member: Member, options: EntryOptions): Entry => ({
   name: 'enter',
   text: `
-    select smartqueue.must_enter(
-      smartqueue.enter(
-        $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text, $6::text, $7::boolean, $8::text, $9::text
-      )
+    select smartqueue.enter(
+      $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text, $6::text, $7::boolean, $8::text, $9::text
     )`,
   values: [
     ...[member.orgId, member.userId, member.sessionId, member.keyId, member.secret],
@@ -61,9 +59,7 @@ export const enterWithSource = (
 ): Entry => ({
   name: 'enter-with-source',
   text: `
-    select smartqueue.must_enter(
-      smartqueue.enter_with_source($1::uuid, $2::bigint, $3::text, $4::text, $5::text)
-    )`,
+    select smartqueue.enter_with_source($1::uuid, $2::bigint, $3::text, $4::text, $5::text)`,
   values: [source.id, source.version, source.secret, origin.ip, origin.requestId],
 })
 

@@ -110,7 +110,7 @@ import {
   deleteStale,
   forgetIdleSeries,
 } from '../../db/queries/retention.ts'
-import { FUNCTIONS_ROLE, inspectRowSecurity } from '../../db/queries/row-level-security.ts'
+import { FUNCTIONS_ROLE, findRowSecurityFault } from '../../db/queries/row-level-security.ts'
 import {
   advanceSchedule,
   findDueSchedules,
@@ -204,7 +204,7 @@ const NAMED_DATABASES = [
 
 /** What only an operator may: `npm run admin`, as the owner of the database. */
 const OWNER_ONLY = [
-  ...['create-account', 'set-admin', 'list-admins', 'reset-password', 'set-default-quotas'],
+  ...['create-account', 'set-admin', 'list-admins', 'reset-password'],
   ...['describe-login', 'describe-drop', 'describe-timeouts', 'describe-revocations'],
   ...['describe-owner', 'describe-database', 'inspect-schema'],
 ]
@@ -323,7 +323,7 @@ const playScopes = async ({ play }: Stage): Promise<void> => {
   const user = { username: 'Ada', passwordHash: TEXT, spareOrgId: id(8) }
   await play(startSession(user, stored(63, '7'), ORIGIN))
   await play(takeTurns('api-keys', TENANT.orgId))
-  await play(inspectRowSecurity(FUNCTIONS_ROLE))
+  await play(findRowSecurityFault(FUNCTIONS_ROLE))
 }
 
 const playOrgs = async ({ play }: Stage): Promise<void> => {

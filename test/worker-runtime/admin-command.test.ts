@@ -6,13 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { after, before, test } from 'node:test'
-import {
-  FUNCTIONS_ROLE,
-  faultOfRowSecurity,
-  inspectRowSecurity,
-  type RowSecurityReport,
-  WORKERS_ROLE,
-} from '../../db/queries/row-level-security.ts'
+import { FUNCTIONS_ROLE, findRowSecurityFault, WORKERS_ROLE } from '../../db/queries/row-level-security.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
 import { fromElsewhere, registerUser } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -107,15 +101,15 @@ test('logins for both runtimes are made, pass the inspection, get new passwords,
       JSON.parse((await admin(['database-login', runtime, '--login', name, '--json'])).out).database_url
     const faultOf = (url: string) =>
       withClient(url, async (client) => {
-        const { text: query, values } = inspectRowSecurity(group)
-        const { rows } = await client.query<RowSecurityReport>(query, [...values])
-        return rows[0] && faultOfRowSecurity(rows[0], group)
+        const { text: query, values } = findRowSecurityFault(group)
+        const { rows } = await client.query<{ fault: string | null }>(query, [...values])
+        return rows[0]?.fault
       })
     const first = await make()
-    assert.equal(await faultOf(first), undefined)
+    assert.equal(await faultOf(first), null)
     const second = await make()
     await assert.rejects(faultOf(first), { code: '28P01' })
-    assert.equal(await faultOf(second), undefined)
+    assert.equal(await faultOf(second), null)
     assert.equal((await admin(['drop-login', name])).code, 0)
     await assert.rejects(faultOf(second), { code: '28P01' })
   }

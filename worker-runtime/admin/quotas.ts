@@ -1,4 +1,4 @@
-import { setDefaultQuotas } from '../../db/queries/admins.ts'
+import { setQuotas } from '../../db/queries/quotas.ts'
 import { QUOTAS } from '../../db/rules/quotas.ts'
 import { UsageError } from '../command.ts'
 import type { AdminCommand } from './command.ts'
@@ -8,7 +8,7 @@ export const quotasCommand: AdminCommand = {
   about: 'show or set the quotas of organisations without ones of their own',
   run: async ({ name, more, run }) => {
     const changes = Object.fromEntries([name, ...more].flatMap((text) => (text ? [parseChange(text)] : [])))
-    const [quotas] = await run(setDefaultQuotas(changes))
+    const [quotas] = await run(setQuotas(null, changes))
     if (!quotas) throw new Error('The default quotas are gone')
     const lines = QUOTAS.map((quota) => `${quota} = ${quotas[quota] ?? 'none'}`)
     const data = QUOTAS.map((quota) => [quota, quotas[quota] === null ? null : Number(quotas[quota])])
