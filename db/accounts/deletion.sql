@@ -1,31 +1,31 @@
 -- Deletes accounts and organisations. An account has few rows and is deleted in one transaction. An organisation may
 -- have millions, so a request only closes it; the leader then removes its rows in batches. See ADR 21.
 
-create or replace function close_org(in_org uuid) returns void
+create or replace function close_org(p_org uuid) returns void
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- From this commit on, nobody can enter the organisation, no claim takes its jobs and none of its schedules fires.
 -- Workers give back the jobs they have not started; the leader stops those that are running.
 begin
-  insert into org_deletions (id, requested_by) values (in_org, scope_user());
-  insert into pauses (org_id, paused_by) values (in_org, scope_user()) on conflict on constraint pauses_once do nothing;
+  insert into org_deletions (id, requested_by) values (p_org, scope_user());
+  insert into pauses (org_id, paused_by) values (p_org, scope_user()) on conflict on constraint pauses_once do nothing;
   update schedules s
   set paused_at = now(), next_at = null, version = s.version + 1
-  where s.org_id = in_org
+  where s.org_id = p_org
     and s.next_at is not null;
-  perform pg_notify('queue_paused', in_org::text);
+  perform pg_notify('queue_paused', p_org::text);
 end
 $$;
 
-create or replace function delete_org(in_org uuid, in_name text, in_password_hash text, in_session uuid, spare_org uuid)
+create or replace function delete_org(p_org uuid, p_name text, p_password_hash text, p_session uuid, p_spare_org uuid)
 returns table (outcome text, next_org_id uuid)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- For an org_admin of the organisation, or a platform admin, who has just confirmed their password. Its hash is
 -- compared again here, in case the password was changed in the meantime. The caller's sign-in continues in their oldest
--- other organisation; a caller without one gets a new personal organisation with the id `spare_org`.
+-- other organisation.
 --
 -- Outcomes: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or wrong password.
 declare
@@ -34,44 +34,30 @@ declare
 begin
   -- Not `for update`: foreign keys of new rows do not have to wait, so they cannot deadlock with the locks of
   -- close_org.
-  select o.name into v_name from orgs o where o.id = in_org for no key update;
-  if not found or exists (select from org_deletions d where d.id = in_org) then
-    return query select 'unknown', null::uuid;
-    return;
+  select o.name into v_name from orgs o where o.id = p_org for no key update;
+  outcome := case
+    when v_name is null or exists (select from org_deletions d where d.id = p_org) then 'unknown'
+    when not exists (
+      select
+      from users u
+      left join memberships m on m.org_id = p_org and m.user_id = u.id
+      where u.id = v_user
+        and u.password_hash = p_password_hash
+        and (u.is_admin or m.role = 'org_admin')
+        and scope_key() is null
+    ) then 'refused'
+    when v_name <> p_name then 'wrong_name'
+    else 'deleted'
+  end;
+  if outcome = 'deleted' then
+    perform close_org(p_org);
+    next_org_id := oldest_org(v_user, p_spare_org);
+    update refresh_families f
+    set org_id = next_org_id
+    where f.id = p_session
+      and f.user_id = v_user
+      and f.org_id = p_org;
   end if;
-  perform
-  from users u
-  left join memberships m on m.org_id = in_org and m.user_id = u.id
-  where u.id = v_user
-    and u.password_hash = in_password_hash
-    and (u.is_admin or m.role = 'org_admin')
-    and scope_key() is null;
-  if not found then
-    return query select 'refused', null::uuid;
-    return;
-  end if;
-  if v_name <> in_name then
-    return query select 'wrong_name', null::uuid;
-    return;
-  end if;
-
-  perform close_org(in_org);
-  select m.org_id into next_org_id
-  from memberships m
-  where m.user_id = v_user
-    and not exists (select from org_deletions d where d.id = m.org_id)
-  order by m.created_at, m.org_id
-  limit 1;
-  if next_org_id is null then
-    perform add_org(spare_org, u.username, v_user) from users u where u.id = v_user;
-    next_org_id := spare_org;
-  end if;
-  update refresh_families f
-  set org_id = next_org_id
-  where f.id = in_session
-    and f.user_id = v_user
-    and f.org_id = in_org;
-  outcome := 'deleted';
   return next;
 end
 $$;
@@ -85,24 +71,24 @@ begin atomic
   select
     o.id, o.name, m.role,
     case
-      when not exists (select from memberships n where n.org_id = m.org_id and n.user_id <> m.user_id) then 'deleted'
-      when m.role = 'org_admin' and not exists (
-        select
-        from memberships n
-        where n.org_id = m.org_id
-          and n.user_id <> m.user_id
-          and n.role = 'org_admin'
-      ) then 'blocks'
+      when others.members = 0 then 'deleted'
+      when others.org_admins = 0 and m.role = 'org_admin' then 'blocks'
       else 'left'
     end
   from memberships m
   join orgs o on o.id = m.org_id
+  cross join lateral (
+    select count(*) as members, count(*) filter (where n.role = 'org_admin') as org_admins
+    from memberships n
+    where n.org_id = m.org_id
+      and n.user_id <> m.user_id
+  ) others
   where m.user_id = scope_user()
     and not exists (select from org_deletions d where d.id = m.org_id)
   order by m.created_at, m.org_id;
 end;
 
-create or replace function delete_account(in_password_hash text) returns table (outcome text, orgs jsonb)
+create or replace function delete_account(p_password_hash text) returns table (outcome text, orgs jsonb)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
@@ -111,11 +97,11 @@ as $$
 -- means a wrong password.
 declare
   v_user constant uuid := scope_user();
-  v_org uuid;
 begin
-  perform from users u where u.id = v_user and u.password_hash = in_password_hash and scope_key() is null for update;
+  perform from users u where u.id = v_user and u.password_hash = p_password_hash and scope_key() is null for update;
   if not found then
-    return query select 'refused', null::jsonb;
+    outcome := 'refused';
+    return next;
     return;
   end if;
   -- Locks in the same order as statements that change or remove memberships: if two org_admins leave at the same time,
@@ -126,112 +112,83 @@ begin
     and (m.role = 'org_admin' or m.user_id = v_user)
   order by m.org_id, m.user_id
   for update;
-  select jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)) into orgs
-  from own_orgs() o
-  where o.on_deletion = 'blocks';
-  if orgs is not null then
-    return query select 'blocked', delete_account.orgs;
-    return;
-  end if;
-
+  outcome := case when exists (select from own_orgs() o where o.on_deletion = 'blocks') then 'blocked' else 'deleted' end;
   select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)), '[]') into orgs
   from own_orgs() o
-  where o.on_deletion = 'deleted';
-  perform audit(o.id, 'account.deleted', jsonb_build_object('user_id', v_user))
-  from own_orgs() o
-  where o.on_deletion = 'left';
-  for v_org in select o.id from own_orgs() o where o.on_deletion = 'deleted' loop
-    perform close_org(v_org);
-  end loop;
-  delete from sign_in_attempts a
-  using users u
-  where u.id = v_user
-    and a.name_hash = sha256(convert_to(lower(u.username), 'UTF8'));
-  -- Cascades to memberships, and through them to sign-ins and API keys, and to invitations to and from the account.
-  delete from users u where u.id = v_user;
-  outcome := 'deleted';
+  where o.on_deletion = case outcome when 'blocked' then 'blocks' else 'deleted' end;
+  if outcome = 'deleted' then
+    perform audit(o.id, 'account.deleted', jsonb_build_object('user_id', v_user))
+    from own_orgs() o
+    where o.on_deletion = 'left';
+    perform close_org(o.id) from own_orgs() o where o.on_deletion = 'deleted';
+    delete from sign_in_attempts a
+    using users u
+    where u.id = v_user
+      and a.name_hash = sha256(convert_to(lower(u.username), 'UTF8'));
+    -- Cascades to memberships, and through them to sign-ins and API keys, and to invitations to and from the account.
+    delete from users u where u.id = v_user;
+  end if;
   return next;
 end
 $$;
 
-create or replace function is_deleted_user(in_user uuid) returns boolean
+create or replace function is_deleted_user(p_user uuid) returns boolean
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 -- For the audit log: an actor who is not visible has either left the organisation or deleted their account.
 begin atomic
-  select not exists (select from users u where u.id = in_user);
+  select not exists (select from users u where u.id = p_user);
 end;
 
-create or replace function remove_org_rows(in_org uuid, most integer, is_settled boolean) returns integer
+create or replace function remove_org_rows(p_org uuid, p_limit integer, p_is_settled boolean) returns integer
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
 as $$
--- Deletes up to `most` rows of an organisation, table by table, referencing rows before referenced ones. It always
+-- Deletes up to `p_limit` rows of an organisation, table by table, referencing rows before referenced ones. It always
 -- starts with the first table, so it can stop anywhere and still finds rows written in the meantime. Each condition is
 -- served by an index; executions has none, to keep completions cheap, and is bounded by retention instead.
 declare
-  v_step text[];
+  -- The progress of a job is deleted with it.
+  v_tables text[] := '{
+    ready_jobs, waiting_jobs, blocked_jobs, reservations, schedule_ticks, schedules, webhook_deliveries, webhook_sources,
+    callback_endpoints, callback_secrets, idempotency_keys, api_keys, invitations, refresh_tokens, refresh_families,
+    memberships, job_event_groups, attempts, finished_jobs, job_logs, job_dependencies, jobs, job_rollups,
+    prediction_rollups, depth_rollups, depth_samples, scheduling_gains
+  }';
+  -- Removed only when nobody can write to them any more.
+  v_settled_tables constant text[] := '{
+    series_memories, series, org_type_estimates, org_memories, executions, quotas, quota_states, pauses, audit_log
+  }';
+  v_jobs constant text := 'any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))';
+  v_families constant text :=
+    'any (array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2))';
+  v_table text;
+  v_condition text;
   v_rows integer;
   v_removed integer := 0;
 begin
-  foreach v_step slice 1 in array array[
-    ['ready_jobs', 'org_id = $1'],
-    ['waiting_jobs', $q$ org_id = $1 and state = 'pending' $q$],
-    ['waiting_jobs', $q$ org_id = $1 and state = 'retrying' $q$],
-    ['blocked_jobs', 'org_id = $1'],
-    ['reservations', 'org_id = $1'],
-    ['schedule_ticks', 'schedule_id = any (array(select s.id from schedules s where s.org_id = $1))'],
-    ['schedules', 'org_id = $1'],
-    ['webhook_deliveries', 'org_id = $1'],
-    ['webhook_sources', 'org_id = $1'],
-    ['callback_endpoints', 'org_id = $1'],
-    ['callback_secrets', 'org_id = $1'],
-    ['idempotency_keys', 'org_id = $1'],
-    ['api_keys', 'org_id = $1'],
-    ['invitations', 'org_id = $1'],
-    ['refresh_tokens', $q$ family_id = any (
-      array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2)
-    ) $q$],
-    ['refresh_families', $q$ id = any (
-      array(select f.id from refresh_families f where f.org_id = $1 order by f.user_id limit $2)
-    ) $q$],
-    ['memberships', 'org_id = $1'],
-    ['job_event_groups', 'org_id = $1'],
-    ['attempts', 'org_id = $1'],
-    ['finished_jobs', 'org_id = $1'],
-    ['job_logs', 'job_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
-    ['job_dependencies', 'parent_id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
-    -- Progress is deleted with its job.
-    ['jobs', 'org_id = $1 and id = any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))'],
-    ['job_rollups', 'org_id = $1'],
-    ['prediction_rollups', 'org_id = $1'],
-    ['depth_rollups', 'org_id = $1'],
-    ['depth_samples', 'org_id = $1'],
-    ['scheduling_gains', 'org_id = $1'],
-    -- From here on, only tables that nobody can write to any more.
-    ['settled', ''],
-    ['series_memories', 'series_id = any (array(select s.id from series s where s.org_id = $1))'],
-    ['series', 'org_id = $1'],
-    ['org_type_estimates', 'org_id = $1'],
-    ['org_memories', 'org_id = $1'],
-    ['executions', 'org_id = $1'],
-    ['quotas', 'org_id = $1'],
-    ['quota_states', 'org_id = $1'],
-    ['pauses', 'org_id = $1'],
-    ['audit_log', 'org_id = $1']
-  ] loop
-    if v_step[1] = 'settled' then
-      exit when not is_settled;
-      continue;
-    end if;
+  if p_is_settled then v_tables := v_tables || v_settled_tables; end if;
+  foreach v_table in array v_tables loop
+    v_condition := case v_table
+      -- Each state has an index of its own.
+      when 'waiting_jobs' then $q$ org_id = $1 and state = 'pending' or org_id = $1 and state = 'retrying' $q$
+      when 'schedule_ticks' then 'schedule_id = any (array(select s.id from schedules s where s.org_id = $1))'
+      when 'refresh_tokens' then 'family_id = ' || v_families
+      when 'refresh_families' then 'id = ' || v_families
+      when 'job_logs' then 'job_id = ' || v_jobs
+      when 'job_dependencies' then 'parent_id = ' || v_jobs
+      when 'jobs' then 'org_id = $1 and id = ' || v_jobs
+      when 'series_memories' then 'series_id = any (array(select s.id from series s where s.org_id = $1))'
+      else 'org_id = $1'
+    end;
     execute format(
-      'delete from %1$I where ctid = any (array(select ctid from %1$I where %2$s limit $2))', v_step[1], v_step[2]
+      'delete from %1$I where ctid = any (array(select ctid from %1$I where %2$s limit $2))', v_table, v_condition
     )
-    using in_org, most - v_removed;
+    using p_org, p_limit - v_removed;
     get diagnostics v_rows = row_count;
     v_removed := v_removed + v_rows;
-    exit when v_removed >= most;
+    exit when v_removed >= p_limit;
   end loop;
   return v_removed;
 end

@@ -8,6 +8,30 @@ begin atomic
   insert into memberships (org_id, user_id, role) values (p_org, p_user, 'org_admin');
 end;
 
+create or replace function oldest_org(p_user uuid, p_spare_org uuid) returns uuid
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- The organisation that the user has been in for the longest time. Whoever is in none gets a new personal one with the id
+-- `p_spare_org`, whatever the limit: nobody is locked out of their account.
+declare
+  v_org uuid;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('orgs' || p_user, 0));
+  select m.org_id into v_org
+  from memberships m
+  where m.user_id = p_user
+    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null)
+  order by m.created_at, m.org_id
+  limit 1;
+  if not found then
+    perform add_org(p_spare_org, u.username, p_user) from users u where u.id = p_user;
+    v_org := p_spare_org;
+  end if;
+  return v_org;
+end
+$$;
+
 create or replace function create_org(p_org uuid, p_name text, p_limit integer) returns timestamptz
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp

@@ -75,9 +75,7 @@ create or replace function start_session(
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Signs the user in to their oldest organisation. Someone who has left all of them, or was removed, gets a new personal one
--- with the id `p_org`, whatever the limit: nobody is locked out of their account. Returns no row if the name or the password
--- is wrong.
+-- Signs the user in to their oldest organisation. Returns no row if the name or the password is wrong.
 declare
   v_is_admin boolean;
 begin
@@ -88,20 +86,11 @@ begin
   where u.username_key = lower(p_username)
     and u.password_hash = p_password_hash;
   if not found then return; end if;
-  perform pg_advisory_xact_lock(hashtextextended('orgs' || user_id, 0));
-  select m.org_id, m.role
-  into org_id, role
+  org_id := oldest_org(user_id, p_org);
+  select case when v_is_admin then 'admin' else m.role end into role
   from memberships m
-  where m.user_id = start_session.user_id
-    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null)
-  order by m.created_at, m.org_id
-  limit 1;
-  if not found then
-    perform add_org(p_org, username, user_id);
-    org_id := p_org;
-    role := 'org_admin';
-  end if;
-  if v_is_admin then role := 'admin'; end if;
+  where m.org_id = start_session.org_id
+    and m.user_id = start_session.user_id;
   delete from sign_in_attempts a where a.name_hash = sha256(convert_to(lower(username), 'UTF8'));
   perform add_session(p_session, user_id, org_id, p_secret_hash, p_token_hash, p_days, p_user_agent);
   perform audit(org_id, 'account.signed_in', jsonb_build_object('user_id', user_id), user_id);

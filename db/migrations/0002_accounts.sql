@@ -162,23 +162,14 @@ comment on table audit_log is 'Who did what, when and from where. Append-only.';
 create index audit_log_by_org on audit_log (org_id, id);
 comment on index audit_log_by_org is 'Serves list-audit-log.';
 
-create function refuse_change() returns trigger
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
-begin
-  raise exception '% is append-only.', tg_table_name using errcode = 'insufficient_privilege';
-end
-$$;
-
--- Rows of the audit log are deleted only with their organisation.
 create function keep_audit_log() returns trigger
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
+-- Rows of the audit log are deleted only with their organisation.
 begin
-  if tg_op = 'DELETE' and exists (select from org_deletions d where d.id = old.org_id and d.removed_at is null) then
-    return old;
+  if tg_op = 'DELETE' then
+    if exists (select from org_deletions d where d.id = old.org_id and d.removed_at is null) then return old; end if;
   end if;
   raise exception '% is append-only.', tg_table_name using errcode = 'insufficient_privilege';
 end
@@ -188,7 +179,7 @@ create trigger audit_log_append_only before update or delete on audit_log
 for each row execute function keep_audit_log();
 
 create trigger audit_log_no_truncate before truncate on audit_log
-for each statement execute function refuse_change();
+for each statement execute function keep_audit_log();
 
 create table rate_limits (
   action text not null,
