@@ -23,9 +23,8 @@ returns table (outcome text, next_org_id uuid)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- For an org_admin of the organisation, or a platform admin, who has just confirmed their password. Its hash is
--- compared again here, in case the password was changed in the meantime. The caller's sign-in continues in their oldest
--- other organisation.
+-- For an org_admin of the organisation, or a platform admin, who has entered their password again. The caller's sign-in
+-- continues in their oldest other organisation.
 --
 -- Outcomes: 'deleted'; 'unknown': no such organisation; 'wrong_name'; 'refused': not an org_admin, or wrong password.
 declare

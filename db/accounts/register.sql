@@ -165,6 +165,25 @@ begin
 end
 $$;
 
+create or replace function create_account(
+  p_user uuid, p_org uuid, p_username text, p_password_hash text, p_is_admin boolean
+) returns boolean
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- For operators. Returns false if the name is taken.
+begin
+  insert into users (id, username, password_hash, is_admin)
+  values (p_user, p_username, p_password_hash, p_is_admin)
+  on conflict (lower(username)) do nothing;
+  if not found then return false; end if;
+  perform add_org(p_org, p_username, p_user);
+  perform audit(p_org, 'account.registered', jsonb_build_object('user_id', p_user));
+  if p_is_admin then perform audit(p_org, 'admin.granted', jsonb_build_object('user_id', p_user)); end if;
+  return true;
+end
+$$;
+
 create or replace function user_named(p_username text) returns table (id uuid, username text)
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp

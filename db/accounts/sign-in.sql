@@ -109,21 +109,13 @@ begin
 end
 $$;
 
-create or replace function matches_password(p_password_hash text) returns boolean
-language sql stable security definer
-set search_path = pg_catalog, smartqueue, pg_temp
--- Whether it is the hash of the user who has entered.
-begin atomic
-  select exists (select from users u where u.id = scope_user() and u.password_hash = p_password_hash);
-end;
-
 create or replace function change_password(p_org uuid, p_session uuid, p_from text, p_to text, p_revoke_keys boolean)
 returns table (ended integer, revoked integer)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all organisations. Returns
--- no row if the password was changed in the meantime.
+-- no row if `p_from` is not the hash of the present password.
 declare
   v_user constant uuid := scope_user();
 begin
@@ -157,5 +149,4 @@ begin
 end
 $$;
 
-grant execute on function begin_sign_in, start_session, audit_failed_sign_in, matches_password, change_password
-to smartqueue_functions;
+grant execute on function begin_sign_in, start_session, audit_failed_sign_in, change_password to smartqueue_functions;

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { Role } from '../rules/roles.ts'
 import type { Origin } from './scope.ts'
 import type { NewSession } from './sign-in.ts'
@@ -67,7 +67,7 @@ export type UserRow = {
 }
 
 /** All users, in the order of their ids, which is that of their registration. */
-export const listUsers = (page: { after: string | null; limit: number }): Query<UserRow> => ({
+export const listUsers = (page: Page): Query<UserRow> => ({
   name: 'list-users',
   text: `
     select

@@ -2,43 +2,17 @@ import type { Query } from '../query.ts'
 
 /** What an operator does with the database's own credentials: the audit log has no actor. */
 
-/** Creates an account with a personal organisation. Returns no row if the name is taken. */
+/** Creates an account with a personal organisation, unless the name is taken. */
 export const createAccount = (account: {
   userId: string
   orgId: string
   username: string
   passwordHash: string
   isAdmin: boolean
-}): Query<{ user_id: string }> => ({
+}): Query<{ created: boolean }> => ({
   name: 'create-account',
   text: `
-    with new_user as (
-      insert into smartqueue.users (id, username, password_hash, is_admin)
-      values ($1::uuid, $3::text, $4::text, $5::boolean)
-      on conflict (lower(username)) do nothing
-      returning id, username
-    ),
-    new_org as (
-      insert into smartqueue.orgs (id, name, created_by)
-      select $2::uuid, username, id
-      from new_user
-      returning id
-    ),
-    membership as (
-      insert into smartqueue.memberships (org_id, user_id, role)
-      select new_org.id, new_user.id, 'org_admin'
-      from new_user, new_org
-      returning org_id, user_id
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, action, jsonb_build_object('user_id', user_id)
-      from membership
-      cross join unnest(array['account.registered', case when $5::boolean then 'admin.granted' end]) as action
-      where action is not null
-    )
-    select user_id
-    from membership`,
+    select smartqueue.create_account($1::uuid, $2::uuid, $3::text, $4::text, $5::boolean) as created`,
   values: [account.userId, account.orgId, account.username, account.passwordHash, account.isAdmin],
 })
 

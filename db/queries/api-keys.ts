@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 
 export type ApiKeyRow = {
@@ -54,12 +54,7 @@ export const createApiKey = (key: {
 })
 
 /** Oldest first: those of one member, or without one all of the organisation. */
-export const listApiKeys = (page: {
-  orgId: string
-  userId: string | null
-  after: string | null
-  limit: number
-}): Query<ApiKeyRow> => ({
+export const listApiKeys = (page: Page & { orgId: string; userId: string | null }): Query<ApiKeyRow> => ({
   name: 'list-api-keys',
   text: `
     select
@@ -82,29 +77,22 @@ export const revokeApiKey = (key: {
 }): Query<{ id: string }> => ({
   name: 'revoke-api-key',
   text: `
-    with found as materialized (
-      select id, org_id, name, prefix, revoked_at
-      from smartqueue.api_keys
+    with revoked as (
+      update smartqueue.api_keys
+      set revoked_at = coalesce(revoked_at, now())
       where id = $1::uuid
         and org_id = $2::uuid
         and ($3::uuid is null or user_id = $3::uuid)
-      for update
-    ),
-    revoked as (
-      update smartqueue.api_keys k
-      set revoked_at = now()
-      from found
-      where k.id = found.id
-        and found.revoked_at is null
-      returning k.id, k.org_id, k.name, k.prefix
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'api_key.revoked', jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix)
-      from revoked
+      returning id, org_id, name, prefix, revoked_at
     )
-    select id
-    from found`,
+    select
+      id,
+      case
+        when revoked_at = now() then smartqueue.audit(
+          org_id, 'api_key.revoked', jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix)
+        )
+      end as audited
+    from revoked`,
   values: [key.id, key.orgId, key.userId],
 })
 

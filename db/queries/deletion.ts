@@ -10,7 +10,7 @@ export type OrgDeletion =
 export const deleteOrg = (deletion: {
   orgId: string
   name: string
-  /** The caller's hash, compared again in case the password was changed in the meantime. */
+  /** Of the password that the caller has entered again. */
   passwordHash: string
   sessionId: string
   /** The id of a new personal organisation, for a caller who has no other. */

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 
 export const INVITATION_HOURS = 72
@@ -69,18 +69,20 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
         and i.user_id = (select id from invited)
         and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
         and exists (select from created)
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'member.invited', jsonb_build_object('invitation_id', id, 'role', role, 'user_id', user_id)
-      from created
     )
     select
-      $5::text is null or exists (select from invited) as found,
-      coalesce((select is_member from invited), false) as is_member,
-      (select username from invited) as username,
-      (select created_at from created) as created_at,
-      (select expires_at from created) as expires_at`,
+      $5::text is null or invited.id is not null as found,
+      coalesce(invited.is_member, false) as is_member,
+      invited.username, c.created_at, c.expires_at,
+      case
+        when c.id is not null then smartqueue.audit(
+          c.org_id, 'member.invited',
+          jsonb_build_object('invitation_id', c.id, 'role', c.role, 'user_id', c.user_id)
+        )
+      end as audited
+    from (select) as always
+    left join invited on true
+    left join created c on true`,
   values: [
     ...[invitation.id, invitation.orgId, invitation.role, invitation.invitedBy],
     ...[invitation.username, invitation.tokenHash, INVITATION_HOURS, MAX_PENDING],
@@ -88,11 +90,7 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
 })
 
 /** Those of an organisation that can still be accepted. */
-export const listOrgInvitations = (page: {
-  orgId: string
-  after: string | null
-  limit: number
-}): Query<InvitationRow> => ({
+export const listOrgInvitations = (page: Page & { orgId: string }): Query<InvitationRow> => ({
   name: 'list-org-invitations',
   text: `
     select
@@ -110,11 +108,9 @@ export const listOrgInvitations = (page: {
 })
 
 /** Those for one user that can still be accepted. */
-export const listOwnInvitations = (page: {
-  userId: string
-  after: string | null
-  limit: number
-}): Query<Omit<InvitationRow, 'username' | 'invited_by'>> => ({
+export const listOwnInvitations = (
+  page: Page & { userId: string },
+): Query<Omit<InvitationRow, 'username' | 'invited_by'>> => ({
   name: 'list-own-invitations',
   text: `
     select i.id, i.org_id, o.name as org_name, i.role, i.created_at, i.expires_at

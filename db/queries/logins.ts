@@ -5,17 +5,18 @@ import { IDLE_IN_TRANSACTION_TIMEOUT_MS, LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS }
 // back to it.
 export type Statement = { statement: string }
 
-export type Login = { name: string; password: string; group: string }
+export type Login = { name: string; password: string; group: string | null }
 
-/** Creates the login, or gives an existing one the password and the group. */
+/** Creates a login in a group or, without one, a role that may create logins. An existing one gets the password. */
 export const describeLogin = ({ name, password, group }: Login): Query<Statement> => ({
   name: 'describe-login',
   text: `
     select
       format(
-        -- A new role can do nothing special unless that is said; to say of an existing one that it cannot takes a superuser.
-        case when exists (select from pg_roles where rolname = $1::text) then 'alter role %1$I' else 'create role %1$I' end
-          || ' login password %2$L; grant %3$I to %1$I',
+        -- No attribute is taken away from an existing role: that takes a superuser, and a new role has none.
+        case when to_regrole(quote_ident($1::text)) is null then 'create role %1$I' else 'alter role %1$I' end
+          || ' login password %2$L'
+          || case when $3::text is null then ' createrole' else '; grant %3$I to %1$I' end,
         $1::text, $2::text, $3::text
       ) as statement`,
   values: [name, password, group],
@@ -71,43 +72,17 @@ export const describeDrop = (name: string): Query<Statement> => ({
   values: [name],
 })
 
-/** Returns the owner of the database with this name, or no row if it does not exist. */
-export const findDatabase = (name: string): Query<{ owner: string }> => ({
-  name: 'find-database',
-  text: `
-    select pg_get_userbyid(datdba) as owner
-    from pg_database
-    where datname = $1::text`,
-  values: [name],
-})
-
-/**
- * Creates the role that owns a database and its tables, or gives it a new password. Its only privilege is to
- * create logins.
- */
-export const describeOwner = (name: string, password: string): Query<Statement> => ({
-  name: 'describe-owner',
-  text: `
-    select
-      format(
-        case when exists (select from pg_roles where rolname = $1::text) then 'alter role %I' else 'create role %I' end
-          || ' login createrole password %L',
-        $1::text, $2::text
-      ) as statement`,
-  values: [name, password],
-})
-
-/** Creates the database for an owner, or transfers an existing one to it. */
+/** Creates the database for an owner, or transfers one that belongs to another. */
 export const describeDatabase = (name: string, owner: string): Query<Statement> => ({
   name: 'describe-database',
   text: `
     select
       format(
-        case
-          when exists (select from pg_database where datname = $1::text) then 'alter database %I owner to %I'
-          else 'create database %I owner %I'
-        end,
-        $1::text, $2::text
-      ) as statement`,
+        case when d.oid is null then 'create database %I owner %I' else 'alter database %I owner to %I' end,
+        wanted.name, wanted.owner
+      ) as statement
+    from (values ($1::text, $2::text)) as wanted (name, owner)
+    left join pg_database d on d.datname = wanted.name
+    where pg_get_userbyid(d.datdba) is distinct from wanted.owner`,
   values: [name, owner],
 })

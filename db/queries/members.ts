@@ -1,14 +1,10 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 
 export type MemberRow = { user_id: string; username: string; role: MemberRole; joined_at: string }
 
 /** In the order of their ids. */
-export const listMembers = (page: {
-  orgId: string
-  after: string | null
-  limit: number
-}): Query<MemberRow> => ({
+export const listMembers = (page: Page & { orgId: string }): Query<MemberRow> => ({
   name: 'list-members',
   text: `
     select m.user_id, u.username, m.role, m.created_at as joined_at
@@ -24,20 +20,15 @@ export const listMembers = (page: {
 /** `done` false: it would leave the organisation without an org_admin. No row: there is no such member. */
 export type MemberChange = MemberRow & { done: boolean }
 
-export const changeRole = (change: {
+/** Without a role the membership ends, with its sessions and API keys and the invitations that the member has made. */
+export const changeMember = (change: {
   orgId: string
   userId: string
-  role: MemberRole
-}): Query<MemberChange> => changeMember(change.orgId, change.userId, change.role)
-
-/** With the membership go its sessions and API keys, and the invitations that the member has made. */
-export const removeMember = (member: { orgId: string; userId: string }): Query<MemberChange> =>
-  changeMember(member.orgId, member.userId, null)
-
-const changeMember = (orgId: string, userId: string, role: MemberRole | null): Query<MemberChange> => ({
+  role: MemberRole | null
+}): Query<MemberChange> => ({
   name: 'change-member',
   text: `
     select user_id, username, role, joined_at, done
     from smartqueue.change_member($1::uuid, $2::uuid, $3::text)`,
-  values: [orgId, userId, role],
+  values: [change.orgId, change.userId, change.role],
 })

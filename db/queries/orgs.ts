@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 import type { MemberRole } from '../rules/roles.ts'
 import type { Account } from './accounts.ts'
 
@@ -36,12 +36,9 @@ export const getOrg = (orgId: string, userId: string): Query<OrgRow> => ({
 })
 
 /** Those of one user in the order of their ids, or those of everybody. */
-export const listOrgs = (page: {
-  userId: string
-  everybodys: boolean
-  after: string | null
-  limit: number
-}): Query<Omit<OrgRow, 'members'>> => ({
+export const listOrgs = (
+  page: Page & { userId: string; everybodys: boolean },
+): Query<Omit<OrgRow, 'members'>> => ({
   name: 'list-orgs',
   text: `
     select o.id, o.name, o.created_at, m.role

@@ -1,4 +1,7 @@
+/** Sign-ins, and their refresh tokens by their hashes. See `db/accounts/refresh-tokens.sql`. */
 import type { Query } from '../query.ts'
+import type { Account } from './accounts.ts'
+import type { Origin } from './scope.ts'
 
 /** A sign-in of a user, whatever its active organisation. */
 export type SessionRow = {
@@ -37,28 +40,21 @@ export const listSessions = (page: {
 export const endOwnSession = (session: { id: string; userId: string }): Query<{ org_id: string }> => ({
   name: 'end-own-session',
   text: `
-    with found as materialized (
-      select id, org_id, revoked_at
-      from smartqueue.refresh_families
+    with ended as (
+      update smartqueue.refresh_families
+      set revoked_at = coalesce(revoked_at, now())
       where id = $1::uuid
         and user_id = $2::uuid
-      for update
-    ),
-    ended as (
-      update smartqueue.refresh_families f
-      set revoked_at = now()
-      from found
-      where f.id = found.id
-        and found.revoked_at is null
-      returning f.id, f.org_id, f.user_id
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'account.signed_out', jsonb_build_object('user_id', user_id, 'session_id', id)
-      from ended
+      returning id, org_id, user_id, revoked_at
     )
-    select org_id
-    from found`,
+    select
+      org_id,
+      case
+        when revoked_at = now() then smartqueue.audit(
+          org_id, 'account.signed_out', jsonb_build_object('user_id', user_id, 'session_id', id)
+        )
+      end as audited
+    from ended`,
   values: [session.id, session.userId],
 })
 
@@ -81,4 +77,29 @@ export const endOtherSessions = (session: { id: string; userId: string }): Query
       e.org_id, 'account.signed_out', jsonb_build_object('user_id', e.user_id, 'session_id', e.id)
     )`,
   values: [session.id, session.userId],
+})
+
+/** Returns no row if the token is unknown, expired, revoked, or was presented before. */
+export const rotateRefreshToken = (
+  rotation: { presentedHash: string; successorHash: string; days: number; graceSeconds: number | null },
+  origin: Origin,
+): Query<Account & { session_id: string }> => ({
+  name: 'rotate-refresh-token',
+  text: `
+    select session_id, user_id, username, org_id, role
+    from smartqueue.rotate_refresh_token(
+      $1::text, $2::text, $3::integer, $4::integer, $5::text, $6::text, $7::text
+    )`,
+  values: [
+    ...[rotation.presentedHash, rotation.successorHash, rotation.days, rotation.graceSeconds],
+    ...[origin.ip, origin.userAgent, origin.requestId],
+  ],
+})
+
+/** Ends the sign-in of a refresh token. Null if it is unknown or has ended. */
+export const endSession = (tokenHash: string, origin: Origin): Query<{ org_id: string | null }> => ({
+  name: 'end-session',
+  text: `
+    select smartqueue.end_session($1::text, $2::text, $3::text) as org_id`,
+  values: [tokenHash, origin.ip, origin.requestId],
 })

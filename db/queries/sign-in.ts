@@ -53,17 +53,9 @@ export const auditFailedSignIn = (username: string, origin: Origin): Query<never
   values: [username, origin.ip, origin.requestId],
 })
 
-/** Whether it is the hash of the user who has entered. */
-export const matchPassword = (passwordHash: string): Query<{ matches: boolean }> => ({
-  name: 'match-password',
-  text: `
-    select smartqueue.matches_password($1::text) as matches`,
-  values: [passwordHash],
-})
-
 /**
  * Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all
- * organisations. Returns no row if the password was changed in the meantime.
+ * organisations. Returns no row if `from` is not the hash of the present password.
  */
 export const changePassword = (change: {
   orgId: string

@@ -1,13 +1,12 @@
 import type { z } from '@hono/zod-openapi'
 import { type Account, nameOf, registerAccount } from '../../db/queries/accounts.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
-import { endSession, rotateRefreshToken } from '../../db/queries/refresh-tokens.ts'
 import type { Origin } from '../../db/queries/scope.ts'
+import { endSession, rotateRefreshToken } from '../../db/queries/sessions.ts'
 import {
   auditFailedSignIn,
   beginSignIn,
   changePassword,
-  matchPassword,
   type NewSession,
   startSession,
 } from '../../db/queries/sign-in.ts'
@@ -185,44 +184,32 @@ export const replacePassword = async (
   { current_password, new_password, revoke_keys: revokeKeys }: z.output<typeof passwordChange>,
 ): Promise<{ ended_sessions: number; revoked_keys: number }> => {
   if (sessionId === null) throw new Error('A session without a user')
-  const confirmed = { password: current_password, pointer: '#/current_password' }
-  const { username, hash, headers } = await confirmPassword(run, userId, origin, confirmed)
+  const { username, hash, headers } = await hashOwnPassword(run, userId, origin, current_password)
   refuseGuessable('#/new_password', new_password, username)
   const to = await hashPassword(new_password)
   const [changed] = await run(changePassword({ orgId, sessionId, from: hash, to, revokeKeys }))
-  if (!changed) throw passwordChanged(headers)
+  if (!changed) throw wrongPassword('#/current_password', headers)
   return { ended_sessions: changed.ended, revoked_keys: changed.revoked }
 }
 
 /**
- * Confirms the password of a signed-in user before an action that a stolen token must not allow. Returns the
- * matching hash: the next statement compares it, in case the password is changed in the meantime.
+ * Hashes the password that a signed-in user has entered to confirm an action that a stolen token must not allow. The
+ * statement that acts compares the hash.
  */
-export const confirmPassword = async (
+export const hashOwnPassword = async (
   run: Run,
   userId: string,
   origin: Origin,
-  { password, pointer }: { password: string; pointer: string },
+  password: string,
 ): Promise<{ username: string; hash: string; headers: Record<string, string> }> => {
   const [user] = await run(nameOf(userId))
   if (!user) throw new Error('A session without a user')
   const { parameters, headers } = await countAttempt(run, user.username, origin)
-  const hash = await hashWith(password, parameters)
-  const [verdict] = await run(matchPassword(hash))
-  if (!verdict?.matches) {
-    throw new ProblemError('wrong-credentials', 'The password is wrong.', {
-      errors: [{ in: 'body', pointer, detail: 'is wrong' }],
-      headers,
-    })
-  }
-  return { username: user.username, hash, headers }
+  return { username: user.username, hash: await hashWith(password, parameters), headers }
 }
 
-export const passwordChanged = (headers: Record<string, string> = {}): ProblemError =>
-  new ProblemError(
-    'wrong-credentials',
-    'The password was changed in the meantime. Try again with the new one.',
-    {
-      headers,
-    },
-  )
+export const wrongPassword = (pointer: string, headers: Record<string, string>): ProblemError =>
+  new ProblemError('wrong-credentials', 'The password is wrong.', {
+    errors: [{ in: 'body', pointer, detail: 'is wrong' }],
+    headers,
+  })

@@ -2,7 +2,7 @@ import { createRoute } from '@hono/zod-openapi'
 import { nameOf } from '../../db/queries/accounts.ts'
 import { deleteAccount, listOwnOrgs } from '../../db/queries/deletion.ts'
 import { access } from '../auth/permit.ts'
-import { confirmPassword, passwordChanged } from '../auth/sign-in.ts'
+import { hashOwnPassword, wrongPassword } from '../auth/sign-in.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
@@ -21,11 +21,11 @@ export const accountDeletionRoutes = () =>
     .openapi(deleteRoute, async (c) => {
       const { password } = c.req.valid('json')
       const run = c.get('run')
-      const confirmed = { password, pointer: '#/password' }
-      const { hash } = await confirmPassword(run, c.get('principal').user_id, originOf(c), confirmed)
+      const { user_id: userId } = c.get('principal')
+      const { hash, headers } = await hashOwnPassword(run, userId, originOf(c), password)
       const [deletion] = await run(deleteAccount(hash))
       if (deletion?.outcome === 'blocked') throw lastOrgAdmin(deletion.orgs)
-      if (deletion?.outcome !== 'deleted') throw passwordChanged()
+      if (deletion?.outcome !== 'deleted') throw wrongPassword('#/password', headers)
       return c.json({ deleted_orgs: deletion.orgs }, 202)
     })
 

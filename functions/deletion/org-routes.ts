@@ -3,7 +3,7 @@ import { deleteOrg, listOrgDeletions } from '../../db/queries/deletion.ts'
 import { getOrg } from '../../db/queries/orgs.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { access, enterAs, noSuchOrg } from '../auth/permit.ts'
-import { confirmPassword, passwordChanged } from '../auth/sign-in.ts'
+import { hashOwnPassword, wrongPassword } from '../auth/sign-in.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
@@ -23,7 +23,7 @@ export const orgDeletionRoutes = () =>
       if (!org) throw noSuchOrg(orgId)
       // Checked before the password, because each password check counts as a sign-in attempt.
       if (org.name !== name) throw wrongName(org.name)
-      const { hash } = await confirmPassword(run, userId, originOf(c), { password, pointer: '#/password' })
+      const { hash, headers } = await hashOwnPassword(run, userId, originOf(c), password)
       const [deletion] = await run(
         deleteOrg({ orgId, name, passwordHash: hash, sessionId, spareOrgId: uuidV7() }),
       )
@@ -33,7 +33,7 @@ export const orgDeletionRoutes = () =>
         case 'wrong_name':
           throw wrongName(org.name)
         case 'refused':
-          throw passwordChanged()
+          throw wrongPassword('#/password', headers)
         default:
           throw noSuchOrg(orgId)
       }

@@ -1,11 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import {
-  changeRole,
-  listMembers,
-  type MemberChange,
-  type MemberRow,
-  removeMember,
-} from '../../db/queries/members.ts'
+import { changeMember, listMembers, type MemberChange, type MemberRow } from '../../db/queries/members.ts'
 import { isAtLeast } from '../../db/rules/roles.ts'
 import { access, enterAs, forbidden } from '../auth/permit.ts'
 import { jsonBody } from '../http/json-body.ts'
@@ -27,7 +21,7 @@ export const memberRoutes = () =>
       const { id: userId } = c.req.valid('param')
       const { role } = c.req.valid('json')
       const change = { orgId: c.get('principal').org_id, userId, role }
-      return c.json(viewMember(done(userId, (await c.get('run')(changeRole(change)))[0])), 200)
+      return c.json(viewMember(done(userId, (await c.get('run')(changeMember(change)))[0])), 200)
     })
     .openapi(removeMemberRoute, async (c) => {
       const { id: userId } = c.req.valid('param')
@@ -35,7 +29,7 @@ export const memberRoutes = () =>
       const leastRole = userId === user_id ? 'user' : 'org_admin'
       if (!isAtLeast(role, leastRole)) throw forbidden(leastRole)
       const run = enterAs(c, { leastRole })
-      done(userId, (await run(removeMember({ orgId, userId })))[0])
+      done(userId, (await run(changeMember({ orgId, userId, role: null })))[0])
       return c.body(null, 204)
     })
 

@@ -20,14 +20,14 @@ export const createCommand: AdminCommand = {
     const password = await choosePassword(username, readPassword)
     const ids = { userId: uuidV7(), orgId: uuidV7() }
     const passwordHash = await hashPassword(password.text)
-    const [made] = await run(createAccount({ ...ids, username, passwordHash, isAdmin }))
-    if (!made) {
+    const [account] = await run(createAccount({ ...ids, username, passwordHash, isAdmin }))
+    if (!account?.created) {
       throw new UsageError(
         `"${username}" is taken. To make that account an admin: npm run admin -- grant ${username}`,
       )
     }
     const what = isAdmin ? `${username} is an admin.` : `${username} has an account.`
-    return tell(what, { username, user_id: made.user_id }, password)
+    return tell(what, { username, user_id: ids.userId }, password)
   },
 }
 

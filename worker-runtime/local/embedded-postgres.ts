@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
-import { describeDatabase, describeOwner, findDatabase } from '../../db/queries/logins.ts'
+import { describeDatabase, describeLogin } from '../../db/queries/logins.ts'
 import { followDescription, newPassword } from '../database-login.ts'
 import { withClient } from '../migrate.ts'
 import { freePort } from './ports.ts'
@@ -74,10 +74,7 @@ const prepareDatabase = async (
   owner: Role,
 ): Promise<void> =>
   withClient(urlOf('postgres'), async (client) => {
-    await followDescription(client, describeOwner(owner.name, owner.password))
-    const { text, values } = findDatabase(database)
-    const [found] = (await client.query<{ owner: string }>(text, [...values])).rows
-    if (found?.owner === owner.name) return
+    await followDescription(client, describeLogin({ ...owner, group: null }))
     await followDescription(client, describeDatabase(database, owner.name))
   })
 
