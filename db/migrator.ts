@@ -10,15 +10,15 @@ export type MigrationClient = {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>
 }
 
-export type Migration = { version: number; name: string; sql: string; checksum: string }
+/** A file with its path below `db/`. */
+export type SqlFile = { path: string; sql: string; checksum: string }
 
-/** A file of functions, by its path below `db/`. */
-export type FunctionFile = { path: string; sql: string; checksum: string }
+type Migration = SqlFile & { version: number; name: string }
 
 export type MigrationReport = { version: number; applied: string[]; loaded: string[] }
 
-const FOLDER = new URL('./migrations/', import.meta.url)
-const FILE_NAME = /^(\d{4})_([a-z0-9_]+)\.sql$/
+const FOLDER = new URL('./', import.meta.url)
+const MIGRATION_NAME = /^migrations\/((\d{4})_[a-z0-9_]+)\.sql$/
 /** Any constant will do, as long as every starter of SmartQueue uses the same. */
 const LOCK_KEY = 7_209_115_301
 
@@ -31,8 +31,7 @@ const BOOKKEEPING = `
   );
   create table if not exists smartqueue.function_files (
     path text primary key,
-    checksum text not null,
-    loaded_at timestamptz not null default now()
+    checksum text not null
   )`
 
 /** Temporary objects come last, and nothing of the application that shares the database is found. */
@@ -53,54 +52,45 @@ const NO_PUBLIC_EXECUTE = 'revoke execute on all routines in schema smartqueue f
  * Privileges on the database and settings of its logins are not part of the schema, and a dump does not
  * include them. Every run restores them.
  */
-export const migrate = async (
-  client: MigrationClient,
-  onApplied: (migration: Migration) => void = () => {},
-): Promise<MigrationReport> => {
+export const migrate = async (client: MigrationClient): Promise<MigrationReport> => {
   const migrations = await readMigrations()
   const applied: string[] = []
-  await inLockedTransaction(client, () => prepareSchema(client))
+  await inTurn(client, () => prepareSchema(client))
   for (const migration of migrations) {
-    const ran = await persist(() => inLockedTransaction(client, () => applyOnce(client, migration)))
-    if (!ran) continue
-    applied.push(migration.name)
-    onApplied(migration)
+    if (await inTurn(client, () => applyOnce(client, migration))) applied.push(migration.name)
   }
   const loaded = await loadFunctions(client, await readFunctionFiles())
   for (const description of [describeRevocations(), describeTimeouts(FUNCTIONS_ROLE)]) {
-    await inLockedTransaction(client, () => followDescription(client, description))
+    await inTurn(client, () => followDescription(client, description))
   }
-  return { version: migrations.at(-1)?.version ?? 0, applied, loaded }
+  return { version: migrations.length, applied, loaded }
 }
 
 export const readMigrations = async (): Promise<Migration[]> => {
-  const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.sql')).sort()
-  return Promise.all(files.map(readMigration))
+  const files = await readFiles((path) => path.startsWith('migrations/'))
+  return files.map((file, index) => {
+    const [, name, version] = MIGRATION_NAME.exec(file.path) ?? []
+    if (!name || Number(version) !== index + 1) {
+      throw new Error(
+        `db/${file.path}: expected ${String(index + 1).padStart(4, '0')}_name.sql, without gaps`,
+      )
+    }
+    return { ...file, name, version: index + 1 }
+  })
 }
 
-const readMigration = async (file: string, index: number): Promise<Migration> => {
-  const [, number, name] = FILE_NAME.exec(file) ?? []
-  if (!number || !name || Number(number) !== index + 1) {
-    throw new Error(
-      `db/migrations/${file}: expected ${String(index + 1).padStart(4, '0')}_name.sql, without gaps`,
-    )
-  }
-  return { version: Number(number), name: `${number}_${name}`, ...(await readSql(new URL(file, FOLDER))) }
+export const readFunctionFiles = (): Promise<SqlFile[]> =>
+  readFiles((path) => !path.startsWith('migrations/'))
+
+const readFiles = async (isWanted: (path: string) => boolean): Promise<SqlFile[]> => {
+  const paths = (await readdir(FOLDER, { recursive: true })).map((path) => path.replaceAll('\\', '/'))
+  const wanted = paths.filter((path) => path.endsWith('.sql') && isWanted(path)).sort()
+  return Promise.all(wanted.map(readSql))
 }
 
-const readSql = async (url: URL): Promise<{ sql: string; checksum: string }> => {
-  const sql = (await readFile(url, 'utf8')).replaceAll('\r\n', '\n')
-  return { sql, checksum: createHash('sha256').update(sql).digest('hex') }
-}
-
-/** Every .sql file below `db/` that is not a migration. */
-export const readFunctionFiles = async (): Promise<FunctionFile[]> => {
-  const folder = new URL('../', FOLDER)
-  const paths = (await readdir(folder, { recursive: true }))
-    .map((path) => path.replaceAll('\\', '/'))
-    .filter((path) => path.endsWith('.sql') && !path.startsWith('migrations/'))
-    .sort()
-  return Promise.all(paths.map(async (path) => ({ path, ...(await readSql(new URL(path, folder))) })))
+const readSql = async (path: string): Promise<SqlFile> => {
+  const sql = (await readFile(new URL(path, FOLDER), 'utf8')).replaceAll('\r\n', '\n')
+  return { path, sql, checksum: createHash('sha256').update(sql).digest('hex') }
 }
 
 const prepareSchema = async (client: MigrationClient): Promise<void> => {
@@ -112,67 +102,59 @@ const prepareSchema = async (client: MigrationClient): Promise<void> => {
 }
 
 const applyOnce = async (client: MigrationClient, migration: Migration): Promise<boolean> => {
+  const { version, name, checksum } = migration
   const { rows } = await client.query(
     'select checksum from smartqueue.schema_migrations where version = $1',
-    [migration.version],
+    [version],
   )
   const [existing] = rows
-  if (existing && existing.checksum !== migration.checksum) {
+  if (existing && existing.checksum !== checksum) {
     throw new Error(
-      `Migration ${migration.name} was changed after this database applied it. ` +
+      `Migration ${name} was changed after this database applied it. ` +
         'Restore the file and put the change into a new migration.',
     )
   }
   if (existing) return false
   await client.query(SEARCH_PATH)
-  await client.query(migration.sql).catch((error) => {
-    throw located(`migrations/${migration.name}.sql`, migration.sql, error)
-  })
+  await runFile(client, migration)
   await client.query(NO_PUBLIC_EXECUTE)
   await client.query(
     'insert into smartqueue.schema_migrations (version, name, checksum) values ($1, $2, $3)',
-    [migration.version, migration.name, migration.checksum],
+    [version, name, checksum],
   )
   return true
 }
 
 /** Loads the files whose text has changed, and returns their paths. */
-export const loadFunctions = (client: MigrationClient, files: FunctionFile[]): Promise<string[]> =>
-  persist(() => inLockedTransaction(client, () => loadChanged(client, files)))
-
-const loadChanged = async (client: MigrationClient, files: FunctionFile[]): Promise<string[]> => {
-  const { rows } = await client.query('select path, checksum from smartqueue.function_files')
-  const known = new Map(rows.map(({ path, checksum }) => [path, checksum]))
-  const changed = files.filter(({ path, checksum }) => known.get(path) !== checksum)
-  if (changed.length === 0 && known.size === files.length) return []
-  await client.query(SEARCH_PATH)
-  await createFunctions(client, changed)
-  await client.query(NO_PUBLIC_EXECUTE)
-  await client.query('delete from smartqueue.function_files where path <> all ($1::text[])', [
-    files.map(({ path }) => path),
-  ])
-  await client.query(
-    `insert into smartqueue.function_files (path, checksum)
-     select path, checksum
-     from unnest($1::text[], $2::text[]) as file (path, checksum)
-     on conflict (path) do update
-     set checksum = excluded.checksum, loaded_at = now()`,
-    [changed.map(({ path }) => path), changed.map(({ checksum }) => checksum)],
-  )
-  return changed.map(({ path }) => path)
-}
+export const loadFunctions = (client: MigrationClient, files: SqlFile[]): Promise<string[]> =>
+  inTurn(client, async () => {
+    const { rows } = await client.query('select path, checksum from smartqueue.function_files')
+    const known = new Map(rows.map(({ path, checksum }) => [path, checksum]))
+    const changed = files.filter(({ path, checksum }) => known.get(path) !== checksum)
+    if (changed.length === 0 && known.size === files.length) return []
+    await client.query(SEARCH_PATH)
+    await createFunctions(client, changed)
+    await client.query(NO_PUBLIC_EXECUTE)
+    await client.query('delete from smartqueue.function_files')
+    await client.query(
+      `insert into smartqueue.function_files (path, checksum)
+       select path, checksum
+       from unnest($1::text[], $2::text[]) as file (path, checksum)`,
+      [files.map(({ path }) => path), files.map(({ checksum }) => checksum)],
+    )
+    return changed.map(({ path }) => path)
+  })
 
 /** A SQL function is bound when it is created, so a file that calls a function of a later file is tried again. */
-const createFunctions = async (client: MigrationClient, files: FunctionFile[]): Promise<void> => {
-  const early: FunctionFile[] = []
+const createFunctions = async (client: MigrationClient, files: SqlFile[]): Promise<void> => {
+  const early: SqlFile[] = []
   let firstError: unknown
   for (const file of files) {
     await client.query('savepoint loading')
     try {
-      await client.query(file.sql)
-    } catch (cause) {
-      const error = located(file.path, file.sql, cause as PostgresError)
-      if (!UNDEFINED.has(error.code ?? '')) throw error
+      await runFile(client, file)
+    } catch (error) {
+      if (!UNDEFINED.has(codeOf(error) ?? '')) throw error
       firstError ??= error
       early.push(file)
       await client.query('rollback to savepoint loading')
@@ -182,18 +164,22 @@ const createFunctions = async (client: MigrationClient, files: FunctionFile[]): 
   if (early.length > 0) await createFunctions(client, early)
 }
 
-type PostgresError = Error & { code?: string | undefined; position?: string; where?: string }
-
-/** The error with its file and line. */
-const located = (path: string, sql: string, cause: PostgresError): PostgresError => {
-  const { code, position, where } = cause
-  const line = position ? `:${sql.slice(0, Number(position)).split('\n').length}` : ''
-  const context = !position && where ? ` (${where})` : ''
-  const rule = code !== undefined && CHANGED_SIGNATURE.has(code) ? ` ${SIGNATURE_RULE}` : ''
-  return Object.assign(new Error(`db/${path}${line}: ${cause.message}.${context}${rule}`, { cause }), {
-    code,
-  })
+/** An error names the file and its line. */
+const runFile = async (client: MigrationClient, { path, sql }: SqlFile): Promise<void> => {
+  try {
+    await client.query(sql)
+  } catch (cause) {
+    const { code, message, position, where } = cause as PostgresError
+    const line = position ? `:${sql.slice(0, Number(position)).split('\n').length}` : ''
+    const context = !position && where ? ` (${where})` : ''
+    const rule = code !== undefined && CHANGED_SIGNATURE.has(code) ? ` ${SIGNATURE_RULE}` : ''
+    throw Object.assign(new Error(`db/${path}${line}: ${message}.${context}${rule}`, { cause }), { code })
+  }
 }
+
+type PostgresError = Error & { code?: string; position?: string; where?: string }
+
+const codeOf = (error: unknown): string | undefined => (error as PostgresError).code
 
 /** undefined_function, undefined_object and undefined_table */
 const UNDEFINED: ReadonlySet<string> = new Set(['42883', '42704', '42P01'])
@@ -211,39 +197,33 @@ const followDescription = async (
   const { rows } = await client.query(text, [...values])
   for (const { statement } of rows) {
     await client.query('savepoint described')
-    await client.query(String(statement)).catch(async (error: { code?: string }) => {
-      if (error.code !== INSUFFICIENT_PRIVILEGE) throw error
+    await client.query(String(statement)).catch(async (error) => {
+      if (codeOf(error) !== INSUFFICIENT_PRIVILEGE) throw error
       await client.query('rollback to savepoint described')
     })
   }
 }
 
 const INSUFFICIENT_PRIVILEGE = '42501'
-
 const DEADLOCK = '40P01'
 const TRIES = 5
 
-/** A queue at work locks tables in another order. Whoever is chosen to give way loses nothing but its try. */
-const persist = async <T>(work: () => Promise<T>): Promise<T> => {
+/**
+ * Runs a transaction while no other starter runs one. It is tried again after a deadlock: a queue at work locks tables
+ * in another order.
+ */
+const inTurn = async <T>(client: MigrationClient, work: () => Promise<T>): Promise<T> => {
   for (let tried = 1; ; tried++) {
+    await client.query('begin')
     try {
-      return await work()
+      await client.query('select pg_advisory_xact_lock($1)', [LOCK_KEY])
+      const result = await work()
+      await client.query('commit')
+      return result
     } catch (error) {
-      if ((error as { code?: string }).code !== DEADLOCK || tried === TRIES) throw error
+      // The first error is the one to report, also when the connection is gone and cannot roll back.
+      await client.query('rollback').catch(() => {})
+      if (codeOf(error) !== DEADLOCK || tried === TRIES) throw error
     }
-  }
-}
-
-const inLockedTransaction = async <T>(client: MigrationClient, work: () => Promise<T>): Promise<T> => {
-  await client.query('begin')
-  try {
-    await client.query('select pg_advisory_xact_lock($1)', [LOCK_KEY])
-    const result = await work()
-    await client.query('commit')
-    return result
-  } catch (error) {
-    // The first error is the one to report, also when the connection is gone and cannot roll back.
-    await client.query('rollback').catch(() => {})
-    throw error
   }
 }

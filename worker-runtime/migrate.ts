@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import pg from 'pg'
-import { type Migration, type MigrationReport, migrate } from '../db/migrator.ts'
+import { type MigrationReport, migrate } from '../db/migrator.ts'
 import { runCommand } from './command.ts'
 import { ConfigError, parseConfig } from './config.ts'
 
@@ -11,10 +11,7 @@ Brings the schema smartqueue of DATABASE_URL to the newest version. Safe to run 
   --json   print {"version", "applied", "loaded"} and nothing else
   --help   print this`
 
-export const migrateDatabase = (
-  url: string,
-  onApplied?: (migration: Migration) => void,
-): Promise<MigrationReport> => withClient(url, (client) => migrate(client, onApplied))
+export const migrateDatabase = (url: string): Promise<MigrationReport> => withClient(url, migrate)
 
 /** Connects, works, disconnects. */
 export const withClient = async <T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> => {
@@ -39,12 +36,12 @@ const main = async (): Promise<number> => {
   }
   const { DATABASE_URL: url } = parseConfig(process.env)
   if (!url) throw new ConfigError('DATABASE_URL: name the Postgres to migrate')
-  const report = await migrateDatabase(url, (migration) => {
-    if (!values.json) console.log(`applied ${migration.name}`)
-  })
+  const report = await migrateDatabase(url)
   if (values.json) console.log(JSON.stringify(report))
-  else
+  else {
+    for (const name of report.applied) console.log(`applied ${name}`)
     console.log(`The schema is at version ${report.version}; loaded ${report.loaded.length} function files.`)
+  }
   return 0
 }
 

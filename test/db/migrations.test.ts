@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
-import { type FunctionFile, loadFunctions, readFunctionFiles, readMigrations } from '../../db/migrator.ts'
+import { loadFunctions, readFunctionFiles, readMigrations, type SqlFile } from '../../db/migrator.ts'
 import { SCHEMA_VERSION } from '../../db/queries/schema-version.ts'
 import { migrateDatabase, withClient } from '../../worker-runtime/migrate.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -64,8 +64,8 @@ test('every function file is loaded, and nobody but the granted roles may execut
   )
 })
 
-const fileOf = (path: string, sql: string): FunctionFile => ({ path, sql, checksum: sql })
-const one = (answer: string): FunctionFile =>
+const fileOf = (path: string, sql: string): SqlFile => ({ path, sql, checksum: sql })
+const one = (answer: string): SqlFile =>
   fileOf(
     'one.sql',
     `create or replace function one() returns ${answer}; grant execute on function one to smartqueue_workers`,
@@ -77,7 +77,7 @@ const loader = async () => {
   const database = await emptyDatabase()
   await migrateDatabase(database.url)
   return {
-    load: (...files: FunctionFile[]) => withClient(database.url, (client) => loadFunctions(client, files)),
+    load: (...files: SqlFile[]) => withClient(database.url, (client) => loadFunctions(client, files)),
     answer: async () => (await database.sql('select smartqueue.two() as answer'))[0]?.answer,
   }
 }
