@@ -60,4 +60,4 @@ begin atomic
     and at = p_minute;
 end;
 
-grant execute on function bucket_start, buckets, job_sums, minute_sums to smartqueue_functions, smartqueue_workers;
+grant execute on function bucket_start, buckets, job_sums, minute_sums to smartqueue_functions;

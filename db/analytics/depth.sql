@@ -143,4 +143,5 @@ begin atomic
   ) h;
 end;
 
-grant execute on function remaining_ms, depth_of_queue, load_ahead to smartqueue_functions, smartqueue_workers;
+grant execute on function remaining_ms to smartqueue_functions, smartqueue_workers;
+grant execute on function depth_of_queue, load_ahead to smartqueue_functions;

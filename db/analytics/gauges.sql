@@ -27,5 +27,5 @@ language sql immutable parallel safe
 -- Draws one job in p_step by its id.
 return (uuid_hash_extended(p_job, 0) & 1048575) % p_step = 0;
 
-grant execute on function count_slow_jobs, lease_gauges to smartqueue_functions, smartqueue_workers;
+grant execute on function count_slow_jobs, lease_gauges to smartqueue_functions;
 grant execute on function is_drawn to smartqueue_workers;

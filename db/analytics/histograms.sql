@@ -34,4 +34,4 @@ return array(
 
 grant execute on function
   log_bucket, histogram_of, add_counts(integer[], integer[]), add_counts(bigint[], bigint[])
-to smartqueue_functions, smartqueue_workers;
+to smartqueue_workers;

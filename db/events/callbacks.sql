@@ -19,4 +19,5 @@ begin atomic
     and is_open(in_org);
 end;
 
-grant execute on function new_signing_secret, callbacks_of_job to smartqueue_functions, smartqueue_workers;
+grant execute on function new_signing_secret to smartqueue_functions, smartqueue_workers;
+grant execute on function callbacks_of_job to smartqueue_functions;

@@ -19,4 +19,4 @@ begin atomic
   limit most;
 end;
 
-grant execute on function events_after to smartqueue_functions, smartqueue_workers;
+grant execute on function events_after to smartqueue_functions;

@@ -25,4 +25,4 @@ exception
 end
 $$;
 
-grant execute on function forget_series to smartqueue_functions, smartqueue_workers;
+grant execute on function forget_series to smartqueue_workers;

@@ -32,8 +32,8 @@ grant usage on schema smartqueue to smartqueue_functions, smartqueue_workers;
 -- The runtimes refuse to start on an older schema. The migrator creates this table.
 grant select on schema_migrations to smartqueue_functions, smartqueue_workers;
 
--- The scope of a transaction: which organisations are open, to which user and API key. Only functions that have checked a
--- secret set it (db/accounts/enter.sql), and they sign it, because anybody can set a setting. See ADR 25.
+-- The scope of a transaction: which organisations are open, to which user and API key. Only functions that have checked
+-- a secret set it (db/accounts/enter.sql), and they sign it, because anybody can set a setting. See ADR 25.
 
 create table scope_signing_key (
   only_row boolean primary key default true,
@@ -48,7 +48,8 @@ do $$
 declare
   -- Each has 122 random bits.
   v_key constant bytea := sha256(
-    uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+    uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+      || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
   );
   v_inner bytea := v_key || decode(repeat('00', 32), 'hex');
   v_outer bytea := v_inner;
@@ -68,14 +69,16 @@ return encode(
   sha256(
     p_outer_block
       || sha256(
-        p_inner_block || convert_to(concat_ws('/', 'scope', extract(epoch from now()), pg_backend_pid(), p_scope), 'UTF8')
+        p_inner_block
+          || convert_to(concat_ws('/', 'scope', extract(epoch from now()), pg_backend_pid(), p_scope), 'UTF8')
       )
   ),
   'hex'
 );
 
-create function set_scope(p_orgs uuid[], p_user uuid default null, p_key uuid default null, p_all_orgs boolean default false)
-returns void
+create function set_scope(
+  p_orgs uuid[], p_user uuid default null, p_key uuid default null, p_all_orgs boolean default false
+) returns void
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
@@ -137,7 +140,7 @@ return nullif(current_setting('smartqueue.request', true), '');
 -- Policies and column defaults call these with the rights of whoever runs the statement.
 grant execute on function
   verified_scope, scope_orgs, sees_all_orgs, scope_user, scope_key, scope_ip, scope_request
-to smartqueue_functions, smartqueue_workers;
+to smartqueue_functions;
 
 -- For the migrations below.
 
@@ -162,8 +165,8 @@ create procedure isolate_by_org(variadic p_tables text[])
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- For tables with a column org_id: the API sees the rows of the organisations it has entered, workers see all rows.
--- The scope is read in a subquery, which Postgres evaluates once for each statement and not for each row, and the second
+-- For tables with a column org_id: the API sees the rows of the organisations it has entered, workers see all rows. The
+-- scope is read in a subquery, which Postgres evaluates once for each statement and not for each row, and the second
 -- one only if there is a row of an organisation that is not open.
 declare
   v_table text;

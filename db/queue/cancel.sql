@@ -156,4 +156,4 @@ begin
 end
 $$;
 
-grant execute on function cancel_jobs to smartqueue_functions, smartqueue_workers;
+grant execute on function cancel_jobs to smartqueue_functions;

@@ -36,4 +36,5 @@ begin atomic
   where q.only_row;
 end;
 
-grant execute on function is_silent, live_workers, queue_sums to smartqueue_functions, smartqueue_workers;
+grant execute on function is_silent to smartqueue_functions, smartqueue_workers;
+grant execute on function live_workers, queue_sums to smartqueue_functions;

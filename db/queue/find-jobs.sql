@@ -412,4 +412,4 @@ begin
 end
 $$;
 
-grant execute on function find_jobs, summarize_jobs to smartqueue_functions, smartqueue_workers;
+grant execute on function find_jobs, summarize_jobs to smartqueue_functions;

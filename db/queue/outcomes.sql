@@ -11,5 +11,3 @@ return md5(
     '[0-9a-f]{8}-[0-9a-f-]{27}|0x[0-9a-f]+|[0-9a-f]{12,}|[0-9]+', '#', 'gi'
   )
 );
-
-grant execute on function error_fingerprint to smartqueue_functions, smartqueue_workers;

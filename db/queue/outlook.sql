@@ -134,4 +134,5 @@ begin atomic
   group by mine.lane, mine.key;
 end;
 
-grant execute on function queue_snapshot, queue_ahead to smartqueue_functions, smartqueue_workers;
+grant execute on function queue_snapshot to smartqueue_functions, smartqueue_workers;
+grant execute on function queue_ahead to smartqueue_functions;

@@ -335,4 +335,4 @@ $$;
 
 grant execute on function
   quotas_of, count_unfinished, ring_used, ring_moved, ring_frees_in, lock_quota_state, refusal_of, charge_quotas
-to smartqueue_functions, smartqueue_workers;
+to smartqueue_functions;

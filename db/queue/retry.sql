@@ -130,4 +130,4 @@ begin
 end
 $$;
 
-grant execute on function retry_jobs to smartqueue_functions, smartqueue_workers;
+grant execute on function retry_jobs to smartqueue_functions;

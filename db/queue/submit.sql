@@ -466,4 +466,5 @@ begin
 end
 $$;
 
-grant execute on function submit_jobs, starting_estimate to smartqueue_functions, smartqueue_workers;
+grant execute on function submit_jobs to smartqueue_functions, smartqueue_workers;
+grant execute on function starting_estimate to smartqueue_workers;
