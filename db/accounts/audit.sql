@@ -1,7 +1,8 @@
--- Entries of the audit log. They are written in the transaction that does what they tell of, so that neither happens without
--- the other.
+-- Entries of the audit log. They are written in the transaction that does what they tell of, so that neither happens
+-- without the other.
 
-create or replace function audit(p_org uuid, p_action text, p_target jsonb, p_actor uuid default scope_user()) returns void
+create or replace function audit(p_org uuid, p_action text, p_target jsonb, p_actor uuid default scope_user())
+returns void
 language sql
 -- Runs with the rights of its caller: a policy keeps the API from writing in the name of another user.
 begin atomic
@@ -14,9 +15,8 @@ language sql
 begin atomic
   insert into audit_log (org_id, actor_id, action, target)
   select m.org_id, null, p_action, jsonb_build_object('user_id', p_user)
-  from memberships m
-  where m.user_id = p_user
-    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null);
+  from active_memberships m
+  where m.user_id = p_user;
 end;
 
 grant execute on function audit to smartqueue_functions;

@@ -74,7 +74,7 @@ begin atomic
       when others.org_admins = 0 and m.role = 'org_admin' then 'blocks'
       else 'left'
     end
-  from memberships m
+  from active_memberships m
   join orgs o on o.id = m.org_id
   cross join lateral (
     select count(*) as members, count(*) filter (where n.role = 'org_admin') as org_admins
@@ -83,7 +83,6 @@ begin atomic
       and n.user_id <> m.user_id
   ) others
   where m.user_id = scope_user()
-    and not exists (select from org_deletions d where d.id = m.org_id)
   order by m.created_at, m.org_id;
 end;
 
@@ -111,7 +110,10 @@ begin
     and (m.role = 'org_admin' or m.user_id = v_user)
   order by m.org_id, m.user_id
   for update;
-  outcome := case when exists (select from own_orgs() o where o.on_deletion = 'blocks') then 'blocked' else 'deleted' end;
+  outcome := 'deleted';
+  if exists (select from own_orgs() o where o.on_deletion = 'blocks') then
+    outcome := 'blocked';
+  end if;
   select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)), '[]') into orgs
   from own_orgs() o
   where o.on_deletion = case outcome when 'blocked' then 'blocks' else 'deleted' end;
@@ -150,10 +152,10 @@ as $$
 declare
   -- The progress of a job is deleted with it.
   v_tables text[] := '{
-    ready_jobs, waiting_jobs, blocked_jobs, reservations, schedule_ticks, schedules, webhook_deliveries, webhook_sources,
-    callback_endpoints, callback_secrets, idempotency_keys, api_keys, invitations, refresh_tokens, refresh_families,
-    memberships, job_event_groups, attempts, finished_jobs, job_logs, job_dependencies, jobs, job_rollups,
-    prediction_rollups, depth_rollups, depth_samples, scheduling_gains
+    ready_jobs, waiting_jobs, blocked_jobs, reservations, schedule_ticks, schedules, webhook_deliveries,
+    webhook_sources, callback_endpoints, callback_secrets, idempotency_keys, api_keys, invitations, refresh_tokens,
+    refresh_families, memberships, job_event_groups, attempts, finished_jobs, job_logs, job_dependencies, jobs,
+    job_rollups, prediction_rollups, depth_rollups, depth_samples, scheduling_gains
   }';
   -- Removed only when nobody can write to them any more.
   v_settled_tables constant text[] := '{

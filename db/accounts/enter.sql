@@ -1,29 +1,28 @@
 -- Opens organisations to a transaction of the API, after checking who is asking. See ADR 25.
 --
--- Each function here takes a secret and compares it inside the database: the secret of a session, the hash of an API key
--- or the secret of a webhook source. Only then does it sign a scope (set_scope), which the policies read. A caller who knows
--- ids but no secret opens nothing.
+-- Each function here takes a secret and compares it inside the database: the secret of a session, the hash of an API
+-- key or the secret of a webhook source. Only then does it sign a scope (set_scope), which the policies read. A caller
+-- who knows ids but no secret opens nothing.
 
 create or replace function role_in(p_org uuid, p_user uuid, p_session uuid, p_key uuid, p_secret text) returns text
 language plpgsql stable
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- The role of the user in the organisation at this moment: 'user', 'org_admin', 'admin' or null. `p_secret` is the secret of
--- the session or, in hexadecimal, the hash of the API key. Sessions that have ended, keys that are revoked or have expired
--- and organisations that are being deleted give no role. A key never has the power of an admin.
+-- The role of the user in the organisation at this moment: 'user', 'org_admin', 'admin' or null. `p_secret` is the
+-- secret of the session or, in hexadecimal, the hash of the API key. Sessions that have ended, keys that are revoked or
+-- have expired and organisations that are being deleted give no role. A key never has the power of an admin.
 begin
   if p_key is not null then
     return (
       select m.role
       from api_keys k
-      join memberships m on m.org_id = k.org_id and m.user_id = k.user_id
+      join active_memberships m on m.org_id = k.org_id and m.user_id = k.user_id
       where k.id = p_key
         and k.org_id = p_org
         and k.user_id = p_user
         and encode(k.key_hash, 'hex') = p_secret
         and k.revoked_at is null
         and (k.expires_at is null or k.expires_at > now())
-        and not exists (select from org_deletions d where d.id = p_org and d.removed_at is null)
     );
   end if;
   return (
@@ -55,7 +54,8 @@ create or replace function require_org(p_org uuid) returns void
 language plpgsql stable
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- For definer functions, which policies do not hold back: raises SQ401 unless this transaction may act in the organisation.
+-- For definer functions, which policies do not hold back: raises SQ401 unless this transaction may act in the
+-- organisation.
 begin
   if is_open(p_org) is not true then
     raise exception 'The organisation % is not open to this transaction.', p_org using errcode = 'SQ401';
@@ -79,8 +79,8 @@ create or replace function enter(
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisation to a user who has at least the role, or all organisations to an admin. Raises SQ401 if they have
--- none, and SQ403 if only the role is too low.
+-- Opens the organisation to a user who has at least the role, or all organisations to an admin. Raises SQ401 if they
+-- have none, and SQ403 if only the role is too low.
 declare
   v_roles constant text[] := '{user,org_admin,admin}';
   v_role constant text := role_in(p_org, p_user, p_session, p_key, p_secret);
@@ -107,8 +107,8 @@ returns void
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisation of a webhook source to a delivery that was verified with its secret. Raises SQ404 if the source has
--- changed since, is disabled or is gone.
+-- Opens the organisation of a webhook source to a delivery that was verified with its secret. Raises SQ404 if the
+-- source has changed since, is disabled or is gone.
 declare
   v_org uuid;
 begin
@@ -132,8 +132,8 @@ returns text[]
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Opens the organisation to its subscribers if at least one of them may enter. Returns for each of them 'entered', 'ended' if
--- the session or key is no longer valid, or 'removed' if the user is no longer a member.
+-- Opens the organisation to its subscribers if at least one of them may enter. Returns for each of them 'entered',
+-- 'ended' if the session or key is no longer valid, or 'removed' if the user is no longer a member.
 declare
   v_answers text[] := '{}';
 begin

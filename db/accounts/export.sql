@@ -1,12 +1,12 @@
--- The data of an organisation or of a person as lines of JSON, page by page. These functions run with the rights of their
--- caller, under row-level security. Columns are listed explicitly, so that a secret or hash that is added to a table never
--- gets into an export.
+-- The data of an organisation or of a person as lines of JSON, page by page. These functions run with the rights of
+-- their caller, under row-level security. Columns are listed explicitly, so that a secret or hash that is added to a
+-- table never gets into an export.
 
 create or replace function export_lines() returns table (owner text, owner_id uuid, type text, key uuid, line json)
 language sql stable
--- What an owner has few of: all lines after a key are sorted for a page. Like a view: Postgres inlines it, and plans only the
--- part with the type and the owner that are asked for. A person's activity in an organisation, its jobs and its audit log
--- belong to that organisation.
+-- What an owner has few of: all lines after a key are sorted for a page. Like a view: Postgres inlines it, and plans
+-- only the part with the type and the owner that are asked for. A person's activity in an organisation, its jobs and
+-- its audit log belong to that organisation.
 begin atomic
   select 'org', o.id, l.type, o.id, to_json(l)
   from orgs o
@@ -15,8 +15,8 @@ begin atomic
       'organisation' as type, o.id, o.name, o.created_at,
       (
         select json_build_object(
-          'submissions_per_minute', q.submissions_per_minute, 'queued_jobs', q.queued_jobs, 'running_jobs', q.running_jobs,
-          'payload_bytes_per_day', q.payload_bytes_per_day
+          'submissions_per_minute', q.submissions_per_minute, 'queued_jobs', q.queued_jobs,
+          'running_jobs', q.running_jobs, 'payload_bytes_per_day', q.payload_bytes_per_day
         )
         from quotas_of(o.id) q
       ) as quotas,
@@ -143,9 +143,9 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- The next lines of a type in the order of their keys, after a key or from the beginning: up to 1,000 lines and 4 MiB,
--- whichever comes first, but always one. A payload may have 256 KiB and a result 2 MiB, and a Worker has 128 MB of memory. So
--- lines are fetched one by one, and those that do not fit are not made. A page that ends with keys without lines returns the
--- last of these keys, for the next page to continue from.
+-- whichever comes first, but always one. A payload may have 256 KiB and a result 2 MiB, and a Worker has 128 MB of
+-- memory. So lines are fetched one by one, and those that do not fit are not made. A page that ends with keys without
+-- lines returns the last of these keys, for the next page to continue from.
 declare
   -- Keys are ids, those of logs followed by a number; those of audit entries are numbers.
   v_after constant uuid := substring(p_after, '^[0-9a-f]{8}-[0-9a-f-]{27}');

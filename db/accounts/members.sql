@@ -4,11 +4,11 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Gives a member another role or, without one, removes them. With the membership go its sessions and API keys, and the
--- invitations that the member has made. `done` is false if the organisation would be left without an org_admin. Returns no row
--- if there is no such member. Runs with the rights of its caller, under row-level security.
+-- invitations that the member has made. `done` is false if the organisation would be left without an org_admin. Returns
+-- no row if there is no such member. Runs with the rights of its caller, under row-level security.
 begin
-  -- All org_admins are locked, in one order: of two who demote each other at the same time, the second sees what the first has
-  -- done.
+  -- All org_admins are locked, in one order: of two who demote each other at the same time, the second sees what the
+  -- first has done.
   perform
   from memberships m
   where m.org_id = p_org

@@ -1,17 +1,18 @@
 -- Refresh tokens. Whoever presents one acts for its user; the database knows only hashes.
 
 create or replace function rotate_refresh_token(
-  p_presented text, p_successor text, p_days integer, p_grace_seconds integer, p_ip text, p_user_agent text, p_request text
+  p_presented text, p_successor text, p_days integer, p_grace_seconds integer,
+  p_ip text, p_user_agent text, p_request text
 ) returns table (session_id uuid, user_id uuid, username text, org_id uuid, role text)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Exchanges a refresh token for its successor. Returns no row if it is unknown, expired, revoked, or was presented before.
--- The last of these means that two parties hold it, so the whole family is revoked. The row lock makes the second of two
--- concurrent exchanges see the first.
+-- Exchanges a refresh token for its successor. Returns no row if it is unknown, expired, revoked, or was presented
+-- before. The last of these means that two parties hold it, so the whole family is revoked. The row lock makes the
+-- second of two concurrent exchanges see the first.
 --
--- With a grace, a token that was exchanged no longer ago gets the same answer again, and nothing changes: its successor has
--- to be the same.
+-- With a grace, a token that was exchanged no longer ago gets the same answer again, and nothing changes: its successor
+-- has to be the same.
 declare
   v_presented bytea := decode(p_presented, 'hex');
   v_replaced_at timestamptz;
@@ -41,10 +42,9 @@ begin
   return query
   select f.id, u.id, u.username, m.org_id, case when u.is_admin then 'admin' else m.role end
   from refresh_families f
-  join memberships m on m.org_id = f.org_id and m.user_id = f.user_id
+  join active_memberships m on m.org_id = f.org_id and m.user_id = f.user_id
   join users u on u.id = m.user_id
-  where f.id = session_id
-    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null);
+  where f.id = session_id;
 end
 $$;
 
@@ -52,8 +52,8 @@ create or replace function end_session(p_token_hash text, p_ip text, p_request t
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Ends the sign-in of a refresh token, its access tokens included, and returns the organisation where it was active. Null if
--- it is unknown or has ended.
+-- Ends the sign-in of a refresh token, its access tokens included, and returns the organisation where it was active.
+-- Null if it is unknown or has ended.
 declare
   v_org uuid;
   v_user uuid;

@@ -1,5 +1,5 @@
--- Creating accounts and organisations, and joining them. An organisation is created together with its first member; nobody
--- enters one that exists without an invitation.
+-- Creating accounts and organisations, and joining them. An organisation is created together with its first member;
+-- nobody enters one that exists without an invitation.
 
 create or replace function add_org(p_org uuid, p_name text, p_user uuid) returns void
 language sql
@@ -12,16 +12,15 @@ create or replace function oldest_org(p_user uuid, p_spare_org uuid) returns uui
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- The organisation that the user has been in for the longest time. Whoever is in none gets a new personal one with the id
--- `p_spare_org`, whatever the limit: nobody is locked out of their account.
+-- The organisation that the user has been in for the longest time. Whoever is in none gets a new personal one with the
+-- id `p_spare_org`, whatever the limit: nobody is locked out of their account.
 declare
   v_org uuid;
 begin
   perform pg_advisory_xact_lock(hashtextextended('orgs' || p_user, 0));
   select m.org_id into v_org
-  from memberships m
+  from active_memberships m
   where m.user_id = p_user
-    and not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null)
   order by m.created_at, m.org_id
   limit 1;
   if not found then
@@ -36,8 +35,8 @@ create or replace function create_org(p_org uuid, p_name text, p_limit integer) 
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- For the user who has entered. Returns null if there is none, or if they have already created `p_limit` organisations. The
--- personal one counts; organisations created by others do not, whatever the user's role.
+-- For the user who has entered. Returns null if there is none, or if they have already created `p_limit` organisations.
+-- The personal one counts; organisations created by others do not, whatever the user's role.
 declare
   v_user constant uuid := scope_user();
 begin
@@ -62,8 +61,8 @@ create or replace function open_invitation(p_invitation uuid, p_user uuid, p_tok
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Locks an invitation that can still be accepted by the user or with the token, so that it is good once. Whoever has invited
--- must still be allowed to.
+-- Locks an invitation that can still be accepted by the user or with the token, so that it is good once. Whoever has
+-- invited must still be allowed to.
 declare
   v_invitation invitations;
 begin
@@ -85,41 +84,44 @@ begin
 end
 $$;
 
+create or replace function join_org(p_invitation invitations, p_user uuid) returns boolean
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- Makes the user a member. Returns false if they are one already; the invitation then stays open.
+begin
+  insert into memberships (org_id, user_id, role)
+  values (p_invitation.org_id, p_user, p_invitation.role)
+  on conflict on constraint memberships_pkey do nothing;
+  if not found then return false; end if;
+  update invitations i set accepted_at = now(), accepted_by = p_user where i.id = p_invitation.id;
+  perform audit(
+    p_invitation.org_id, 'member.joined',
+    jsonb_build_object('user_id', p_user, 'role', p_invitation.role, 'invitation_id', p_invitation.id), p_user
+  );
+  return true;
+end
+$$;
+
 create or replace function accept_invitation(p_invitation uuid, p_token_hash text)
 returns table (org_id uuid, org_name text, role text, joined boolean)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Makes the user who has entered a member. Returns no row if they cannot accept the invitation. `joined` is false if they
--- are a member already; the invitation then stays open.
+-- Makes the user who has entered a member. Returns no row if they cannot accept the invitation, and `joined` as
+-- join_org does.
 declare
   v_user constant uuid := scope_user();
   v_invitation constant invitations := open_invitation(p_invitation, v_user, p_token_hash);
 begin
   if v_user is null or v_invitation.id is null then return; end if;
-  insert into memberships (org_id, user_id, role)
-  values (v_invitation.org_id, v_user, v_invitation.role)
-  on conflict on constraint memberships_pkey do nothing;
-  joined := found;
-  if joined then
-    perform record_acceptance(v_invitation, v_user);
-  end if;
+  joined := join_org(v_invitation, v_user);
   return query
   select o.id, o.name, v_invitation.role, joined
   from orgs o
   where o.id = v_invitation.org_id;
 end
 $$;
-
-create or replace function record_acceptance(p_invitation invitations, p_user uuid) returns void
-language sql
-begin atomic
-  update invitations i set accepted_at = now(), accepted_by = p_user where i.id = p_invitation.id;
-  select audit(
-    p_invitation.org_id, 'member.joined',
-    jsonb_build_object('user_id', p_user, 'role', p_invitation.role, 'invitation_id', p_invitation.id), p_user
-  );
-end;
 
 create or replace function register(
   p_user uuid, p_username text, p_password_hash text, p_org uuid, p_invitation_hash text,
@@ -128,9 +130,9 @@ create or replace function register(
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Creates the account, its first session and its personal organisation `p_org` or, with the hash of an invitation link's
--- token, its membership in the organisation that sent the link; or none of them. Returns no row if the invitation is not open,
--- and a row without a `user_id` if the name is taken; the invitation then stays open.
+-- Creates the account, its first session and its personal organisation `p_org` or, with the hash of an invitation
+-- link's token, its membership in the organisation that sent the link; or none of them. Returns no row if the
+-- invitation is not open, and a row without a `user_id` if the name is taken; the invitation then stays open.
 declare
   v_invitation invitations;
 begin
@@ -141,25 +143,20 @@ begin
   end if;
   insert into users (id, username, password_hash)
   values (p_user, p_username, p_password_hash)
-  on conflict (lower(users.username)) do nothing
+  on conflict on constraint users_username_key do nothing
   returning users.id, users.username into user_id, username;
   if user_id is null then
     return next;
     return;
   end if;
+  org_id := coalesce(v_invitation.org_id, p_org);
+  role := coalesce(v_invitation.role, 'org_admin');
   if v_invitation.id is null then
     perform add_org(p_org, username, p_user);
-    org_id := p_org;
-    role := 'org_admin';
   else
-    org_id := v_invitation.org_id;
-    role := v_invitation.role;
-    insert into memberships (org_id, user_id, role) values (v_invitation.org_id, p_user, v_invitation.role);
+    perform join_org(v_invitation, p_user);
   end if;
   perform audit(org_id, 'account.registered', jsonb_build_object('user_id', p_user), p_user);
-  if v_invitation.id is not null then
-    perform record_acceptance(v_invitation, p_user);
-  end if;
   perform add_session(p_session, p_user, org_id, p_secret_hash, p_token_hash, p_days, p_user_agent);
   return next;
 end
@@ -175,7 +172,7 @@ as $$
 begin
   insert into users (id, username, password_hash, is_admin)
   values (p_user, p_username, p_password_hash, p_is_admin)
-  on conflict (lower(username)) do nothing;
+  on conflict on constraint users_username_key do nothing;
   if not found then return false; end if;
   perform add_org(p_org, p_username, p_user);
   perform audit(p_org, 'account.registered', jsonb_build_object('user_id', p_user));
@@ -200,11 +197,10 @@ set search_path = pg_catalog, smartqueue, pg_temp
 begin atomic
   select k.id, k.org_id, k.user_id, m.role, k.scopes, k.expires_at
   from api_keys k
-  join memberships m on m.org_id = k.org_id and m.user_id = k.user_id
+  join active_memberships m on m.org_id = k.org_id and m.user_id = k.user_id
   where k.key_hash = decode(p_key_hash, 'hex')
     and k.revoked_at is null
-    and (k.expires_at is null or k.expires_at > now())
-    and not exists (select from org_deletions d where d.id = k.org_id and d.removed_at is null);
+    and (k.expires_at is null or k.expires_at > now());
 end;
 
 grant execute on function create_org, is_pending, accept_invitation, register, user_named, find_api_key

@@ -1,5 +1,6 @@
--- Signing in with a password. The functions compute scrypt; the stored hash never leaves the database. begin_sign_in counts
--- the attempt and returns how to hash a password for one exact name: cost and salt. start_session compares the result.
+-- Signing in with a password. The functions compute scrypt; the stored hash never leaves the database. begin_sign_in
+-- counts the attempt and returns how to hash a password for one exact name: cost and salt. start_session compares the
+-- result.
 
 create or replace function begin_sign_in(p_username text, p_ip inet, p_limit integer, p_seconds integer)
 returns table (
@@ -8,8 +9,8 @@ returns table (
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Counts an attempt for the network and for the name, before the password is looked at. Names that nobody has are counted
--- and blocked just the same: nothing tells them apart. `blocked_for`: seconds until the next attempt.
+-- Counts an attempt for the network and for the name, before the password is looked at. Names that nobody has are
+-- counted and blocked just the same: nothing tells them apart. `blocked_for`: seconds until the next attempt.
 declare
   v_free_attempts constant integer := 10;
   v_longest_block constant integer := 900;
@@ -69,8 +70,8 @@ begin atomic
 end;
 
 create or replace function start_session(
-  p_username text, p_password_hash text, p_session uuid, p_secret_hash text, p_token_hash text, p_days integer, p_org uuid,
-  p_ip text, p_user_agent text, p_request text
+  p_username text, p_password_hash text, p_session uuid, p_secret_hash text, p_token_hash text, p_days integer,
+  p_org uuid, p_ip text, p_user_agent text, p_request text
 ) returns table (user_id uuid, username text, org_id uuid, role text)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
@@ -114,8 +115,8 @@ returns table (ended integer, revoked integer)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all organisations. Returns
--- no row if `p_from` is not the hash of the present password.
+-- Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all organisations.
+-- Returns no row if `p_from` is not the hash of the present password.
 declare
   v_user constant uuid := scope_user();
 begin

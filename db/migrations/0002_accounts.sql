@@ -8,16 +8,12 @@ create table users (
   -- Sees every organisation. Inside an organisation the membership decides.
   is_admin boolean not null default false,
   created_at timestamptz not null default now(),
-  -- For lookups: under row-level security an index serves only leakproof conditions, and lower(username) is not one.
+  -- Usernames are unique regardless of case. A column, because under row-level security an index serves only leakproof
+  -- conditions, and lower(username) is not one.
   username_key text generated always as (lower(username)) stored,
-  constraint users_username_length check (char_length(username) between 3 and 64)
+  constraint users_username_length check (char_length(username) between 3 and 64),
+  constraint users_username_key unique (username_key)
 );
-
-create unique index users_username_key on users (lower(username));
-comment on index users_username_key is 'Usernames are unique regardless of case.';
-
-create index users_by_username_key on users (username_key);
-comment on index users_by_username_key is 'Serves begin_sign_in and user_named.';
 
 create table orgs (
   id uuid primary key,
@@ -132,10 +128,10 @@ create table invitations (
 );
 
 create index invitations_by_org on invitations (org_id, id);
-comment on index invitations_by_org is 'Serves list-org-invitations.';
+comment on index invitations_by_org is 'Serves list-invitations.';
 
 create index invitations_by_user on invitations (user_id, id) where user_id is not null;
-comment on index invitations_by_user is 'Serves list-own-invitations.';
+comment on index invitations_by_user is 'Serves list-invitations.';
 
 create index invitations_by_inviter on invitations (invited_by);
 comment on index invitations_by_inviter is 'Serves the cascade when an account is deleted.';
@@ -213,8 +209,8 @@ with (fillfactor = 50);
 create index sign_in_attempts_by_time on sign_in_attempts (last_attempt);
 comment on index sign_in_attempts_by_time is 'Serves delete-stale.';
 
--- Row-level security. Passwords, hashes of secrets and rows that nobody has entered for yet are reached by definer functions
--- only (db/accounts): sign-in by the exact name, tokens, keys and invitation links by their hash.
+-- Row-level security. Passwords, hashes of secrets and rows that nobody has entered for yet are reached by definer
+-- functions only (db/accounts): sign-in by the exact name, tokens, keys and invitation links by their hash.
 
 create policy of_member on memberships to smartqueue_functions
   using (

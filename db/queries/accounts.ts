@@ -10,11 +10,7 @@ export type Account = {
   role: Role
 }
 
-/**
- * Creates the account with its first session, and its personal organisation or its membership in the organisation
- * that sent the invitation link. Returns no row if the invitation is not open, and a row without a `user_id` if the
- * name is taken.
- */
+/** Returns no row if the invitation is not open, and a row without a `user_id` if the name is taken. */
 export const registerAccount = (
   account: {
     userId: string

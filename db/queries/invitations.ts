@@ -89,9 +89,12 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
   ],
 })
 
-/** Those of an organisation that can still be accepted. */
-export const listOrgInvitations = (page: Page & { orgId: string }): Query<InvitationRow> => ({
-  name: 'list-org-invitations',
+/** Those of an organisation, or for a user, that can still be accepted. */
+export const listInvitations = (
+  of: { orgId: string } | { userId: string },
+  page: Page,
+): Query<InvitationRow> => ({
+  name: 'list-invitations',
   text: `
     select
       i.id, i.org_id, o.name as org_name, i.role, u.username, by.username as invited_by, i.created_at, i.expires_at
@@ -99,29 +102,12 @@ export const listOrgInvitations = (page: Page & { orgId: string }): Query<Invita
     join smartqueue.orgs o on o.id = i.org_id
     left join smartqueue.users u on u.id = i.user_id
     left join smartqueue.users by on by.id = i.invited_by
-    where i.org_id = $1::uuid
+    where (i.org_id = $1::uuid or i.user_id = $2::uuid)
       and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
-      and ($2::uuid is null or i.id > $2::uuid)
+      and ($3::uuid is null or i.id > $3::uuid)
     order by i.id
-    limit $3::int`,
-  values: [page.orgId, page.after, page.limit],
-})
-
-/** Those for one user that can still be accepted. */
-export const listOwnInvitations = (
-  page: Page & { userId: string },
-): Query<Omit<InvitationRow, 'username' | 'invited_by'>> => ({
-  name: 'list-own-invitations',
-  text: `
-    select i.id, i.org_id, o.name as org_name, i.role, i.created_at, i.expires_at
-    from smartqueue.invitations i
-    join smartqueue.orgs o on o.id = i.org_id
-    where i.user_id = $1::uuid
-      and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
-      and ($2::uuid is null or i.id > $2::uuid)
-    order by i.id
-    limit $3::int`,
-  values: [page.userId, page.after, page.limit],
+    limit $4::int`,
+  values: ['orgId' in of ? of.orgId : null, 'userId' in of ? of.userId : null, page.after, page.limit],
 })
 
 /** No row: there is none that is pending. */
@@ -144,10 +130,7 @@ export const revokeInvitation = (orgId: string, id: string): Query<{ id: string 
   values: [orgId, id],
 })
 
-/**
- * Makes the user who has entered a member. Returns no row if they cannot accept the invitation. `joined` is false if
- * they are a member already; the invitation then stays open.
- */
+/** For the user who has entered. No row: they cannot accept it. `joined` is false if they are a member already. */
 export const acceptInvitation = (acceptance: {
   id: string
   tokenHash: string | null

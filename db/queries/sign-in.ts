@@ -53,10 +53,7 @@ export const auditFailedSignIn = (username: string, origin: Origin): Query<never
   values: [username, origin.ip, origin.requestId],
 })
 
-/**
- * Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all
- * organisations. Returns no row if `from` is not the hash of the present password.
- */
+/** Also ends all other sign-ins of the user. Returns no row if `from` is not the hash of the present password. */
 export const changePassword = (change: {
   orgId: string
   sessionId: string

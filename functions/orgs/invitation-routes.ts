@@ -3,8 +3,7 @@ import {
   acceptInvitation,
   createInvitation,
   type InvitationRow,
-  listOrgInvitations,
-  listOwnInvitations,
+  listInvitations,
   MAX_PENDING,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
@@ -66,8 +65,8 @@ export const invitationRoutes = () =>
     })
     .openapi(listPendingRoute, async (c) => {
       const { cursor, limit } = c.req.valid('query')
-      const page = { orgId: c.get('principal').org_id, after: cursor ?? null, limit: limit + 1 }
-      const rows = await c.get('run')(listOrgInvitations(page))
+      const page = { after: cursor ?? null, limit: limit + 1 }
+      const rows = await c.get('run')(listInvitations({ orgId: c.get('principal').org_id }, page))
       const item = (row: InvitationRow) => ({
         ...viewInvitation(row),
         username: row.username,
@@ -83,9 +82,9 @@ export const invitationRoutes = () =>
     })
     .openapi(listOwnRoute, async (c) => {
       const { cursor, limit } = c.req.valid('query')
-      const page = { userId: c.get('principal').user_id, after: cursor ?? null, limit: limit + 1 }
-      const rows = await c.get('run')(listOwnInvitations(page))
-      const item = (row: (typeof rows)[number]) => ({ ...viewInvitation(row), org_name: row.org_name })
+      const page = { after: cursor ?? null, limit: limit + 1 }
+      const rows = await c.get('run')(listInvitations({ userId: c.get('principal').user_id }, page))
+      const item = (row: InvitationRow) => ({ ...viewInvitation(row), org_name: row.org_name })
       return c.json(toPage(rows, limit, { position: ({ id }) => id, item }), 200)
     })
     .openapi(acceptRoute, async (c) => {

@@ -56,8 +56,7 @@ import { ACCOUNT_EXPORT, ORG_EXPORT } from '../../db/queries/export.ts'
 import {
   acceptInvitation,
   createInvitation,
-  listOrgInvitations,
-  listOwnInvitations,
+  listInvitations,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
 import { getJobFacts } from '../../db/queries/job-facts.ts'
@@ -338,8 +337,8 @@ const playOrgs = async ({ play }: Stage): Promise<void> => {
   await play(createInvitation({ ...link, id: id(31), username: null, tokenHash: hash('e') }))
   await play(createInvitation({ ...link, id: id(32), username: null, tokenHash: hash('f') }))
   await play(createInvitation({ ...link, id: id(33), username: 'nobody', tokenHash: null }))
-  await play(listOrgInvitations({ orgId, ...page }))
-  await play(listOwnInvitations({ userId, ...page }))
+  await play(listInvitations({ orgId }, page))
+  await play(listInvitations({ userId }, page))
   await play(acceptInvitation({ id: id(31), tokenHash: hash('e') }))
   const guest = { userId: id(34), username: 'grace', passwordHash: TEXT, orgId: id(36) }
   const session = { id: id(35), secretHash: hash('3'), tokenHash: hash('3'), days: 30 }
