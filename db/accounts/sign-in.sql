@@ -16,43 +16,37 @@ declare
   v_longest_block constant integer := 900;
   -- After this time without an attempt the name starts over.
   v_forget constant interval := interval '1 hour';
-  v_is_free boolean;
+  v_name sign_in_attempts;
 begin
   select h.admitted, h.remaining, h.resets_in
   into admitted, remaining, resets_in
   from hit_rate_limit('login', p_ip, p_limit, p_seconds) h;
-  if admitted then
-    insert into sign_in_attempts as a (name_hash, attempts, blocked_until, admitted, last_attempt)
-    values (sha256(convert_to(lower(p_username), 'UTF8')), 1, null, true, clock_timestamp())
-    on conflict (name_hash) do update
-    set (attempts, blocked_until, admitted, last_attempt) = (
-      select
-        case when so_far.blocked then a.attempts else so_far.tried end,
-        case
-          when so_far.blocked then a.blocked_until
-          when so_far.tried > v_free_attempts then
-            clock_timestamp()
-              + least(v_longest_block, 2 ^ least(so_far.tried - v_free_attempts, 20)) * interval '1 second'
-        end,
-        not so_far.blocked,
-        clock_timestamp()
-      from (
-        select
-          coalesce(a.blocked_until > clock_timestamp(), false) as blocked,
-          case when a.last_attempt < clock_timestamp() - v_forget then 1 else a.attempts + 1 end as tried
-      ) so_far
-    )
-    returning
-      a.admitted, greatest(1, ceil(extract(epoch from a.blocked_until - clock_timestamp())))::integer
-    into v_is_free, blocked_for;
-    if v_is_free then
-      blocked_for := null;
-      select regexp_replace(u.password_hash, '\$[^$]*$', '')
-      into password_parameters
-      from users u
-      where u.username_key = lower(p_username);
-    end if;
+  if not admitted then
+    return next;
+    return;
   end if;
+  -- The update locks the row of a known name, so that concurrent attempts take turns.
+  insert into sign_in_attempts as a (name_hash, attempts, last_attempt)
+  values (sha256(convert_to(lower(p_username), 'UTF8')), 0, clock_timestamp())
+  on conflict (name_hash) do update
+  set attempts = case when a.last_attempt < clock_timestamp() - v_forget then 0 else a.attempts end
+  returning a.* into v_name;
+  if v_name.blocked_until > clock_timestamp() then
+    blocked_for := greatest(1, ceil(extract(epoch from v_name.blocked_until - clock_timestamp())));
+  else
+    v_name.attempts := v_name.attempts + 1;
+    v_name.blocked_until := case
+      when v_name.attempts > v_free_attempts then
+        clock_timestamp()
+          + least(v_longest_block, 2 ^ least(v_name.attempts - v_free_attempts, 20)) * interval '1 second'
+    end;
+    select regexp_replace(u.password_hash, '\$[^$]*$', '') into password_parameters
+    from users u
+    where u.username_key = lower(p_username);
+  end if;
+  update sign_in_attempts a
+  set attempts = v_name.attempts, blocked_until = v_name.blocked_until, last_attempt = clock_timestamp()
+  where a.name_hash = v_name.name_hash;
   return next;
 end
 $$;
@@ -142,10 +136,11 @@ begin
       and p_revoke_keys
     returning k.id, k.org_id, k.name, k.prefix
   )
-  insert into audit_log (org_id, action, target)
-  select g.org_id, 'api_key.revoked', jsonb_build_object('api_key_id', g.id, 'name', g.name, 'prefix', g.prefix)
-  from gone g;
-  get diagnostics revoked = row_count;
+  select count(*) into revoked
+  from gone g
+  cross join audit(
+    g.org_id, 'api_key.revoked', jsonb_build_object('api_key_id', g.id, 'name', g.name, 'prefix', g.prefix)
+  );
   return next;
 end
 $$;

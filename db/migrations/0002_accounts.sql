@@ -201,7 +201,6 @@ create table sign_in_attempts (
   -- Since the last successful sign-in.
   attempts integer not null,
   blocked_until timestamptz,
-  admitted boolean not null,
   last_attempt timestamptz not null
 )
 with (fillfactor = 50);

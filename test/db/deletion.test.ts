@@ -226,7 +226,7 @@ test('a deleted account leaves neither its name nor a row that refers to it', as
     [uuidV7(), host.orgId, person.userId, host.userId, uuidV7()],
   )
   await database.sql(
-    `insert into smartqueue.sign_in_attempts (name_hash, attempts, admitted, last_attempt) values (sha256($1), 1, true, now())`,
+    `insert into smartqueue.sign_in_attempts (name_hash, attempts, last_attempt) values (sha256($1), 1, now())`,
     [Buffer.from(name)],
   )
   const [deletion] = await runAs(database, person, deleteAccount('none'))
