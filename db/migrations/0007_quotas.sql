@@ -84,13 +84,10 @@ create policy of_org on quotas for select to smartqueue_functions
     org_id is null or org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs())
   );
 create policy of_admin on quotas to smartqueue_functions using ((select sees_all_orgs()));
-create policy of_all_orgs on quotas for select to smartqueue_workers using (true);
 
 call enable_row_security('quotas');
 call isolate_by_org('quota_states', 'idempotency_keys');
 
-grant select, insert, update on quotas, quota_states, idempotency_keys to smartqueue_functions;
-grant select on quotas to smartqueue_workers;
--- The leader submits the jobs of schedules and callbacks.
-grant select, update on quota_states to smartqueue_workers;
+grant select, insert, update on quotas, idempotency_keys to smartqueue_functions;
+grant select, update on quota_states to smartqueue_functions;
 grant select, delete on idempotency_keys to smartqueue_workers;
