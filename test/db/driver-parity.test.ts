@@ -181,22 +181,8 @@ const TCP_ONLY = [
   'try-to-lead',
   'confirm-term',
   'end-silent-leader',
-  'end-job-session',
   'open-invitation',
   'open-invitation-by-token',
-]
-
-/** In databases that the operator has named: handlers ask there, and the functions never do. */
-const NAMED_DATABASES = [
-  ...[
-    'bound-waiting',
-    'unbound-waiting',
-    'find-loads',
-    'find-load-columns',
-    'delete-old-loads',
-    'claim-load',
-  ],
-  ...['move-load', 'finish-load', 'load-batch', 'insert-rows', 'declare-source-cursor', 'fetch-source-rows'],
 ]
 
 /** What only an operator may: `npm run admin`, as the owner of the database. */
@@ -931,11 +917,7 @@ test('every statement answers the same over HTTP from workerd and over TCP', asy
   const played = [...expected.keys()]
   for (const name of await everyStatementName()) {
     const plays = played.some((other) => other === name || other.startsWith(`${name}-`))
-    assert.notEqual(
-      plays,
-      [...TCP_ONLY, ...NAMED_DATABASES, ...OWNER_ONLY].includes(name),
-      `the scenario plays ${name}`,
-    )
+    assert.notEqual(plays, [...TCP_ONLY, ...OWNER_ONLY].includes(name), `the scenario plays ${name}`)
   }
 })
 

@@ -1,6 +1,6 @@
 /**
- * Finds the SQL of the product in the syntax trees of its TypeScript files: in db/ every `text` of a query and every literal
- * that is passed to `query()`, elsewhere every literal that looks like a statement.
+ * Finds the SQL of the product in the syntax trees of its TypeScript files. Where SQL belongs, that is every `text` of a
+ * query and every literal that is passed to `query()`; elsewhere, every literal that looks like a statement.
  */
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -39,6 +39,10 @@ export type Sender = 'functions' | 'workers' | 'owner'
 /** Run by an operator or at start, with the login that owns the tables. */
 const OWNERS_FILES = /^worker-runtime\/(admin|local)\/|^worker-runtime\/(database-login|migrate)\.ts$/
 
+/** The database of SmartQueue is reached through db/; the others send statements to the databases of users. */
+const SQL_FILES =
+  /^db\/|^worker-runtime\/(connections\/end-on-server|handlers\/(etl\/load-statements|sources\/postgres-query))\.ts$/
+
 const LOOKS_LIKE_SQL =
   /^\s*(with\s+\w+\s+as\s|select\s|insert\s+into\s|update\s+\S+\s+set\s|delete\s+from\s|(create|alter|drop)\s+(table|role|schema|function|database)\s|listen\s|notify\s)/
 
@@ -57,8 +61,8 @@ export const collectSqlTexts = (): { texts: SqlText[]; outside: string[] } => {
     })
     const senders = findSenders(sources)
     return {
-      texts: sources.flatMap((one) => (one.file.startsWith('db/') ? textsOf(one, senders) : [])),
-      outside: sources.flatMap((one) => (one.file.startsWith('db/') ? [] : statementsOf(one))),
+      texts: sources.flatMap((one) => (SQL_FILES.test(one.file) ? textsOf(one, senders) : [])),
+      outside: sources.flatMap((one) => (SQL_FILES.test(one.file) ? [] : statementsOf(one))),
     }
   } finally {
     api.close()

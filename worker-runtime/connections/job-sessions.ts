@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { endJobSession } from '../../db/queries/named-sources.ts'
 import { JobError, type PostgresConnection } from '../handler-api.ts'
+import { endOnServer } from './end-on-server.ts'
 import { findConnection, type NamedConnections } from './named-connections.ts'
 
 /**
@@ -133,27 +133,11 @@ const endSession = async (session: Session, applicationName: string): Promise<vo
   const impatient = setTimeout(() => socket.destroy(), GOODBYE_MS)
   if (busy || pid === null) socket.destroy()
   else client.end().catch(() => {})
-  await Promise.all([closed, busy && pid !== null ? endOnServer(url, pid, applicationName) : undefined])
+  await Promise.all([
+    closed,
+    busy && pid !== null ? endOnServer(url, { pid, applicationName, timeoutMs: GOODBYE_MS }) : undefined,
+  ])
   clearTimeout(impatient)
-}
-
-/** By a session beside it. If that fails, the server finds out by itself once the statement has an answer. */
-const endOnServer = async (url: string, pid: number, applicationName: string): Promise<void> => {
-  const client = new pg.Client({
-    connectionString: url,
-    application_name: 'smartqueue',
-    connectionTimeoutMillis: GOODBYE_MS,
-    query_timeout: GOODBYE_MS,
-  })
-  client.on('error', () => {})
-  const { text, values } = endJobSession(pid, applicationName)
-  try {
-    await client.connect()
-    await client.query(text, [...values])
-  } catch {
-  } finally {
-    await client.end().catch(() => {})
-  }
 }
 
 /** With the code alone, if there is one: messages that come with a code name hosts, addresses and logins. */

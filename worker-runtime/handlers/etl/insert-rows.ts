@@ -1,7 +1,7 @@
-import { insertRows } from '../../../db/queries/etl.ts'
 import { ask } from '../sources/ask.ts'
 import { type DatabaseError, isDatabaseError } from '../sources/postgres-error.ts'
 import type { NumberedRow } from '../sources/row-batch.ts'
+import { insertRows } from './load-statements.ts'
 import type { Loading, Refuse } from './loading.ts'
 import { requireColumns } from './open-load.ts'
 import { groupByFields, type RowGroup } from './row-groups.ts'

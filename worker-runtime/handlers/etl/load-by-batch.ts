@@ -1,6 +1,6 @@
-import { loadBatch } from '../../../db/queries/etl.ts'
 import { ask } from '../sources/ask.ts'
 import { groupRows, insertGroup, isDataError } from './insert-rows.ts'
+import { loadBatch } from './load-statements.ts'
 import { begin, finish, type Loading, move, refuser } from './loading.ts'
 import { superseded } from './open-load.ts'
 import type { RowGroup } from './row-groups.ts'

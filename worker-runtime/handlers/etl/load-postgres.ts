@@ -1,10 +1,10 @@
-import type { LoadMode } from '../../../db/queries/etl.ts'
 import { type JobContext, JobError } from '../../handler-api.ts'
 import { isDatabaseError, refuseStatement } from '../sources/postgres-error.ts'
 import { countBadRows } from './bad-rows.ts'
 import { loadAtOnce } from './load-at-once.ts'
 import { loadByBatch } from './load-by-batch.ts'
 import type { PostgresLoad } from './load-schema.ts'
+import type { LoadMode } from './load-statements.ts'
 import { openLoad } from './open-load.ts'
 import type { Target } from './target.ts'
 

@@ -1,7 +1,7 @@
-import { finishLoad, type LoadMode, type LoadStep, moveLoad } from '../../../db/queries/etl.ts'
 import { ask } from '../sources/ask.ts'
 import type { NumberedRow } from '../sources/row-batch.ts'
 import { type countBadRows, describeRow, type Reject } from './bad-rows.ts'
+import { finishLoad, type LoadMode, type LoadStep, moveLoad } from './load-statements.ts'
 import { type OpenLoad, superseded } from './open-load.ts'
 import type { EtlResult } from './target.ts'
 

@@ -1,3 +1,8 @@
+import { type JobContext, JobError, type PostgresConnection } from '../../handler-api.ts'
+import { ask } from '../sources/ask.ts'
+import { isDatabaseError, refuseStatement } from '../sources/postgres-error.ts'
+import type { BadRowSample } from './bad-rows.ts'
+import type { PostgresLoad } from './load-schema.ts'
 import {
   boundWaiting,
   CREATE_LOADS,
@@ -8,12 +13,7 @@ import {
   type LoadRow,
   type LoadTable,
   unboundWaiting,
-} from '../../../db/queries/etl.ts'
-import { type JobContext, JobError, type PostgresConnection } from '../../handler-api.ts'
-import { ask } from '../sources/ask.ts'
-import { isDatabaseError, refuseStatement } from '../sources/postgres-error.ts'
-import type { BadRowSample } from './bad-rows.ts'
-import type { PostgresLoad } from './load-schema.ts'
+} from './load-statements.ts'
 import type { EtlResult, Progress } from './target.ts'
 
 export type OpenLoad = {

@@ -1,9 +1,12 @@
 import type { PostgresConnection } from '../../handler-api.ts'
 
-/** A statement of `db/`, and the rows that it answers. */
-type Statement<Row> = { readonly text: string; readonly values: readonly unknown[]; readonly row?: Row }
+/** A statement for a database that the operator has named, and the type of its rows, which is never set. */
+export type Statement<Row> = {
+  readonly text: string
+  readonly values: readonly unknown[]
+  readonly row?: Row
+}
 
-/** Runs a statement on a connection that the operator has named. */
 export const ask = async <Row>(
   connection: PostgresConnection,
   { text, values }: Statement<Row>,

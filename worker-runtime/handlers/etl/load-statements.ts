@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Statement } from '../sources/ask.ts'
 
 /**
  * Statements of `etl` jobs in a database that the operator has named, not SmartQueue's own. Its table `smartqueue_loads`
@@ -29,8 +29,7 @@ export const CREATE_LOADS = `
  * For a session that loads. An earlier holder may hang in a batch: nobody waits long for its row, and its transaction
  * ends after a minute.
  */
-export const boundWaiting = (): Query<never> => ({
-  name: 'bound-waiting',
+export const boundWaiting = (): Statement<never> => ({
   text: `
     select set_config('lock_timeout', '10s', false),
       set_config('idle_in_transaction_session_timeout', '60s', false)`,
@@ -38,23 +37,20 @@ export const boundWaiting = (): Query<never> => ({
 })
 
 /** Rows of tables may be waited for, and a transaction for the whole load may wait for its source. */
-export const unboundWaiting = (options: { atomic: boolean }): Query<never> => ({
-  name: 'unbound-waiting',
+export const unboundWaiting = (options: { atomic: boolean }): Statement<never> => ({
   text: `
     select set_config('lock_timeout', '0', false),
       set_config('idle_in_transaction_session_timeout', $1::text, false)`,
   values: [options.atomic ? '0' : '60s'],
 })
 
-export const findLoads = (): Query<{ found: boolean }> => ({
-  name: 'find-loads',
+export const findLoads = (): Statement<{ found: boolean }> => ({
   text: `select to_regclass('smartqueue_loads') is not null as found`,
   values: [],
 })
 
 /** The columns that can be written; no row if there is no such table. Without a schema the search path decides. */
-export const findColumns = (table: string): Query<LoadTable & { column: string }> => ({
-  name: 'find-load-columns',
+export const findColumns = (table: string): Statement<LoadTable & { column: string }> => ({
   text: `
     select n.nspname as schema, c.relname as name, a.attname as column
     from pg_class c
@@ -70,8 +66,7 @@ export const findColumns = (table: string): Query<LoadTable & { column: string }
 })
 
 /** A finished load is remembered for a week, one that may still be retried for a year. */
-export const deleteOldLoads = (): Query<never> => ({
-  name: 'delete-old-loads',
+export const deleteOldLoads = (): Statement<never> => ({
   text: `
     delete from smartqueue_loads
     where updated_at < now() - case when result is null then interval '1 year' else interval '7 days' end`,
@@ -90,8 +85,7 @@ export type LoadRow = {
  * Makes this attempt the holder of the load; no row if a later attempt holds it. `restart` resets the counts of an
  * unfinished load, whose rows will come again.
  */
-export const claimLoad = (claim: { jobId: string; token: string; restart: boolean }): Query<LoadRow> => ({
-  name: 'claim-load',
+export const claimLoad = (claim: { jobId: string; token: string; restart: boolean }): Statement<LoadRow> => ({
   text: `
     insert into smartqueue_loads as l (job_id, fencing_token)
     values ($1::uuid, $2::bigint)
@@ -119,8 +113,7 @@ export type LoadStep = {
 export type BadRowTotals = { readonly count: number; readonly samplesJson: string }
 
 /** After the rows of a batch, in their transaction. No row if the load has moved on without this attempt. */
-export const moveLoad = (step: LoadStep, bad: BadRowTotals): Query<{ job_id: string }> => ({
-  name: 'move-load',
+export const moveLoad = (step: LoadStep, bad: BadRowTotals): Statement<{ job_id: string }> => ({
   text: `
     update smartqueue_loads
     set rows = $4::bigint,
@@ -140,8 +133,7 @@ export const moveLoad = (step: LoadStep, bad: BadRowTotals): Query<{ job_id: str
 export const finishLoad = (
   step: Pick<LoadStep, 'jobId' | 'token' | 'to'>,
   resultJson: string,
-): Query<{ job_id: string }> => ({
-  name: 'finish-load',
+): Statement<{ job_id: string }> => ({
   text: `
     update smartqueue_loads
     set result = $4::jsonb,
@@ -163,8 +155,7 @@ export type RowsToInsert = {
 }
 
 /** A whole batch in one statement, and so in one transaction: the load moves on, and only then are its rows inserted. */
-export const loadBatch = (step: LoadStep, rows: RowsToInsert): Query<{ moved: number }> => ({
-  name: 'load-batch',
+export const loadBatch = (step: LoadStep, rows: RowsToInsert): Statement<{ moved: number }> => ({
   text: `
     with moved as (
       update smartqueue_loads
@@ -185,8 +176,7 @@ export const loadBatch = (step: LoadStep, rows: RowsToInsert): Query<{ moved: nu
 })
 
 /** Rows alone, for a transaction that moves the load itself. */
-export const insertRows = (rows: RowsToInsert): Query<never> => ({
-  name: 'insert-rows',
+export const insertRows = (rows: RowsToInsert): Statement<never> => ({
   text: insertion(rows, '$1', 'true'),
   values: [rows.json],
 })
