@@ -9,6 +9,7 @@ import {
   REGISTRATION_RULE,
 } from '../db/rules/account-settings.ts'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
+import type { StreamObjects } from './stream/object-link.ts'
 import {
   ENDPOINT_RULE,
   isEndpoint,
@@ -17,8 +18,7 @@ import {
   parsePairs,
   RATIO_RULE,
   SAMPLERS,
-} from '../db/rules/otel-settings.ts'
-import type { StreamObjects } from './stream/object-link.ts'
+} from './tracing/otel-settings.ts'
 
 export type Assets = { fetch(url: URL): Promise<Response> }
 

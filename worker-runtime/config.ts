@@ -10,6 +10,7 @@ import {
 } from '../db/rules/account-settings.ts'
 import { LOG_LEVELS } from '../db/rules/log-levels.ts'
 import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
+import { passwordsOf } from '../db/rules/redaction.ts'
 import {
   ENDPOINT_RULE,
   isEndpoint,
@@ -19,8 +20,7 @@ import {
   RATIO_RULE,
   SAMPLERS,
   secretsOfHeaders,
-} from '../db/rules/otel-settings.ts'
-import { passwordsOf } from '../db/rules/redaction.ts'
+} from '../functions/tracing/otel-settings.ts'
 import { parseConnections } from './connections/named-connections.ts'
 import { parseAllowList } from './egress/address-guard.ts'
 import { parseExecutables } from './executables.ts'

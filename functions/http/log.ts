@@ -1,5 +1,5 @@
-import { secretsOfHeaders } from '../../db/rules/otel-settings.ts'
 import { createRedactor, passwordsOf } from '../../db/rules/redaction.ts'
+import { secretsOfHeaders } from '../tracing/otel-settings.ts'
 
 let redactor = createRedactor()
 

@@ -1,6 +1,6 @@
-import { DEFAULT_SAMPLER, parsePairs, tracesUrl } from '../../db/rules/otel-settings.ts'
 import type { Bindings } from '../bindings.ts'
 import { createExporter, type Exporter } from './exporter.ts'
+import { DEFAULT_SAMPLER, parsePairs, tracesUrl } from './otel-settings.ts'
 import { createSampler, type Sampler } from './sampler.ts'
 
 /** What an isolate needs to trace its requests. */

@@ -11,8 +11,13 @@ import {
   SamplingDecision,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-node'
-import { DEFAULT_SAMPLER, parsePairs, type SamplerName, tracesUrl } from '../../db/rules/otel-settings.ts'
 import { createRedactor } from '../../db/rules/redaction.ts'
+import {
+  DEFAULT_SAMPLER,
+  parsePairs,
+  type SamplerName,
+  tracesUrl,
+} from '../../functions/tracing/otel-settings.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { type Config, secretsOf } from '../config.ts'
 import { CLAIM, createJobSpans } from './job-spans.ts'
