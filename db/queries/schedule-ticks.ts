@@ -45,112 +45,65 @@ export const findDueSchedules = (search: {
   values: [search.term, search.withinMs, search.limit],
 })
 
-/** A schedule as it was found. */
-export type FoundSchedule = Pick<DueSchedule, 'org_id' | 'id' | 'version' | 'next_at'>
-
-const asFound = (term: string, { org_id, id, version, next_at }: FoundSchedule) =>
-  [term, org_id, id, version, next_at] as const
-
-/** Locks it for the rest of the transaction. No row: it is not as it was found, and this term may fire nothing for it. */
-export const holdSchedule = (term: string, schedule: FoundSchedule): Query<{ id: string }> => ({
+/**
+ * Locks it for the rest of the transaction, and answers which of the ticks that have come are stored already, or null.
+ * No row: it is not as it was found, and this term may fire nothing for it.
+ */
+export const holdSchedule = (
+  term: string,
+  { org_id, id, version, next_at }: NearSchedule,
+): Query<{ stored_tick: string | null }> => ({
   name: 'hold-schedule',
   text: `
-    select id
-    from smartqueue.schedules
-    where org_id = $2::uuid
-      and id = $3::uuid
-      and version = $4::bigint
-      and next_at = $5::timestamptz
+    select t.tick_at as stored_tick
+    from smartqueue.schedules s
+    left join smartqueue.schedule_ticks t
+      on t.schedule_id = s.id
+      and t.tick_at >= s.next_at
+    where s.org_id = $2::uuid
+      and s.id = $3::uuid
+      and s.version = $4::bigint
+      and s.next_at = $5::timestamptz
       and (select smartqueue.in_term($1::bigint))
-    for update`,
-  values: asFound(term, schedule),
+    for update of s`,
+  values: [term, org_id, id, version, next_at],
 })
 
-export type NewTick = {
-  tickAt: Date
-  /** The job that is going to be submitted for it. */
-  jobId: string | null
-  outcome: TickOutcome
-  reason: string | null
-}
+export type NewTick = { tick_at: Date; job_id: string | null; outcome: TickOutcome; reason: string | null }
 
-/** Answers those that were not stored before. */
-export const storeTicks = (
-  { org_id, id }: FoundSchedule,
+/** Stores the ticks of a schedule that is held, and moves it on to the next one. */
+export const recordTicks = (
+  { org_id, id }: NearSchedule,
   ticks: readonly NewTick[],
-): Query<{ tick_at: string }> => ({
-  name: 'store-ticks',
-  text: `
-    insert into smartqueue.schedule_ticks (schedule_id, tick_at, org_id, job_id, outcome, reason)
-    select $2::uuid, t.tick_at, $1::uuid, t.job_id, t.outcome, t.reason
-    from unnest($3::timestamptz[], $4::uuid[], $5::text[], $6::text[]) as t (tick_at, job_id, outcome, reason)
-    on conflict do nothing
-    returning tick_at`,
-  values: [
-    org_id,
-    id,
-    ticks.map(({ tickAt }) => tickAt.toISOString()),
-    ticks.map(({ jobId }) => jobId),
-    ticks.map(({ outcome }) => outcome),
-    ticks.map(({ reason }) => reason),
-  ],
-})
-
-export type RefusedTick = { tickAt: Date; reason: string }
-
-/** Their jobs were not submitted after all. */
-export const refuseTicks = (scheduleId: string, ticks: readonly RefusedTick[]): Query<never> => ({
-  name: 'refuse-ticks',
-  text: `
-    update smartqueue.schedule_ticks t
-    set outcome = 'refused', reason = r.reason, job_id = null
-    from unnest($2::timestamptz[], $3::text[]) as r (tick_at, reason)
-    where t.schedule_id = $1::uuid
-      and t.tick_at = r.tick_at`,
-  values: [scheduleId, ticks.map(({ tickAt }) => tickAt.toISOString()), ticks.map(({ reason }) => reason)],
-})
-
-/** On to the next tick, of a schedule that is held. */
-export const advanceSchedule = (
-  { org_id, id }: FoundSchedule,
-  to: { nextAt: Date | null; lastTickAt: Date; skipped: number },
+  { next, skipped }: { next: Date | null; skipped: number },
 ): Query<never> => ({
-  name: 'advance-schedule',
+  name: 'record-ticks',
   text: `
-    update smartqueue.schedules
-    set next_at = $3::timestamptz, last_tick_at = $4::timestamptz, skipped_ticks = skipped_ticks + $5::bigint
-    where org_id = $1::uuid
-      and id = $2::uuid`,
-  values: [org_id, id, to.nextAt?.toISOString() ?? null, to.lastTickAt.toISOString(), to.skipped],
-})
-
-/** One that cannot be read here, say because its time zone is unknown: it is paused, and says why. */
-export const suspendSchedule = (
-  term: string,
-  schedule: FoundSchedule,
-  reason: string,
-): Query<{ id: string }> => ({
-  name: 'suspend-schedule',
-  text: `
-    with suspended as (
-      update smartqueue.schedules
-      set paused_at = now(), last_tick_at = next_at, next_at = null, version = version + 1, updated_at = now()
-      where org_id = $2::uuid
-        and id = $3::uuid
-        and version = $4::bigint
-        and next_at = $5::timestamptz
-        and (select smartqueue.in_term($1::bigint))
-      returning org_id, id, last_tick_at
-    ),
-    tick as (
-      insert into smartqueue.schedule_ticks (schedule_id, tick_at, org_id, outcome, reason)
-      select id, last_tick_at, org_id, 'refused', $6::text
-      from suspended
+    with recorded as (
+      insert into smartqueue.schedule_ticks (schedule_id, tick_at, org_id, job_id, outcome, reason)
+      select $2::uuid, tick_at, $1::uuid, job_id, outcome, reason
+      from jsonb_populate_recordset(null::smartqueue.schedule_ticks, $3::jsonb)
       on conflict do nothing
     )
-    select id
-    from suspended`,
-  values: [...asFound(term, schedule), reason],
+    update smartqueue.schedules
+    set
+      next_at = $4::timestamptz,
+      last_tick_at = (select max(tick_at) from jsonb_populate_recordset(null::smartqueue.schedule_ticks, $3::jsonb)),
+      skipped_ticks = skipped_ticks + $5::bigint
+    where org_id = $1::uuid
+      and id = $2::uuid`,
+  values: [org_id, id, JSON.stringify(ticks), next?.toISOString() ?? null, skipped],
+})
+
+/** Pauses a schedule that is held and has no next tick any more. */
+export const suspendSchedule = ({ org_id, id }: NearSchedule): Query<never> => ({
+  name: 'suspend-schedule',
+  text: `
+    update smartqueue.schedules
+    set paused_at = now(), version = version + 1, updated_at = now()
+    where org_id = $1::uuid
+      and id = $2::uuid`,
+  values: [org_id, id],
 })
 
 /** The columns of a tick are null in the one row that a schedule without ticks answers; no row means no such schedule. */

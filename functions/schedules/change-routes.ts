@@ -17,29 +17,15 @@ import { newSchedule, schedule, scheduleChange } from './schemas.ts'
 export const changeRoutes = () =>
   createRouter()
     .openapi(createScheduleRoute, async (c) => {
-      const { name, cron, timezone, catch_up, paused, ...request } = c.req.valid('json')
-      const { org_id, user_id } = c.get('principal')
+      const request = c.req.valid('json')
+      const { org_id: orgId, user_id: created_by } = c.get('principal')
+      const { name, cron, timezone, paused } = request
       requireCron(cron, timezone)
       const job = toScheduledJob(request.job, name)
       await checkScheduledJob(c.get('services').jobTypes, job)
-      const [row] = await enterAs(
-        c,
-        { leastRole: 'user' },
-        takeTurns('schedules', org_id),
-      )(
-        createSchedule({
-          id: uuidV7(),
-          orgId: org_id,
-          userId: user_id,
-          name,
-          cron,
-          timezone,
-          catchUp: catch_up,
-          job,
-          paused,
-          nextAt: paused ? null : nextAt(cron, timezone, new Date()),
-        }),
-      )
+      const next_at = paused ? null : nextAt(cron, timezone, new Date())
+      const run = enterAs(c, { leastRole: 'user' }, takeTurns('schedules', orgId))
+      const [row] = await run(createSchedule(orgId, { ...request, id: uuidV7(), created_by, job, next_at }))
       if (!row) throw tooManySchedules()
       return c.json(viewSchedule(row), 201, { location: `/schedules/${row.id}` })
     })

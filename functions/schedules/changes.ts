@@ -40,9 +40,9 @@ export const applyChange = async (
     if (fields.length === 0) return before
     requireCron(after.cron, after.timezone)
     if (change.job) await checkScheduledJob(jobTypes, after.job)
+    const next_at = replanned(before, after, fields, new Date())
     const { version } = before
-    const replan = replanned(before, after, fields, new Date())
-    const [changed] = await run(changeSchedule({ ...after, orgId, id, version, replan, fields }))
+    const [changed] = await run(changeSchedule({ orgId, id, version }, { ...after, next_at }, fields))
     if (changed) return changed
   }
 }
@@ -53,7 +53,7 @@ const merge = (before: ScheduleRow, change: ScheduleChange) => {
     name,
     cron: change.cron ?? before.cron,
     timezone: change.timezone ?? before.timezone,
-    catchUp: change.catch_up ?? before.catch_up,
+    catch_up: change.catch_up ?? before.catch_up,
     paused: change.paused ?? before.paused_at !== null,
     job: change.job ? toScheduledJob(change.job, name) : before.job,
   }
@@ -66,7 +66,7 @@ const changedFields = (before: ScheduleRow, after: Merged): string[] => {
     name: before.name === after.name,
     cron: before.cron === after.cron,
     timezone: before.timezone === after.timezone,
-    catch_up: before.catch_up === after.catchUp,
+    catch_up: before.catch_up === after.catch_up,
     paused: (before.paused_at !== null) === after.paused,
     // Sent anew, it is a change: the database may have put its keys in another order.
     job: before.job === after.job,
@@ -75,18 +75,18 @@ const changedFields = (before: ScheduleRow, after: Merged): string[] => {
 }
 
 /**
- * Only what moves the clock moves the next tick. It is then the next from now on: resumed, it has missed nothing. But a tick that is
- * due in this moment, and is one of the new plan too, still comes.
+ * Only what moves the clock moves the next tick; undefined if it stays. It is then the next from now on: resumed, it has
+ * missed nothing. But a tick that is due in this moment, and is one of the new plan too, still comes.
  */
 const replanned = (
   { next_at }: ScheduleRow,
   { cron, timezone }: Merged,
   fields: readonly string[],
   now: Date,
-): { nextAt: string | null } | null => {
-  if (!fields.some((field) => ['cron', 'timezone', 'paused'].includes(field))) return null
+): string | null | undefined => {
+  if (!fields.some((field) => ['cron', 'timezone', 'paused'].includes(field))) return undefined
   if (next_at && Date.parse(next_at) <= now.getTime()) {
-    if (nextAt(cron, timezone, new Date(Date.parse(next_at) - 1)) === next_at) return { nextAt: next_at }
+    if (nextAt(cron, timezone, new Date(Date.parse(next_at) - 1)) === next_at) return next_at
   }
-  return { nextAt: nextAt(cron, timezone, now) }
+  return nextAt(cron, timezone, now)
 }

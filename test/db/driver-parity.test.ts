@@ -109,12 +109,10 @@ import {
 } from '../../db/queries/retention.ts'
 import { FUNCTIONS_ROLE, findRowSecurityFault } from '../../db/queries/row-level-security.ts'
 import {
-  advanceSchedule,
   findDueSchedules,
   holdSchedule,
   listTicks,
-  refuseTicks,
-  storeTicks,
+  recordTicks,
   suspendSchedule,
 } from '../../db/queries/schedule-ticks.ts'
 import {
@@ -590,29 +588,28 @@ const playSchedules = async ({ play }: Stage): Promise<void> => {
   const [begun] = await play(beginTerm('w'))
   const term = begun?.term ?? ''
   const job = newScheduledJob({ name: TEXT, payload: PAYLOAD, tags: ['a,b', TEXT] })
-  const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catchUp: 'one' as const, job }
+  const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catch_up: 'one' as const, job }
   const nextAt = '2020-01-01T00:00:00.000Z'
-  await play(createSchedule({ ...plan, id: id(91), orgId, userId, paused: false, nextAt }))
-  await play(createSchedule({ ...plan, id: id(92), orgId, userId, paused: true, nextAt: null }))
+  const made = { ...plan, created_by: userId }
+  await play(createSchedule(orgId, { ...made, id: id(91), paused: false, next_at: nextAt }))
+  await play(createSchedule(orgId, { ...made, id: id(92), paused: true, next_at: null }))
   await play(listSchedules({ orgId, after: id(90), limit: 10 }))
   const [found] = await play(findDueSchedules({ term, withinMs: 1e-7, limit: 10 }))
   assert.ok(found)
   await play(holdSchedule(term, found))
   const ticks = [
-    { tickAt: new Date(nextAt), jobId: id(93), outcome: 'fired' as const, reason: null },
-    { tickAt: new Date('2020-01-02'), jobId: null, outcome: 'skipped' as const, reason: TEXT },
+    { tick_at: new Date(nextAt), job_id: id(93), outcome: 'fired' as const, reason: null },
+    { tick_at: new Date('2020-01-02'), job_id: null, outcome: 'skipped' as const, reason: TEXT },
   ]
-  await play(storeTicks(found, ticks))
-  await play(storeTicks(found, ticks))
-  await play(refuseTicks(found.id, [{ tickAt: new Date(nextAt), reason: TEXT }]))
-  const to = { nextAt: new Date('2020-01-03'), lastTickAt: new Date(nextAt), skipped: 2 ** 40 }
-  await play(advanceSchedule(found, to))
-  await play(suspendSchedule(term, { ...found, next_at: to.nextAt.toISOString() }, TEXT))
+  await play(recordTicks(found, ticks, { next: new Date(nextAt), skipped: 2 ** 40 }))
+  await play(holdSchedule(term, found))
+  await play(recordTicks(found, ticks, { next: null, skipped: 0 }))
+  await play(suspendSchedule(found))
   await play(listTicks({ orgId, scheduleId: id(91), before: null, limit: 2 }))
   await play(listTicks({ orgId, scheduleId: id(91), before: nextAt, limit: 2 }))
-  const change = { ...plan, orgId, id: id(91), version: '2', paused: false, fields: ['paused', TEXT] }
-  await play(changeSchedule({ ...change, replan: { nextAt } }))
-  await play(changeSchedule({ ...change, replan: null }))
+  const read = { orgId, id: id(91), version: '2' }
+  await play(changeSchedule(read, { ...plan, paused: false, next_at: nextAt }, ['paused', TEXT]))
+  await play(changeSchedule(read, { ...plan, paused: false }, []))
   await play(getSchedule(orgId, id(91)))
   await play(auditScheduleRun(orgId, id(91), id(93)))
   await play(deleteSchedule(orgId, id(91)))
@@ -794,9 +791,10 @@ const playAutoscale = async ({ play, sql }: Stage): Promise<void> => {
   const [begun] = await play(beginTerm('w'))
   const term = begun?.term ?? ''
   const job = newScheduledJob({ name: TEXT })
-  const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catchUp: 'one' as const, job }
+  const plan = { name: TEXT, cron: '0 0 * * *', timezone: TEXT, catch_up: 'one' as const, job }
   const nextAt = '2020-01-01T00:00:00.000Z'
-  await play(createSchedule({ ...plan, id: id(98), orgId, userId, paused: false, nextAt }))
+  const made = { ...plan, id: id(98), created_by: userId, paused: false, next_at: nextAt }
+  await play(createSchedule(orgId, made))
   await sql(
     `insert into smartqueue.load_forecasts (from_at, p50_ms, p90_ms) values (now(), '{60000, 60000}', '{1e5, 1e5}')`,
   )

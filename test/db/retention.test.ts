@@ -112,8 +112,8 @@ test('a parent stays as long as a child is blocked', async () => {
 
 test('old ticks of schedules go, but of each schedule the newest stays', async () => {
   const [busy, idle] = await Promise.all([
-    seedSchedule(database.run, tenant, { nextAt: null }),
-    seedSchedule(database.run, tenant, { nextAt: null }),
+    seedSchedule(database.run, tenant, { next_at: null }),
+    seedSchedule(database.run, tenant, { next_at: null }),
   ])
   const seedTicks = (id: string, daysAgo: number[]) =>
     database.sql(

@@ -200,7 +200,7 @@ test('changed by two at the same time, it has the changes of both', async () => 
 
 test('a tick that is due when the schedule is changed still comes, unless the new plan does not have it', async () => {
   const due = new Date(Math.floor(Date.now() / 60_000) * 60_000).toISOString()
-  const id = await seedSchedule(database.run, ada, { nextAt: due, cron: '* * * * *' })
+  const id = await seedSchedule(database.run, ada, { next_at: due, cron: '* * * * *' })
   const nextAt = async (change: object) => (await send('PATCH', `/schedules/${id}`, change)).body.next_run_at
   assert.equal(await nextAt({ name: 'other' }), due)
   assert.equal(await nextAt({ cron: '*/1 * * * *' }), due)

@@ -23,10 +23,12 @@ export const newScheduledJob = (overrides: Partial<ScheduledJob> = {}): Schedule
 export const seedSchedule = async (
   run: Run,
   tenant: Tenant,
-  overrides: Partial<NewSchedule> & { nextAt: string | null },
+  overrides: Partial<NewSchedule> & Pick<NewSchedule, 'next_at'>,
 ): Promise<string> => {
   const id = uuidV7()
-  const made = { name: 'a schedule', cron: '* * * * *', timezone: 'UTC', catchUp: 'one' as const }
-  await run(createSchedule({ ...tenant, ...made, id, job: newScheduledJob(), paused: false, ...overrides }))
+  const made = { name: 'a schedule', cron: '* * * * *', timezone: 'UTC', catch_up: 'one' as const }
+  const { orgId, userId: created_by } = tenant
+  const schedule = { ...made, id, created_by, job: newScheduledJob(), paused: false, ...overrides }
+  await run(createSchedule(orgId, schedule))
   return id
 }

@@ -147,11 +147,11 @@ test('every tick of a schedule within the lead time counts, by what its jobs tak
   await database.sql(
     `update series set runs = 5, mean_log = ln(40000), deviation_log = 1 where name = 'nightly'`,
   )
-  await seedSchedule(database.run, tenant, { name: 'slow', job, cron: '0 0 1 1 *', nextAt: inSeconds(55) })
-  await seedSchedule(database.run, tenant, { name: 'later', job, cron: '0 0 1 1 *', nextAt: inSeconds(90) })
+  await seedSchedule(database.run, tenant, { name: 'slow', job, cron: '0 0 1 1 *', next_at: inSeconds(55) })
+  await seedSchedule(database.run, tenant, { name: 'later', job, cron: '0 0 1 1 *', next_at: inSeconds(90) })
   near((await snapshot()).scheduled_seconds, 40)
   const next = new Date(Math.ceil((Date.now() + 1_000) / 10_000) * 10_000)
-  const often = { cron: '*/10 * * * * *', nextAt: next.toISOString() }
+  const often = { cron: '*/10 * * * * *', next_at: next.toISOString() }
   await seedSchedule(database.run, tenant, { name: 'new', job: newScheduledJob({ name: 'x' }), ...often })
   const ticks = Math.floor((60 - (next.getTime() - Date.now()) / 1000) / 10) + 1
   // The series of the new one has not run: it starts from its type, of which nothing is known either.

@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { JOBS_READY } from '../../db/queries/notifications.ts'
-import { changeSchedule, deleteSchedule, getSchedule, type ScheduleRow } from '../../db/queries/schedules.ts'
+import {
+  changeSchedule,
+  deleteSchedule,
+  getSchedule,
+  type ScheduleChange,
+  type ScheduleRow,
+} from '../../db/queries/schedules.ts'
 import { createDatabase, type Database } from '../../worker-runtime/database.ts'
 import type { Duty } from '../../worker-runtime/duties.ts'
 import { createScheduleDuty } from '../../worker-runtime/schedules/duty.ts'
@@ -88,7 +94,7 @@ const midnight = (daysAgo: number): string =>
   new Date((Math.floor(Date.now() / DAY_MS) - daysAgo) * DAY_MS).toISOString()
 
 const seed = (overrides: Partial<Parameters<typeof seedSchedule>[2]> = {}): Promise<string> =>
-  seedSchedule(database.run, tenant, { cron: YEARLY, nextAt: secondsAgo(1), ...overrides })
+  seedSchedule(database.run, tenant, { cron: YEARLY, next_at: secondsAgo(1), ...overrides })
 
 const look = async (id: string): Promise<ScheduleRow> => {
   const [row] = await database.run(getSchedule(tenant.orgId, id))
@@ -131,7 +137,7 @@ test('a tick that has come submits its job as it was kept, for nobody, and the s
     callback_url: 'https://example.com/told',
     deadline_seconds: 3600,
   })
-  const id = await seed({ nextAt, job })
+  const id = await seed({ next_at: nextAt, job })
   await duty().step(await lead(database.run))
   const [made, ...others] = await jobsOf(id)
   assert.ok(made)
@@ -157,7 +163,7 @@ test('a tick that has come submits its job as it was kept, for nobody, and the s
 
 test('until then nothing happens, and the next look is when it comes', async () => {
   const soon = new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 1_000).toISOString()
-  await seed({ nextAt: soon })
+  await seed({ next_at: soon })
   const term = await lead(database.run)
   const wait = await duty().step(term)
   assert.equal(wait, 500)
@@ -172,7 +178,7 @@ test('until then nothing happens, and the next look is when it comes', async () 
 test('each tick is fired once, however many leaders try at the same time, in one term or in two', async () => {
   const ids = await Promise.all(
     Array.from({ length: 12 }, (_, n) =>
-      seed(n % 2 === 0 ? {} : { cron: '0 0 * * *', nextAt: midnight(3), catchUp: 'all' }),
+      seed(n % 2 === 0 ? {} : { cron: '0 0 * * *', next_at: midnight(3), catch_up: 'all' }),
     ),
   )
   const old = await lead(database.run, 'old')
@@ -203,7 +209,7 @@ test('an old leader changes nothing, wherever it stopped', async () => {
 })
 
 test('what a leader has not committed when it vanishes, the next one fires', async () => {
-  const id = await seed({ cron: '0 0 * * *', nextAt: midnight(2), catchUp: 'all' })
+  const id = await seed({ cron: '0 0 * * *', next_at: midnight(2), catch_up: 'all' })
   const vanishing = duty({
     transaction: (work) =>
       workers.transaction(async (run) => {
@@ -255,7 +261,7 @@ const CATCH_UPS = {
 for (const [rule, { fired, skipped }] of Object.entries(CATCH_UPS)) {
   test(`of ticks that were missed, "${rule}" fires ${fired} of ${fired + skipped}`, async () => {
     const catchUp = rule as keyof typeof CATCH_UPS
-    const id = await seed({ cron: '0 0 * * *', nextAt: midnight(5), catchUp })
+    const id = await seed({ cron: '0 0 * * *', next_at: midnight(5), catch_up: catchUp })
     await duty().step(await lead(database.run))
     await assertOnce(id, fired)
     const row = await look(id)
@@ -275,8 +281,8 @@ for (const [rule, { fired, skipped }] of Object.entries(CATCH_UPS)) {
 }
 
 test('a tick that is late by less than a minute is on time, whatever the rule', async () => {
-  const onTime = await seed({ nextAt: secondsAgo(50), catchUp: 'skip' })
-  const late = await seed({ nextAt: secondsAgo(70), catchUp: 'skip' })
+  const onTime = await seed({ next_at: secondsAgo(50), catch_up: 'skip' })
+  const late = await seed({ next_at: secondsAgo(70), catch_up: 'skip' })
   await duty().step(await lead(database.run))
   await assertOnce(onTime, 1)
   await assertOnce(late, 0)
@@ -284,7 +290,7 @@ test('a tick that is late by less than a minute is on time, whatever the rule', 
 })
 
 test(`"all" fires the newest ${MAX_CAUGHT_UP}, and counts the others`, async () => {
-  const id = await seed({ cron: '0 0 * * *', nextAt: midnight(119), catchUp: 'all' })
+  const id = await seed({ cron: '0 0 * * *', next_at: midnight(119), catch_up: 'all' })
   await duty().step(await lead(database.run))
   await assertOnce(id, MAX_CAUGHT_UP)
   assert.equal((await look(id)).skipped_ticks, 20)
@@ -294,7 +300,7 @@ test(`"all" fires the newest ${MAX_CAUGHT_UP}, and counts the others`, async () 
 })
 
 test('a year of minutes is caught up with in a moment, and counted as far as it was looked at', async () => {
-  const id = await seed({ cron: '* * * * *', nextAt: midnight(365), catchUp: 'one' })
+  const id = await seed({ cron: '* * * * *', next_at: midnight(365), catch_up: 'one' })
   await duty().step(await lead(database.run))
   const row = await look(id)
   assert.ok(row.skipped_ticks > 990 && row.skipped_ticks < 1_000, String(row.skipped_ticks))
@@ -303,7 +309,7 @@ test('a year of minutes is caught up with in a moment, and counted as far as it 
 
 test('a tick that a quota refuses says why; the others of the schedule are fired', async () => {
   await database.sql('insert into quotas (org_id, queued_jobs) values ($1, 2)', [tenant.orgId])
-  const id = await seed({ cron: '0 0 * * *', nextAt: midnight(4), catchUp: 'all' })
+  const id = await seed({ cron: '0 0 * * *', next_at: midnight(4), catch_up: 'all' })
   const leader = duty()
   await leader.step(await lead(database.run))
   await assertOnce(id, 2)
@@ -318,19 +324,19 @@ test('a tick that a quota refuses says why; the others of the schedule are fired
   assert.deepEqual(leader.errors, [])
 })
 
-const change = async (id: string, overrides: Partial<Parameters<typeof changeSchedule>[0]>) => {
-  const { name, cron, timezone, catch_up: catchUp, job, version } = await look(id)
-  const now = { name, cron, timezone, catchUp, job, version, paused: false, replan: null, fields: [] }
-  const [changed] = await database.run(changeSchedule({ ...now, orgId: tenant.orgId, id, ...overrides }))
+const change = async (id: string, overrides: Partial<ScheduleChange>) => {
+  const { name, cron, timezone, catch_up, job, version } = await look(id)
+  const wanted = { name, cron, timezone, catch_up, job, paused: false, ...overrides }
+  const [changed] = await database.run(changeSchedule({ orgId: tenant.orgId, id, version }, wanted, []))
   assert.ok(changed)
 }
 
 test('paused, it does not tick; resumed, it makes up for nothing', async () => {
-  const id = await seed({ cron: '0 0 * * *', nextAt: midnight(3), catchUp: 'all' })
+  const id = await seed({ cron: '0 0 * * *', next_at: midnight(3), catch_up: 'all' })
   const term = await lead(database.run)
   await change(id, { paused: true })
   await duty().step(term)
-  await change(id, { paused: false, replan: { nextAt: midnight(-1) } })
+  await change(id, { paused: false, next_at: midnight(-1) })
   await duty().step(term)
   await assertOnce(id, 0)
   assert.equal((await look(id)).skipped_ticks, 0)
@@ -375,17 +381,17 @@ test('paused or deleted in the moment of its tick, it does not fire', async () =
 
 test('a tick that was fired before, and comes again with a change of plan, is not fired again', async () => {
   const nextAt = secondsAgo(1)
-  const id = await seed({ nextAt })
+  const id = await seed({ next_at: nextAt })
   const term = await lead(database.run)
   await duty().step(term)
-  await change(id, { replan: { nextAt } })
+  await change(id, { next_at: nextAt })
   await duty().step(term)
   await assertOnce(id, 1)
   assert.ok(Date.parse((await look(id)).next_at ?? '') > Date.now(), 'and the schedule goes on')
 })
 
 test('a job that the database does not take is refused, and holds up no other', async () => {
-  const bad = await seed({ nextAt: secondsAgo(5), job: newScheduledJob({ name: 'n'.repeat(201) }) })
+  const bad = await seed({ next_at: secondsAgo(5), job: newScheduledJob({ name: 'n'.repeat(201) }) })
   const good = await seed()
   const leader = duty()
   await leader.step(await lead(database.run))
@@ -441,7 +447,7 @@ test('its jobs are predicted as those of the API are, and learned from', async (
   assert.ok(claimed)
   await end(database.run, completed(claimed, null, 60_000))
   await predicted('series')
-  await change(id, { replan: { nextAt: secondsAgo(0) } })
+  await change(id, { next_at: secondsAgo(0) })
   const second = await fire()
   assert.equal(second?.prediction_source, 'series')
   assert.ok(Number(second?.predicted_ms) > 10_000, String(second?.predicted_ms))
@@ -504,7 +510,7 @@ test('a worker that leads fires and runs it when its time has come', async () =>
   await worker.start()
   try {
     const nextAt = new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 1_000).toISOString()
-    const id = await seed({ nextAt, job: newScheduledJob({ payload: { n: 1 } }) })
+    const id = await seed({ next_at: nextAt, job: newScheduledJob({ payload: { n: 1 } }) })
     const [job] = await waitFor('its job to complete', async () => {
       const jobs = await jobsOf(id)
       return jobs[0]?.status === 'completed' && jobs
@@ -531,7 +537,9 @@ test('ticks that come while one leader falls silent and another takes over are f
     const job = newScheduledJob({ type: 'http', payload: { url: `${target.url}/ok` } })
     const dueAt = Math.ceil(Date.now() / 1_000) * 1_000 + 1_000
     const nextAt = new Date(dueAt).toISOString()
-    const ids = await Promise.all(Array.from({ length: 20 }, () => seed({ nextAt, job, catchUp: 'skip' })))
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, () => seed({ next_at: nextAt, job, catch_up: 'skip' })),
+    )
     // In the middle of them, more or less.
     await waitFor('the moment', () => Date.now() >= dueAt + 20)
     leader.freeze()

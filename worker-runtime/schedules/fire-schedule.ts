@@ -1,11 +1,9 @@
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import {
-  advanceSchedule,
   type DueSchedule,
   holdSchedule,
   type NewTick,
-  refuseTicks,
-  storeTicks,
+  recordTicks,
   suspendSchedule,
 } from '../../db/queries/schedule-ticks.ts'
 import type { Run } from '../../db/query.ts'
@@ -31,11 +29,7 @@ export const fireSchedule = async (
 ): Promise<void> => {
   const { run, predictions, logger } = options
   const plan = planOf(schedule)
-  if (typeof plan === 'string') {
-    const [suspended] = await run(suspendSchedule(term, schedule, plan))
-    if (suspended) logger.warn('schedule suspended', { ...describe(schedule), reason: plan })
-    return
-  }
+  if (typeof plan === 'string') return suspend(options, term, schedule, plan)
   const predicted = await predictions.predict(schedule.org_id, schedule.job, plan.fire.length)
   const jobs = plan.fire.map((tickAt, n) => toTickJob(schedule, tickAt, predicted[n] ?? null))
   const done = await options.transaction((inside) => commitTicks(inside, { term, schedule, plan, jobs }))
@@ -56,33 +50,44 @@ const planOf = (schedule: DueSchedule): TickPlan | string => {
   }
 }
 
+/** One that cannot be read here is paused, and its tick says why. */
+const suspend = async (
+  { transaction, logger }: FiringOptions,
+  term: string,
+  schedule: DueSchedule,
+  reason: string,
+): Promise<void> => {
+  const tick: NewTick = { tick_at: new Date(schedule.next_at), job_id: null, outcome: 'refused', reason }
+  const suspended = await transaction(async (run) => {
+    const held = await run(holdSchedule(term, schedule))
+    if (held.length === 0) return false
+    await run(recordTicks(schedule, [tick], { next: null, skipped: 0 }))
+    await run(suspendSchedule(schedule))
+    return true
+  })
+  if (suspended) logger.warn('schedule suspended', { ...describe(schedule), reason })
+}
+
 type Firing = { term: string; schedule: DueSchedule; plan: TickPlan; jobs: readonly TickJob[] }
 
 /** Undefined: it was changed, deleted or fired by another since it was found, or this term is over. */
 const commitTicks = async (run: Run, firing: Firing): Promise<SubmittedTicks | undefined> => {
   const { term, schedule, plan, jobs } = firing
-  const [held] = await run(holdSchedule(term, schedule))
-  if (!held) return undefined
-  const stored = await run(storeTicks(schedule, toTicks(firing)))
-  const isNew = new Set(stored.map(({ tick_at }) => tick_at))
-  const fresh = jobs.filter(({ tickAt }) => isNew.has(tickAt.toISOString()))
+  const held = await run(holdSchedule(term, schedule))
+  if (held.length === 0) return undefined
+  const stored = new Set(held.map(({ stored_tick }) => stored_tick))
+  const fresh = jobs.filter(({ tickAt }) => !stored.has(tickAt.toISOString()))
   const done = await submitTicks(run, schedule.org_id, fresh)
-  if (done.refused.length > 0) await run(refuseTicks(schedule.id, done.refused))
-  const lastTickAt = plan.fire.at(-1) ?? plan.skip.at(-1) ?? new Date(schedule.next_at)
-  await run(advanceSchedule(schedule, { nextAt: plan.next, lastTickAt, skipped: plan.skip.length }))
+  const ticks = [...skippedTick(schedule, plan), ...done.ticks]
+  await run(recordTicks(schedule, ticks, { next: plan.next, skipped: plan.skip.length }))
   return done
 }
 
-/** Of those that are skipped the newest speaks for all: there may be hundreds. */
-const toTicks = ({ plan, jobs, schedule }: Firing): NewTick[] => {
+/** The newest speaks for all that are skipped: there may be hundreds. */
+const skippedTick = (schedule: DueSchedule, plan: TickPlan): NewTick[] => {
   const newest = plan.skip.at(-1)
-  const skipped: NewTick[] = newest
-    ? [{ tickAt: newest, jobId: null, outcome: 'skipped', reason: skippedInWords(schedule, plan) }]
-    : []
-  const fired = jobs.map(
-    ({ tickAt, job }): NewTick => ({ tickAt, jobId: job.id, outcome: 'fired', reason: null }),
-  )
-  return [...skipped, ...fired]
+  if (!newest) return []
+  return [{ tick_at: newest, job_id: null, outcome: 'skipped', reason: skippedInWords(schedule, plan) }]
 }
 
 const skippedInWords = ({ catch_up, next_at }: DueSchedule, { skip }: TickPlan): string => {
@@ -91,11 +96,13 @@ const skippedInWords = ({ catch_up, next_at }: DueSchedule, { skip }: TickPlan):
 }
 
 const logFiring = (logger: Logger, schedule: DueSchedule, plan: TickPlan, done: SubmittedTicks): void => {
-  const { submitted, refused } = done
+  const { submitted, ticks } = done
   const what = describe(schedule)
   logger.debug('schedule fired', { ...what, jobs: submitted.map(({ id }) => id) })
   if (plan.skip.length > 0) logger.warn('ticks skipped', { ...what, ticks: plan.skip.length })
-  for (const { tickAt, reason } of refused) logger.warn('tick refused', { ...what, tick_at: tickAt, reason })
+  for (const { outcome, tick_at, reason } of ticks) {
+    if (outcome === 'refused') logger.warn('tick refused', { ...what, tick_at, reason })
+  }
 }
 
 const describe = ({ id, org_id }: DueSchedule) => ({ schedule_id: id, org_id })

@@ -1,5 +1,5 @@
 import type { JobPrediction } from '../../db/learning/prediction.ts'
-import type { DueSchedule, RefusedTick } from '../../db/queries/schedule-ticks.ts'
+import type { DueSchedule, NewTick } from '../../db/queries/schedule-ticks.ts'
 import type { Run } from '../../db/query.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
 import { type Refusal, type SubmittedJob, submitJobs } from '../../db/queue/submit.ts'
@@ -37,7 +37,7 @@ export const toTickJob = (
 
 export type SubmittedTicks = {
   submitted: SubmittedJob[]
-  refused: RefusedTick[]
+  ticks: NewTick[]
   refusedPredictions: Error[]
 }
 
@@ -45,20 +45,20 @@ export type SubmittedTicks = {
 export const submitTicks = async (
   run: Run,
   orgId: string,
-  ticks: readonly TickJob[],
+  jobs: readonly TickJob[],
 ): Promise<SubmittedTicks> => {
-  if (ticks.length === 0) return { submitted: [], refused: [], refusedPredictions: [] }
-  const submitting = submitJobs(ticks.map(({ job }) => ({ orgId, userId: null, jobs: [job] })))
+  if (jobs.length === 0) return { submitted: [], ticks: [], refusedPredictions: [] }
+  const submitting = submitJobs(jobs.map(({ job }) => ({ orgId, userId: null, jobs: [job] })))
   const { rows, refusedPredictions } = submitting.read(await run(submitting))
-  const refused = rows.flatMap((row) => {
-    const tick = ticks[row.submission - 1]
-    return row.id === null && tick ? [{ tickAt: tick.tickAt, reason: reasonOf(row) }] : []
+  const rowOf = new Map(rows.map((row) => [row.submission, row]))
+  const ticks = jobs.map(({ tickAt: tick_at }, n): NewTick => {
+    const row = rowOf.get(n + 1)
+    if (!row) throw new Error('A job of a schedule was neither submitted nor refused')
+    return row.id === null
+      ? { tick_at, job_id: null, outcome: 'refused', reason: reasonOf(row) }
+      : { tick_at, job_id: row.id, outcome: 'fired', reason: null }
   })
-  const submitted = rows.filter((row) => row.id !== null)
-  if (submitted.length + refused.length < ticks.length) {
-    throw new Error('Jobs of a schedule were neither submitted nor refused')
-  }
-  return { submitted, refused, refusedPredictions }
+  return { submitted: rows.filter((row) => row.id !== null), ticks, refusedPredictions }
 }
 
 const reasonOf = (refusal: Refusal): string => {
