@@ -19,4 +19,25 @@ begin atomic
   limit most;
 end;
 
+create or replace function unpack_events(
+  p_job_ids uuid[], p_states job_state[], p_attempts integer[], p_reasons text[], p_ats timestamptz[], p_at timestamptz,
+  p_skipped integer, p_last integer
+)
+returns table (n integer, job_id uuid, state job_state, attempt integer, reason text, at timestamptz)
+language sql immutable
+-- The events of one row of job_event_groups after the first ones and up to the last one that is asked for. Slices: reading
+-- single elements of a large array would read all of it each time.
+begin atomic
+  select
+    (p_skipped + e.n)::integer, e.job_id, coalesce(e.state, p_states[1]), coalesce(e.attempt, p_attempts[1]),
+    case when cardinality(p_reasons) = 1 then p_reasons[1] else e.reason end,
+    coalesce(case when cardinality(p_ats) = 1 then p_ats[1] else e.at end, p_at)
+  from unnest(
+    p_job_ids[p_skipped + 1:p_last], p_states[p_skipped + 1:p_last], p_attempts[p_skipped + 1:p_last],
+    p_reasons[p_skipped + 1:p_last], p_ats[p_skipped + 1:p_last]
+  ) with ordinality as e (job_id, state, attempt, reason, at, n)
+  where e.job_id is not null;
+end;
+
 grant execute on function events_after to smartqueue_functions;
+grant execute on function unpack_events to smartqueue_functions, smartqueue_workers;

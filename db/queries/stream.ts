@@ -114,17 +114,11 @@ export const readStream = (
         where before < $5::int
       ),
       told as materialized (
-        select
-          t.xid, t.id, (t.skipped + e.n)::int as position, e.job_id, coalesce(e.state, t.states[1]) as state,
-          coalesce(e.attempt, t.attempts[1]) as attempt,
-          case when cardinality(t.reasons) = 1 then t.reasons[1] else e.reason end as reason,
-          coalesce(case when cardinality(t.ats) = 1 then t.ats[1] else e.at end, t.at) as at
+        select t.xid, t.id, e.n as position, e.job_id, e.state, e.attempt, e.reason, e.at
         from taken t
-        cross join lateral unnest(
-          t.job_ids[t.skipped + 1:t.last], t.states[t.skipped + 1:t.last], t.attempts[t.skipped + 1:t.last], t.reasons[t.skipped + 1:t.last],
-          t.ats[t.skipped + 1:t.last]
-        ) with ordinality as e (job_id, state, attempt, reason, at, n)
-        where e.job_id is not null
+        cross join lateral smartqueue.unpack_events(
+          t.job_ids, t.states, t.attempts, t.reasons, t.ats, t.at, t.skipped, t.last
+        ) e
       )
       select
         coalesce(stop.xid, h.xid) as xid, coalesce(stop.id, 0) as id, coalesce(stop.last, 0) as position,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { getCallbackCursor } from '../../db/queries/callback-outbox.ts'
 import type { Query, Run } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
@@ -231,7 +230,7 @@ test('a cursor that came with a dump of another server begins at the present', a
     `update job_event_groups set xid = '3' where xid > pg_snapshot_xmax(pg_current_snapshot())`,
   )
   await database.sql(`update callback_cursor set xid = '2'`)
-  const [cursor] = await database.run(getCallbackCursor())
+  const [cursor] = await database.sql('select foreign_id from callback_cursor')
   assert.ok(Number(cursor?.foreign_id) > 0)
   await work(createDuty())
   assert.equal((await told()).filter((id) => !fresh.includes(id)).length, 0)

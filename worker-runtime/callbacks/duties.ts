@@ -10,12 +10,10 @@
 
 import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
 import {
-  type EndedJob,
   type EventPosition,
   findCallbacks,
   getCallbackCursor,
   moveCallbackCursor,
-  type OutboxPage,
   restartCallbackCursor,
 } from '../../db/queries/callback-outbox.ts'
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
@@ -41,8 +39,7 @@ const STORE_MS = 5_000
 const HOUR_MS = 3_600_000
 
 /** A body may have 70 KB, and goes to up to 21 URLs: no page is larger than some 20 MB. */
-const MAX_CALLBACKS = 250
-const LIMITS = { groups: 1_000, jobs: 1_000, events: MAX_CALLBACKS }
+const LIMITS = { events: 1_000, callbacks: 250 }
 
 export const createCallbackDuties = (options: CallbackDutyOptions): Duty[] => [
   tellOfEnds(options),
@@ -54,7 +51,6 @@ type Place = {
   term: string
   stored: EventPosition
   read: EventPosition
-  foreignId: string
   storedAtMs: number
 }
 
@@ -62,16 +58,11 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
   let place: Place | undefined
 
   const begin = async (term: string): Promise<Place> => {
-    const [restarted] = (await getCursor()).is_foreign ? await run(restartCallbackCursor(term)) : []
+    const [restarted] = await run(restartCallbackCursor(term))
     if (restarted) logger.warn('callbacks begin at the present: the database came from another server')
-    const { foreign_id: foreignId, is_foreign: _, ...cursor } = await getCursor()
-    return { term, stored: cursor, read: cursor, foreignId, storedAtMs: performance.now() }
-  }
-
-  const getCursor = async () => {
     const [cursor] = await run(getCallbackCursor())
     if (!cursor) throw new Error('The cursor of callbacks is one row')
-    return cursor
+    return { term, stored: cursor, read: cursor, storedAtMs: performance.now() }
   }
 
   const pass = async (from: Place, next: EventPosition): Promise<Place | undefined> => {
@@ -106,46 +97,22 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
     logger.error('callback refused', { job_id, reason: JSON.stringify(refusal) })
   }
 
-  const tell = async (from: Place, { events, next }: OutboxPage): Promise<Place | undefined> =>
-    submit(from, next, await toSubmissions(run, events))
-
   return {
     name: 'callbacks',
     step: async (term) => {
       const from = place?.term === term ? place : await begin(term)
       // What goes wrong from here on may have happened all the same: the next step looks where the cursor is.
       place = undefined
-      const [page] = await run(findCallbacks(from.read, from.foreignId, LIMITS))
+      const [page] = await run(findCallbacks(from.read, LIMITS))
       if (!page) throw new Error('A page of events is one row')
-      const part = boundedPart(page)
-      place = part.events.length > 0 ? await tell(from, part) : await pass(from, part.next)
-      // Less may have been told than there was.
-      const isThrough = place?.read === page.next && !page.more
-      return isThrough || !place ? POLL_MS : 0
+      const { events, next, more } = page
+      place = events.length > 0 ? await submit(from, next, toSubmissions(events)) : await pass(from, next)
+      return more && place ? 0 : POLL_MS
     },
     rest: async () => {
       place = undefined
     },
   }
-}
-
-/** As many events as have no more callbacks than may be made at once; one at least. */
-const boundedPart = (page: OutboxPage): OutboxPage => {
-  let callbacks = 0
-  const beyond = page.events.findIndex(({ urls }) => {
-    const isFull = callbacks >= MAX_CALLBACKS
-    callbacks += urls.length
-    return isFull
-  })
-  return beyond === -1 ? page : startOf(page.events, beyond)
-}
-
-const startOf = (events: readonly EndedJob[], count: number): OutboxPage => {
-  const start = events.slice(0, count)
-  const last = start.at(-1)
-  if (!last) throw new Error('A page of callbacks has at least one event')
-  const { xid, id, position } = last
-  return { events: start, next: { xid, id, position }, more: true }
 }
 
 const isSame = (a: EventPosition, b: EventPosition): boolean =>
