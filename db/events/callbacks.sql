@@ -19,5 +19,13 @@ begin atomic
     and is_open(in_org);
 end;
 
+create or replace function endpoint_target(p_endpoint callback_endpoints) returns jsonb
+language sql immutable
+-- For the audit log, which has URLs without their query: it may contain a secret.
+return jsonb_build_object(
+  'endpoint_id', p_endpoint.id, 'url', split_part(p_endpoint.url, '?', 1), 'events', p_endpoint.events
+);
+
+grant execute on function endpoint_target to smartqueue_functions;
 grant execute on function new_signing_secret to smartqueue_functions, smartqueue_workers;
 grant execute on function callbacks_of_job to smartqueue_functions;

@@ -18,10 +18,7 @@ export const MAX_ENDPOINTS = 20
 /** Without an id: there was no room for it, or the URL is an endpoint already. */
 export type CreatedEndpoint = EndpointRow | { id: null; has_room: boolean }
 
-/**
- * A URL that is only kept because it is disabled becomes an endpoint and is enabled. The audit log has URLs without
- * their query, which may contain a secret.
- */
+/** A URL that is only kept because it is disabled becomes an endpoint and is enabled. */
 export const createEndpoint = (endpoint: {
   id: string
   orgId: string
@@ -48,16 +45,14 @@ export const createEndpoint = (endpoint: {
         created_at = now(), updated_at = now()
       where e.events = '{}'
       returning
-        e.org_id, e.id, e.url, e.events, e.disabled_at, e.disabled_reason, e.created_by, e.created_at, e.updated_at
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'callback_endpoint.created', jsonb_build_object('endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events)
-      from created
+        e.id, e.url, e.events, e.disabled_at, e.disabled_reason, e.created_by, e.created_at, e.updated_at, e as endpoint
     )
     select room.has_room, id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
     from room
-    left join created on true`,
+    left join (
+      created
+      cross join smartqueue.audit($1::uuid, 'callback_endpoint.created', smartqueue.endpoint_target(endpoint))
+    ) on true`,
   values: [endpoint.orgId, endpoint.id, endpoint.userId, endpoint.url, endpoint.events, MAX_ENDPOINTS],
 })
 
@@ -98,7 +93,7 @@ export const changeEndpoint = (change: {
   name: 'change-callback-endpoint',
   text: `
     with changed as (
-      update smartqueue.callback_endpoints
+      update smartqueue.callback_endpoints e
       set
         url = coalesce($3::text, url),
         events = coalesce($4::text[], events),
@@ -115,17 +110,14 @@ export const changeEndpoint = (change: {
           or events <> '{}'
           or (select count(*) from smartqueue.callback_endpoints where org_id = $1::uuid and events <> '{}') < $6::int
         )
-      returning org_id, id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'callback_endpoint.changed', jsonb_build_object(
-        'endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events, 'disabled', disabled_at is not null
-      )
-      from changed
+      returning id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at, e as endpoint
     )
     select id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
-    from changed`,
+    from changed
+    cross join smartqueue.audit(
+      $1::uuid, 'callback_endpoint.changed',
+      smartqueue.endpoint_target(endpoint) || jsonb_build_object('disabled', disabled_at is not null)
+    )`,
   values: [change.orgId, change.id, change.url, change.events, change.disabled, MAX_ENDPOINTS],
 })
 
@@ -134,18 +126,14 @@ export const deleteEndpoint = (orgId: string, id: string): Query<{ id: string }>
   name: 'delete-callback-endpoint',
   text: `
     with deleted as (
-      delete from smartqueue.callback_endpoints
+      delete from smartqueue.callback_endpoints e
       where org_id = $1::uuid
         and id = $2::uuid
-      returning org_id, id, url, events
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'callback_endpoint.deleted', jsonb_build_object('endpoint_id', id, 'url', split_part(url, '?', 1), 'events', events)
-      from deleted
+      returning id, e as endpoint
     )
     select id
-    from deleted`,
+    from deleted
+    cross join smartqueue.audit($1::uuid, 'callback_endpoint.deleted', smartqueue.endpoint_target(endpoint))`,
   values: [orgId, id],
 })
 
@@ -179,14 +167,12 @@ export const rotateCallbackSecret = (
         previous_expires_at = case when $2::int > 0 then now() + $2::int * interval '1 second' end,
         secret = excluded.secret,
         created_at = now()
-      returning s.org_id, s.secret, s.created_at, s.previous_expires_at
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'callback_secret.rotated', jsonb_build_object('previous_expires_at', previous_expires_at)
-      from rotated
+      returning s.secret, s.created_at, s.previous_expires_at
     )
     select secret, created_at, previous_expires_at
-    from rotated`,
+    from rotated
+    cross join smartqueue.audit(
+      $1::uuid, 'callback_secret.rotated', jsonb_build_object('previous_expires_at', previous_expires_at)
+    )`,
   values: [orgId, keepPreviousSeconds],
 })

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { Page, Query } from '../query.ts'
 
 export const WEBHOOK_SCHEMES = ['github', 'stripe', 'standard-webhooks', 'hmac'] as const
 export type WebhookScheme = (typeof WEBHOOK_SCHEMES)[number]
@@ -24,19 +24,17 @@ export type WebhookSourceRow = {
 /** Of an organisation. */
 export const MAX_SOURCES = 100
 
-/** No row: the organisation has too many. */
-export const createSource = (source: {
-  id: string
-  orgId: string
-  userId: string
-  name: string
-  scheme: WebhookScheme
+export type NewSource = Pick<
+  WebhookSourceRow,
+  'id' | 'name' | 'scheme' | 'filter' | 'template' | 'enabled'
+> & {
   verification: object
   secret: string
-  filter: unknown
-  template: unknown
-  enabled: boolean
-}): Query<WebhookSourceRow> => ({
+  created_by: string
+}
+
+/** No row: the organisation has too many. */
+export const createSource = (orgId: string, source: NewSource): Query<WebhookSourceRow> => ({
   name: 'create-webhook-source',
   text: `
     with created as (
@@ -44,42 +42,20 @@ export const createSource = (source: {
         org_id, id, name, scheme, verification, secret, filter, template, enabled, created_by
       )
       select
-        $1::uuid, $2::uuid, $3::text, $4::text, $5::jsonb, $6::text, $7::jsonb, $8::jsonb, $9::boolean, $10::uuid
-      where (select count(*) from smartqueue.webhook_sources where org_id = $1::uuid) < $11::int
+        $1::uuid, n.id, n.name, n.scheme, n.verification, n.secret, n.filter, n.template, n.enabled, n.created_by
+      from jsonb_populate_record(null::smartqueue.webhook_sources, $2::jsonb) n
+      where (select count(*) from smartqueue.webhook_sources where org_id = $1::uuid) < $3::int
       returning w as source
     )
     select s.*
     from created
     cross join smartqueue.source_view(source) s
     cross join smartqueue.audit($1::uuid, 'webhook_source.created', smartqueue.source_target(source))`,
-  values: [
-    ...[
-      source.orgId,
-      source.id,
-      source.name,
-      source.scheme,
-      JSON.stringify(source.verification),
-      source.secret,
-    ],
-    ...[
-      jsonOrNull(source.filter),
-      JSON.stringify(source.template),
-      source.enabled,
-      source.userId,
-      MAX_SOURCES,
-    ],
-  ],
+  values: [orgId, JSON.stringify(source), MAX_SOURCES],
 })
 
-const jsonOrNull = (value: unknown): string | null =>
-  value === null || value === undefined ? null : JSON.stringify(value)
-
 /** Oldest first. */
-export const listSources = (page: {
-  orgId: string
-  after: string | null
-  limit: number
-}): Query<WebhookSourceRow> => ({
+export const listSources = (page: Page & { orgId: string }): Query<WebhookSourceRow> => ({
   name: 'list-webhook-sources',
   text: `
     select s.*
@@ -105,29 +81,20 @@ export const getSource = (orgId: string, id: string): Query<WebhookSourceRow> =>
 
 /** What is not named stays. A `filter` of null is none. */
 export type SourceChange = {
-  name?: string | undefined
-  verification?: object | undefined
-  filter?: unknown
-  template?: unknown
-  enabled?: boolean | undefined
+  [Field in 'name' | 'verification' | 'filter' | 'template' | 'enabled']?: NewSource[Field] | undefined
 }
 
 /** No row: there is no such source. */
-export const changeSource = (
-  orgId: string,
-  id: string,
-  { name, verification, filter, template, enabled }: SourceChange,
-): Query<WebhookSourceRow> => ({
+export const changeSource = (orgId: string, id: string, change: SourceChange): Query<WebhookSourceRow> => ({
   name: 'change-webhook-source',
   text: `
     with changed as (
       update smartqueue.webhook_sources w
       set
-        name = coalesce($3::text, name),
-        verification = coalesce($4::jsonb, verification),
-        filter = case when $5::boolean then $6::jsonb else filter end,
-        template = coalesce($7::jsonb, template),
-        enabled = coalesce($8::boolean, enabled),
+        (name, verification, filter, template, enabled) = (
+          select n.name, n.verification, n.filter, n.template, n.enabled
+          from jsonb_populate_record(w, $3::jsonb) n
+        ),
         version = version + 1,
         updated_at = now()
       where org_id = $1::uuid
@@ -139,15 +106,9 @@ export const changeSource = (
     cross join smartqueue.source_view(source) s
     cross join smartqueue.audit(
       $1::uuid, 'webhook_source.changed',
-      smartqueue.source_target(source) || jsonb_build_object('fields', $9::text[])
+      smartqueue.source_target(source) || jsonb_build_object('fields', array(select jsonb_object_keys($3::jsonb)))
     )`,
-  values: [
-    ...[orgId, id, name ?? null, jsonOrNull(verification), filter !== undefined, jsonOrNull(filter)],
-    ...[jsonOrNull(template), enabled ?? null],
-    Object.entries({ name, verification, filter, template, enabled }).flatMap(([field, value]) =>
-      value === undefined ? [] : [field],
-    ),
-  ],
+  values: [orgId, id, JSON.stringify(change)],
 })
 
 /**
@@ -202,42 +163,22 @@ export const deleteSource = (orgId: string, id: string): Query<{ id: string }> =
 })
 
 /** What it takes to receive a delivery, secrets included. */
-export type ReceivingSourceRow = {
+export type ReceivingSourceRow = Omit<NewSource, 'created_by'> & {
   org_id: string
-  id: string
   /** A bigint is a text. */
   version: string
-  name: string
-  scheme: WebhookScheme
-  verification: Record<string, unknown>
-  secret: string
   previous_secret: string | null
   previous_expires_at: string | null
-  filter: unknown
-  template: unknown
-  enabled: boolean
 }
 
-/** The source whose address a delivery was sent to. */
-export const findReceivingSource = (id: string): Query<ReceivingSourceRow> => ({
+/** The source whose address a delivery was sent to, or one of an organisation. */
+export const findReceivingSource = (id: string, orgId: string | null): Query<ReceivingSourceRow> => ({
   name: 'find-receiving-source',
   text: `
     select
       org_id, id, version::text, name, scheme, verification, secret, previous_secret, previous_expires_at, filter,
       template, enabled
-    from smartqueue.receiving_source($1::uuid)`,
-  values: [id],
-})
-
-/** The same of the open organisation. */
-export const getReceivingSource = (orgId: string, id: string): Query<ReceivingSourceRow> => ({
-  name: 'get-receiving-source',
-  text: `
-    select
-      org_id, id, version::text, name, scheme, verification, secret, previous_secret, previous_expires_at, filter,
-      template, enabled
-    from smartqueue.webhook_sources
-    where org_id = $1::uuid
-      and id = $2::uuid`,
-  values: [orgId, id],
+    from smartqueue.receiving_source($1::uuid)
+    where $2::uuid is null or org_id = $2::uuid`,
+  values: [id, orgId],
 })

@@ -6,7 +6,7 @@ import {
   getDelivery,
   listDeliveries,
 } from '../../db/queries/webhook-deliveries.ts'
-import { getReceivingSource } from '../../db/queries/webhook-sources.ts'
+import { findReceivingSource } from '../../db/queries/webhook-sources.ts'
 import { access } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
@@ -53,7 +53,7 @@ const replay = async (
 ) => {
   const services = c.get('services')
   const found = await lookUpDelivery(c, id, source_id)
-  const [row] = await c.get('run')(getReceivingSource(c.get('principal').org_id, found.source_id))
+  const [row] = await c.get('run')(findReceivingSource(found.source_id, c.get('principal').org_id))
   if (!row) throw new ProblemError('not-found', 'The webhook source of this delivery was deleted.')
   const asked: Replay = {
     source: toReceiving(row),

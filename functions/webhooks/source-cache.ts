@@ -26,7 +26,7 @@ export const createSourceCache = (database: Database, now: () => number = Date.n
   const unknown = new Map<string, number>()
 
   const load = async (id: string): Promise<ReceivingSource | undefined> => {
-    const [row] = await database.run(findReceivingSource(id))
+    const [row] = await database.run(findReceivingSource(id, null))
     kept.delete(id)
     if (!row) remember(unknown, MAX_UNKNOWN, id, now())
     // One that is disabled is asked for each time: enabled again it receives at once.

@@ -37,15 +37,12 @@ export const sourceRoutes = () =>
   createRouter()
     .openapi(createSourceRoute, async (c) => {
       const { secret: given, verification = {}, filter = null, ...request } = c.req.valid('json')
-      const { org_id: orgId, user_id: userId } = c.get('principal')
+      const { org_id: orgId, user_id: created_by } = c.get('principal')
       const warnings = await warningsOf(c.get('services').jobTypes, request.template)
       const secret = given ?? newSecret(request.scheme)
-      const made = { id: uuidV7(), orgId, userId, ...request, verification, filter, secret }
-      const [row] = await enterAs(
-        c,
-        { leastRole: 'org_admin' },
-        takeTurns('webhook-sources', made.orgId),
-      )(createSource(made))
+      const run = enterAs(c, { leastRole: 'org_admin' }, takeTurns('webhook-sources', orgId))
+      const made = { ...request, id: uuidV7(), created_by, verification, filter, secret }
+      const [row] = await run(createSource(orgId, made))
       if (!row) throw tooManySources()
       return c.json({ ...view(c, row), secret, warnings }, 201, { location: `/webhooks/sources/${row.id}` })
     })

@@ -140,7 +140,6 @@ import {
   createSource,
   deleteSource,
   findReceivingSource,
-  getReceivingSource,
   getSource,
   listSources,
   rotateSecret,
@@ -616,16 +615,16 @@ const playSchedules = async ({ play }: Stage): Promise<void> => {
 
 const playWebhooks = async ({ play }: Stage): Promise<void> => {
   const { orgId, userId } = TENANT
-  const source = { id: id(94), orgId, userId, name: TEXT, scheme: 'hmac' as const, secret: TEXT }
+  const source = { id: id(94), created_by: userId, name: TEXT, scheme: 'hmac' as const, secret: TEXT }
   const rules = { verification: { prefix: TEXT }, filter: { path: '$', eq: TEXT }, template: PAYLOAD }
-  await play(createSource({ ...source, ...rules, enabled: true }))
+  await play(createSource(orgId, { ...source, ...rules, enabled: true }))
   await play(listSources({ orgId, after: id(90), limit: 10 }))
   await play(changeSource(orgId, id(94), { name: `${TEXT}!`, filter: null }))
   await play(rotateSecret({ orgId, id: id(94), secret: `${TEXT}!`, keepPreviousSeconds: 60 }))
   await play(getSource(orgId, id(94)))
   await play(enterWithSource({ id: id(94), version: '3', secret: `${TEXT}!` }, ORIGIN))
-  await play(findReceivingSource(id(94)))
-  await play(getReceivingSource(orgId, id(94)))
+  await play(findReceivingSource(id(94), null))
+  await play(findReceivingSource(id(94), orgId))
   const event = { orgId, sourceId: id(94), eventId: TEXT, eventType: TEXT }
   const kept = { headers: JSON.stringify({ x: TEXT }), body: JSON.stringify(PAYLOAD) }
   const keys = { event: { key: TEXT, keepSeconds: 9 }, job: { key: 'other', bodyHash: hash('a') } }
