@@ -1,5 +1,5 @@
 import type { ClaimedJob, LeaseKey } from '../db/queue/exchange.ts'
-import { parseTraceparent } from '../db/rules/traceparent.ts'
+import { parseTraceparent } from '../functions/tracing/traceparent.ts'
 import type { Capacity } from './capacity.ts'
 import { type Execution, type ExecutionTools, startExecution } from './executor.ts'
 import type { JobHandler } from './handler-api.ts'

@@ -1,12 +1,6 @@
 import type { Page, Query } from '../query.ts'
 import type { NewJob, TriggeredBy } from '../queue/job-fields.ts'
-import {
-  CALLBACK_RETRY,
-  CALLBACK_TIMEOUT_SECONDS,
-  CALLBACK_TYPE,
-  type CallbackBody,
-  type CallbackEvent,
-} from '../rules/callbacks.ts'
+import { CALLBACK_TYPE, type CallbackBody, type CallbackEvent } from '../rules/callbacks.ts'
 import type { JobState } from '../rules/job-states.ts'
 import { rankTerms } from '../rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
@@ -22,6 +16,10 @@ export type Callback = {
   traceparent: string | null
 }
 
+/** A receiver may be down for a day on average, for 53 hours at most. */
+const RETRY = { max_attempts: 60, initial_delay_seconds: 5, backoff_multiplier: 3 }
+const TIMEOUT_SECONDS = 20
+
 /** Of a job; hosts may have 253. */
 const MAX_NAME_CHARACTERS = 200
 
@@ -34,12 +32,10 @@ export const newCallback = ({ url, body, triggeredBy, traceparent }: Callback): 
   payload: { url, event: body.type, body },
   priority: 'normal',
   tags: [],
-  timeout_seconds: CALLBACK_TIMEOUT_SECONDS,
-  max_attempts: CALLBACK_RETRY.maxAttempts,
-  initial_delay_seconds: CALLBACK_RETRY.initialDelaySeconds,
-  backoff_multiplier: CALLBACK_RETRY.backoffMultiplier,
+  timeout_seconds: TIMEOUT_SECONDS,
+  ...RETRY,
   ...DEFAULT_RESOURCES,
-  ...rankTerms('normal', CALLBACK_TIMEOUT_SECONDS),
+  ...rankTerms('normal', TIMEOUT_SECONDS),
   run_at: null,
   deadline: null,
   depends_on: [],

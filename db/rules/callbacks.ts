@@ -1,5 +1,3 @@
-import type { RetryPolicy } from './retry.ts'
-
 /** The type of the jobs that tell. It is SmartQueue's own: no handler may have it, and nobody can submit such a job. */
 export const CALLBACK_TYPE = 'callback'
 
@@ -16,8 +14,3 @@ export type CallbackBody = {
   timestamp: string
   data: Record<string, unknown>
 }
-
-/** A receiver may be down for a day on average, for 53 hours at most. */
-export const CALLBACK_RETRY: RetryPolicy = { maxAttempts: 60, initialDelaySeconds: 5, backoffMultiplier: 3 }
-
-export const CALLBACK_TIMEOUT_SECONDS = 20

@@ -9,23 +9,7 @@
 import { Cron, CronPattern } from 'croner'
 import { createWallClock, zoneOf } from './wall-clock.ts'
 
-export type CronFault = { field: 'cron' | 'timezone'; detail: string }
-
-/** A queue is no timer: what has to run more often had better be one job that goes on. */
-const LEAST_SECONDS = 10
-
-/** Why it is no schedule; undefined if it is one. Said of the field, as in "#/cron must have 5 fields". */
-export const checkCron = (cron: string, timezone: string): CronFault | undefined => {
-  if (zoneOf(timezone) === undefined) {
-    return { field: 'timezone', detail: 'must be the name of a time zone, such as Europe/Berlin or UTC' }
-  }
-  const detail = faultOf(cron)
-  if (detail !== undefined) return { field: 'cron', detail }
-  if (nextTicks(cron, timezone, new Date(), 1).length > 0) return undefined
-  return { field: 'cron', detail: 'never comes: there is no such day' }
-}
-
-/** The next ticks after a moment; fewer if there are no more. Throws what `checkCron` would have told. */
+/** The next ticks after a moment; fewer if there are no more. Throws if there is no such schedule. */
 export const nextTicks = (cron: string, timezone: string, after: Date, count: number): Date[] => {
   const { next } = walkOf(cron, timezone)
   const ticks: Date[] = []
@@ -53,66 +37,10 @@ export const ticksBetween = (
   return ticks.reverse()
 }
 
-const FIELDS = 'minute, hour, day of month, month, day of week'
-const NICKNAMES = '@hourly, @daily, @weekly, @monthly, @yearly'
-
-const faultOf = (cron: string): string | undefined => {
-  const isNickname = cron.trim().startsWith('@')
-  const fields = cron.match(/\S+/g)?.length ?? 0
-  if (!isNickname && fields !== 5 && fields !== 6) {
-    return `must have 5 fields (${FIELDS}), or 6 with the second first; it has ${fields}`
-  }
-  try {
-    const least = leastSecondsApart(parse(cron))
-    if (least >= LEAST_SECONDS) return undefined
-    return `must leave ${LEAST_SECONDS} seconds between two ticks, as */${LEAST_SECONDS} for the second does; some are ${least} apart`
-  } catch (error) {
-    if (isNickname) return `must be one of ${NICKNAMES}, or have 5 fields (${FIELDS})`
-    return fieldFault(cron) ?? `is no cron expression: ${reasonOf(error)}`
-  }
-}
-
-const FIELD_VALUES = [
-  ['second', '0-59'],
-  ['minute', '0-59'],
-  ['hour', '0-23'],
-  ['day of month', '1-31, L, LW or 15W'],
-  ['month', '1-12 or JAN-DEC'],
-  ['day of week', '0-7, MON-SUN, MON#1 or FRI#L'],
-] as const
-
-/** The field that is wrong also when it stands alone, as it was written: croner counts months and days from 0, and has replaced names. */
-const fieldFault = (cron: string): string | undefined => {
-  const fields = cron.match(/\S+/g) ?? []
-  const first = FIELD_VALUES.length - fields.length
-  for (const [n, field] of fields.entries()) {
-    const alone = FIELD_VALUES.map((_, at) => (at === first + n ? field : '*')).join(' ')
-    try {
-      parse(alone)
-    } catch (error) {
-      const [name, values] = FIELD_VALUES[first + n] ?? ['field', '*']
-      const reason = reasonOf(error)
-      const hint = /^Syntax error|larger/.test(reason) ? `: ${reason.replace(/^Syntax error, /, '')}` : ''
-      return `has "${field}" as the ${name}, which takes ${values}, lists, ranges and steps of them${hint}`
-    }
-  }
-  return undefined
-}
-
-const reasonOf = (error: unknown): string =>
-  error instanceof Error ? error.message.replace(/^CronPattern: /, '') : String(error)
-
 /** Any year: a schedule ends when somebody ends it. */
 const MODE = '5-or-6-parts'
 
-const parse = (cron: string): CronPattern => new CronPattern(cron, undefined, { mode: MODE })
-
-/** Of its seconds in a minute, and from the last to the first of the next. */
-const leastSecondsApart = ({ second }: CronPattern): number => {
-  const seconds = second.flatMap((isSet, n) => (isSet ? [n] : []))
-  const next = [...seconds.slice(1), (seconds[0] ?? 0) + 60]
-  return Math.min(...seconds.map((from, n) => (next[n] ?? 0) - from))
-}
+export const parseCron = (cron: string): CronPattern => new CronPattern(cron, undefined, { mode: MODE })
 
 /** The next tick after a moment and the last before it, in milliseconds. */
 type Walk = { next(ms: number): number | undefined; previous(ms: number): number | undefined }
@@ -121,7 +49,7 @@ type Walk = { next(ms: number): number | undefined; previous(ms: number): number
 const walkOf = (cron: string, timezone: string): Walk => {
   const zone = zoneOf(timezone)
   if (zone === undefined) throw new RangeError(`${timezone} is no time zone`)
-  return isInterval(parse(cron)) ? walkIntervals(cron, zone) : walkTimes(cron, zone)
+  return isInterval(parseCron(cron)) ? walkIntervals(cron, zone) : walkTimes(cron, zone)
 }
 
 /** `pattern` has what a nickname stands for. All hours, one by one, are what `*` means. */

@@ -1,4 +1,4 @@
-import type { Priority } from './priority.ts'
+import type { NewJob } from '../queue/job-fields.ts'
 
 /** What becomes of ticks that nobody was there to fire: none of them runs, the newest does, or all do. */
 export const CATCH_UPS = ['skip', 'one', 'all'] as const
@@ -6,16 +6,12 @@ export const CATCH_UPS = ['skip', 'one', 'all'] as const
 export type CatchUp = (typeof CATCH_UPS)[number]
 
 /** The job of each tick, as a schedule keeps it: with all that was left out when it was sent. */
-export type ScheduledJob = {
-  name: string
-  type: string
-  payload: Record<string, unknown>
-  priority: Priority
-  resources: { cpu_units: number; memory_mb: number }
-  retry: { max_attempts: number; initial_delay_seconds: number; backoff_multiplier: number }
-  tags: string[]
-  timeout_seconds: number | null
-  callback_url: string | null
+export type ScheduledJob = Pick<
+  NewJob,
+  'name' | 'type' | 'payload' | 'priority' | 'tags' | 'timeout_seconds' | 'callback_url'
+> & {
+  resources: Pick<NewJob, 'cpu_units' | 'memory_mb'>
+  retry: Pick<NewJob, 'max_attempts' | 'initial_delay_seconds' | 'backoff_multiplier'>
   /** After the tick. */
   deadline_seconds: number | null
 }

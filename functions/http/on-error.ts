@@ -1,11 +1,11 @@
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
-import { parseTraceparent } from '../../db/rules/traceparent.ts'
 import { membershipEnded } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 import { DatabaseUnavailable, NotEntered } from '../database-errors.ts'
 import { RowSecurityBroken } from '../row-level-security.ts'
 import type { RequestTrace } from '../tracing/request-trace.ts'
+import { parseTraceparent } from '../tracing/traceparent.ts'
 import { log } from './log.ts'
 import { ProblemError, problemResponse } from './problem.ts'
 

@@ -1,7 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { PRIORITIES } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
-import { DEFAULT_RETRY } from '../../db/rules/retry.ts'
 import { time } from '../http/openapi.ts'
 
 const isObject = (value: unknown): boolean =>
@@ -13,9 +12,9 @@ const payload = z
   .openapi({ type: 'object', example: { url: 'https://example.com/' } })
 
 const retry = z.strictObject({
-  max_attempts: z.int().min(1).max(100).default(DEFAULT_RETRY.maxAttempts),
-  initial_delay_seconds: z.number().min(0).max(3600).default(DEFAULT_RETRY.initialDelaySeconds),
-  backoff_multiplier: z.number().min(1).max(10).default(DEFAULT_RETRY.backoffMultiplier),
+  max_attempts: z.int().min(1).max(100).default(3),
+  initial_delay_seconds: z.number().min(0).max(3600).default(5),
+  backoff_multiplier: z.number().min(1).max(10).default(2),
 })
 
 const resources = z.strictObject({

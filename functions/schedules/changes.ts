@@ -1,10 +1,11 @@
 import type { z } from '@hono/zod-openapi'
 import { changeSchedule, getSchedule, type ScheduleRow } from '../../db/queries/schedules.ts'
 import type { Run } from '../../db/query.ts'
-import { checkCron, nextTicks } from '../../db/rules/cron.ts'
+import { nextTicks } from '../../db/rules/cron.ts'
 import { ProblemError } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
 import type { JobTypes } from '../jobs/job-types.ts'
+import { checkCron } from './check-cron.ts'
 import { checkScheduledJob, toScheduledJob } from './scheduled-jobs.ts'
 import type { scheduleChange } from './schemas.ts'
 

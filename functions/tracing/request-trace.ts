@@ -1,12 +1,12 @@
+import { type Attributes, type FinishedSpan, SERVER, type SpanKind } from './otlp.ts'
+import type { Sampler } from './sampler.ts'
 import {
   formatTraceparent,
   newSpanId,
   newTraceId,
   parseTraceparent,
   type TraceContext,
-} from '../../db/rules/traceparent.ts'
-import { type Attributes, type FinishedSpan, SERVER, type SpanKind } from './otlp.ts'
-import type { Sampler } from './sampler.ts'
+} from './traceparent.ts'
 
 /** A request's part of a trace. */
 export type RequestTrace = {

@@ -1,5 +1,5 @@
-import type { TraceContext } from '../../db/rules/traceparent.ts'
 import type { SamplerName } from './otel-settings.ts'
+import type { TraceContext } from './traceparent.ts'
 
 /** Whether a span is recorded, and with it what follows from it. */
 export type Sampler = (traceId: string, parent: TraceContext | undefined) => boolean

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { checkCron, nextTicks, ticksBetween } from '../../db/rules/cron.ts'
+import { nextTicks, ticksBetween } from '../../db/rules/cron.ts'
+import { checkCron } from '../../functions/schedules/check-cron.ts'
 
 const short = (ticks: readonly Date[]): string[] =>
   ticks.map((tick) => tick.toISOString().replace(/(:00)?\.000Z$/, 'Z'))

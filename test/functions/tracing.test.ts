@@ -2,13 +2,18 @@ import assert from 'node:assert/strict'
 import { afterEach, mock, test } from 'node:test'
 import { ROOT_CONTEXT } from '@opentelemetry/api'
 import { SamplingDecision, TraceIdRatioBasedSampler } from '@opentelemetry/sdk-trace-node'
-import { formatTraceparent, newSpanId, newTraceId, parseTraceparent } from '../../db/rules/traceparent.ts'
 import { parseBindings } from '../../functions/bindings.ts'
 import { createExporter } from '../../functions/tracing/exporter.ts'
 import { isEndpoint, isRatio, parsePairs, tracesUrl } from '../../functions/tracing/otel-settings.ts'
 import { type FinishedSpan, SERVER } from '../../functions/tracing/otlp.ts'
 import { beginTrace, passOn } from '../../functions/tracing/request-trace.ts'
 import { createSampler } from '../../functions/tracing/sampler.ts'
+import {
+  formatTraceparent,
+  newSpanId,
+  newTraceId,
+  parseTraceparent,
+} from '../../functions/tracing/traceparent.ts'
 import { startOtlpReceiver } from '../support/otlp-receiver.ts'
 
 afterEach(() => mock.restoreAll())

@@ -13,7 +13,7 @@ import {
 } from '@opentelemetry/api'
 import type { ClaimedJob } from '../../db/queue/exchange.ts'
 import type { Redactor } from '../../db/rules/redaction.ts'
-import { formatTraceparent, parseTraceparent } from '../../db/rules/traceparent.ts'
+import { formatTraceparent, parseTraceparent } from '../../functions/tracing/traceparent.ts'
 import type { Outcome } from '../outcome.ts'
 import { ofClaim, ofFetch, ofJob, outcomeName } from './attributes.ts'
 import type { FetchSpan, JobSpan, JobTracing } from './job-tracing.ts'

@@ -1,4 +1,4 @@
-import { formatTraceparent, newSpanId, parseTraceparent } from '../../db/rules/traceparent.ts'
+import { formatTraceparent, newSpanId, parseTraceparent } from '../../functions/tracing/traceparent.ts'
 import { safely } from '../describe-error.ts'
 import { type GuardedFetch, JobError } from '../handler-api.ts'
 import type { FetchSpan } from './job-tracing.ts'
