@@ -9,25 +9,13 @@
  */
 
 import { isPlainObject } from './json-values.ts'
-import { isOperator, OPERATORS } from './operators.ts'
+import { isOperator, OPERATORS, type OperatorName } from './operators.ts'
 import { type Documents, type Fault, lookUp, parsePath, rootFault } from './paths.ts'
 
 export type Condition = { all: Condition[] } | { any: Condition[] } | { not: Condition } | Comparison
 
-export type Comparison = { path: string } & (
-  | { eq: unknown }
-  | { ne: unknown }
-  | { gt: number | string }
-  | { gte: number | string }
-  | { lt: number | string }
-  | { lte: number | string }
-  | { in: unknown[] }
-  | { not_in: unknown[] }
-  | { contains: unknown }
-  | { starts_with: string }
-  | { ends_with: string }
-  | { exists: boolean }
-)
+/** With exactly one operator. */
+type Comparison = { path: string } & { [Name in OperatorName]?: unknown }
 
 type Place = Fault['path']
 
@@ -94,9 +82,6 @@ const pathFault = (text: unknown, roots: readonly string[]): string | undefined 
   return path ? rootFault(path, roots) : PATH_RULE
 }
 
-export const holds = (condition: Condition, documents: Documents): boolean =>
-  compileCondition(condition)(documents)
-
 /**
  * Reads the paths once, for a condition that is asked often. One that `checkCondition` would refuse throws: taken for
  * false, it would drop events silently.
@@ -121,6 +106,6 @@ const compileComparison = (comparison: Comparison): ((documents: Documents) => b
   const path = parsePath(comparison.path)
   const name = Object.keys(comparison).find(isOperator)
   if (!path || !name) throw new Error('The condition has not been checked')
-  const test = OPERATORS[name].test((comparison as Record<string, unknown>)[name])
+  const test = OPERATORS[name].test(comparison[name])
   return (documents) => test(lookUp(documents, path))
 }

@@ -11,46 +11,43 @@ type Operator = {
   readonly test: (operand: unknown) => Test
 }
 
-export const MOST_VALUES = 100
+/** An operator by its test of a value against an operand that fits. */
+const json = (test: Operator['test']): Operator => ({ rule: 'must be a JSON value', fits: isOperand, test })
+
+const values = (test: (operand: unknown[]) => Test): Operator => ({
+  rule: `must be a list of at most ${MOST_VALUES} values`,
+  fits: (operand) => Array.isArray(operand) && operand.length <= MOST_VALUES && operand.every(isOperand),
+  test: (operand) => test(operand as unknown[]),
+})
+
+/** Numbers with numbers, texts with texts by code unit; anything else has no order. */
+const order = (decide: (value: number | string, operand: number | string) => boolean): Operator => ({
+  rule: 'must be a number or a text',
+  fits: (operand) => typeof operand === 'string' || Number.isFinite(operand),
+  test: (operand) => (value) => typeof value === typeof operand && decide(value as number, operand as number),
+})
+
+const text = (decide: (value: string, operand: string) => boolean): Operator => ({
+  rule: 'must be a text',
+  fits: (operand) => typeof operand === 'string',
+  test: (operand) => (value) => typeof value === 'string' && decide(value, operand as string),
+})
+
+const MOST_VALUES = 100
 
 /** Comparing goes as deep as the operand: this bounds it. */
 const DEEPEST_OPERAND = 32
 
-const fitsJson = (operand: unknown): boolean => isJson(operand, DEEPEST_OPERAND)
-const fitsOrder = (operand: unknown): boolean => typeof operand === 'string' || Number.isFinite(operand)
-const fitsText = (operand: unknown): boolean => typeof operand === 'string'
-const fitsValues = (operand: unknown): boolean =>
-  Array.isArray(operand) && operand.length <= MOST_VALUES && operand.every(fitsJson)
-
-const JSON_RULE = 'must be a JSON value'
-const ORDER_RULE = 'must be a number or a text'
-const TEXT_RULE = 'must be a text'
-const VALUES_RULE = `must be a list of at most ${MOST_VALUES} values`
+const isOperand = (operand: unknown): boolean => isJson(operand, DEEPEST_OPERAND)
 
 const equals = (operand: unknown): Test =>
   isScalar(operand) ? (value) => value === operand : (value) => sameJson(operand, value)
 
-const isAmong = (operand: unknown): Test => {
-  const values = operand as unknown[]
-  const scalars = new Set(values.filter(isScalar))
-  const others = values.filter((value) => !isScalar(value))
-  return (value) => scalars.has(value as string) || others.some((other) => sameJson(other, value))
+const isAmong = (operand: readonly unknown[]): Test => {
+  const scalars = new Set<unknown>(operand.filter(isScalar))
+  const others = operand.filter((value) => !isScalar(value))
+  return (value) => scalars.has(value) || others.some((other) => sameJson(other, value))
 }
-
-const not =
-  (test: (operand: unknown) => Test) =>
-  (operand: unknown): Test => {
-    const positive = test(operand)
-    return (value) => !positive(value)
-  }
-
-/** Numbers with numbers, texts with texts by code unit; anything else has no order. */
-const inOrder =
-  (decide: (value: number | string, operand: number | string) => boolean) =>
-  (operand: unknown): Test => {
-    const type = typeof operand
-    return (value) => typeof value === type && decide(value as number, operand as number)
-  }
 
 const contains = (operand: unknown): Test => {
   const isSame = equals(operand)
@@ -60,26 +57,25 @@ const contains = (operand: unknown): Test => {
   }
 }
 
+const not =
+  <Operand>(test: (operand: Operand) => Test) =>
+  (operand: Operand): Test => {
+    const positive = test(operand)
+    return (value) => !positive(value)
+  }
+
 export const OPERATORS = {
-  eq: { rule: JSON_RULE, fits: fitsJson, test: equals },
-  ne: { rule: JSON_RULE, fits: fitsJson, test: not(equals) },
-  gt: { rule: ORDER_RULE, fits: fitsOrder, test: inOrder((value, operand) => value > operand) },
-  gte: { rule: ORDER_RULE, fits: fitsOrder, test: inOrder((value, operand) => value >= operand) },
-  lt: { rule: ORDER_RULE, fits: fitsOrder, test: inOrder((value, operand) => value < operand) },
-  lte: { rule: ORDER_RULE, fits: fitsOrder, test: inOrder((value, operand) => value <= operand) },
-  in: { rule: VALUES_RULE, fits: fitsValues, test: isAmong },
-  not_in: { rule: VALUES_RULE, fits: fitsValues, test: not(isAmong) },
-  contains: { rule: JSON_RULE, fits: fitsJson, test: contains },
-  starts_with: {
-    rule: TEXT_RULE,
-    fits: fitsText,
-    test: (operand) => (value) => typeof value === 'string' && value.startsWith(operand as string),
-  },
-  ends_with: {
-    rule: TEXT_RULE,
-    fits: fitsText,
-    test: (operand) => (value) => typeof value === 'string' && value.endsWith(operand as string),
-  },
+  eq: json(equals),
+  ne: json(not(equals)),
+  gt: order((value, operand) => value > operand),
+  gte: order((value, operand) => value >= operand),
+  lt: order((value, operand) => value < operand),
+  lte: order((value, operand) => value <= operand),
+  in: values(isAmong),
+  not_in: values(not(isAmong)),
+  contains: json(contains),
+  starts_with: text((value, operand) => value.startsWith(operand)),
+  ends_with: text((value, operand) => value.endsWith(operand)),
   exists: {
     rule: 'must be true or false',
     fits: (operand) => typeof operand === 'boolean',

@@ -44,12 +44,9 @@ type Part = (run: Run) => unknown
 export const checkTemplate = (value: unknown, roots: readonly string[]): Fault[] =>
   compile(value, roots).faults
 
-/** Values are shared with the documents, not copied. */
-export const render = (template: unknown, documents: Documents): Rendered =>
-  compileTemplate(template)(documents)
-
 /**
- * Reads the strings once, for a template that is rendered often. One with faults renders to them.
+ * Reads the strings once, for a template that is rendered often. One with faults renders to them. Values are shared with
+ * the documents, not copied.
  * `defaultForNull` is for rows, which say with null that there is nothing.
  */
 export const compileTemplate = (

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type Condition, checkCondition, holds } from '../../db/rules/conditions.ts'
-import { checkTemplate, compileTemplate, render } from '../../db/rules/templates.ts'
+import { type Condition, checkCondition, compileCondition } from '../../db/rules/conditions.ts'
+import type { Documents } from '../../db/rules/paths.ts'
+import { checkTemplate, compileTemplate } from '../../db/rules/templates.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
 
 const ROOTS = ['$', '$headers']
+
+const render = (template: unknown, documents: Documents) => compileTemplate(template)(documents)
+
 const event = {
   name: 'octo',
   n: 3,
@@ -302,15 +306,18 @@ test('the examples of docs/templates.md do what it says', () => {
   const pushed = { $: pushEvent, $headers: { 'x-github-event': 'push' } }
   assert.deepEqual(checkCondition(push.filter, ROOTS), [])
   assert.deepEqual(checkTemplate(push.template, ROOTS), [])
-  assert.equal(holds(push.filter as Condition, pushed), true)
-  assert.equal(holds(push.filter as Condition, { ...pushed, $: { ...pushEvent, deleted: true } }), false)
+  assert.equal(compileCondition(push.filter as Condition)(pushed), true)
+  assert.equal(
+    compileCondition(push.filter as Condition)({ ...pushed, $: { ...pushEvent, deleted: true } }),
+    false,
+  )
   const job = render(push.template, pushed)
   assert.ok(job.ok)
   const { name, payload } = job.value as { name: string; payload: { body: unknown } }
   assert.equal(name, 'deploy octocat/Hello-World')
   assert.deepEqual(payload.body, body)
   assert.deepEqual(checkCondition(rows.filter, ['$']), [])
-  assert.equal(holds(rows.filter as Condition, { $: row }), true)
+  assert.equal(compileCondition(rows.filter as Condition)({ $: row }), true)
   assert.deepEqual(checkTemplate(rows.derive, ['$']), [])
   assert.deepEqual(render(rows.derive, { $: row }), { ok: true, value: columns })
 })
