@@ -6,6 +6,23 @@ language sql volatile
 return 'whsec_'
   || encode(decode(replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', ''), 'hex'), 'base64');
 
+create or replace function callback_address(p_org uuid, p_url text)
+returns table (secret text, previous_secret text, disabled boolean)
+language sql rows 1
+-- The first callback of an organisation makes its secret; of two at the same time, the second waits and takes the same.
+begin atomic
+  insert into callback_secrets (org_id, secret)
+  select p_org, new_signing_secret()
+  where not exists (select from callback_secrets where org_id = p_org)
+  on conflict (org_id) do nothing;
+
+  select
+    s.secret, case when s.previous_expires_at > now() then s.previous_secret end,
+    exists (select from callback_endpoints where org_id = p_org and url = p_url and disabled_at is not null)
+  from callback_secrets s
+  where s.org_id = p_org;
+end;
+
 create or replace function callbacks_of_job(in_org uuid, told_job uuid) returns setof uuid
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
@@ -27,5 +44,6 @@ return jsonb_build_object(
 );
 
 grant execute on function endpoint_target to smartqueue_functions;
+grant execute on function callback_address to smartqueue_workers;
 grant execute on function new_signing_secret to smartqueue_functions, smartqueue_workers;
 grant execute on function callbacks_of_job to smartqueue_functions;

@@ -2,8 +2,7 @@ import type { Query } from '../query.ts'
 
 /** What a delivery needs to know at the moment of an attempt. */
 export type CallbackAddress = {
-  /** Null: the organisation has none yet. */
-  secret: string | null
+  secret: string
   /** While it is still good. */
   previous_secret: string | null
   disabled: boolean
@@ -12,28 +11,9 @@ export type CallbackAddress = {
 export const findCallbackAddress = (orgId: string, url: string): Query<CallbackAddress> => ({
   name: 'find-callback-address',
   text: `
-    select
-      s.secret, case when s.previous_expires_at > now() then s.previous_secret end as previous_secret,
-      exists (
-        select
-        from smartqueue.callback_endpoints
-        where org_id = $1::uuid
-          and url = $2::text
-          and disabled_at is not null
-      ) as disabled
-    from (values ($1::uuid)) o (org_id)
-    left join smartqueue.callback_secrets s on s.org_id = o.org_id`,
+    select secret, previous_secret, disabled
+    from smartqueue.callback_address($1::uuid, $2::text)`,
   values: [orgId, url],
-})
-
-/** The first one. Who comes second changes nothing, and looks again. */
-export const createCallbackSecret = (orgId: string): Query<never> => ({
-  name: 'create-callback-secret',
-  text: `
-    insert into smartqueue.callback_secrets (org_id, secret)
-    values ($1::uuid, smartqueue.new_signing_secret())
-    on conflict (org_id) do nothing`,
-  values: [orgId],
 })
 
 /** The receiver wants no more. Of a URL that is no endpoint, only that is kept. */

@@ -22,7 +22,6 @@ import { listAuditLog } from '../../db/queries/audit.ts'
 import { readAutoscale } from '../../db/queries/autoscale.ts'
 import { findNearTicks, takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import {
-  createCallbackSecret,
   disableCallbackUrl,
   findCallbackAddress,
   forgetDisabledUrls,
@@ -691,7 +690,6 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
   await play(listEndpoints({ orgId, after: null, limit: 10 }))
   await play(getCallbackSecret(orgId))
   await play(findCallbackAddress(orgId, TEXT))
-  await play(createCallbackSecret(orgId))
   await play(rotateCallbackSecret(orgId, 60))
   await play(getCallbackSecret(orgId))
   await play(findCallbackAddress(orgId, 'https://example.com/gone'))

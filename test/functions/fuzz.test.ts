@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { createCallbackSecret } from '../../db/queries/callback-delivery.ts'
+import { findCallbackAddress } from '../../db/queries/callback-delivery.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { JOB_STATES } from '../../db/rules/job-states.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
@@ -54,7 +54,7 @@ before(async () => {
   const accounts = await Promise.all(Array.from({ length: 14 }, () => registerUser(edge)))
   ;[owner, admin, ...expendable] = accounts as [TestAccount, TestAccount, ...TestAccount[]]
   await database.sql('update users set is_admin = true where id = $1', [admin.userId])
-  await database.run(createCallbackSecret(owner.orgId))
+  await database.run(findCallbackAddress(owner.orgId, 'https://example.com/'))
   await seed()
   const { body } = await edge.request('GET', '/openapi.json')
   schemas = body.components.schemas

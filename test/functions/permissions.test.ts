@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { importJWK, SignJWT } from 'jose'
-import { createCallbackSecret } from '../../db/queries/callback-delivery.ts'
+import { findCallbackAddress } from '../../db/queries/callback-delivery.ts'
 import { registerJobTypes } from '../../db/queries/job-types.ts'
 import { isAtLeast, type Role } from '../../db/rules/roles.ts'
 import { PERMISSIONS, type Permission } from '../../functions/auth/permissions.ts'
@@ -32,7 +32,7 @@ before(async () => {
   await database.run(registerJobTypes([{ type: 'test', payload_schema: {} }]))
   await lead(database.run)
   cast = await makeCast(edge, database)
-  await database.run(createCallbackSecret(cast.owner.orgId))
+  await database.run(findCallbackAddress(cast.owner.orgId, 'https://example.com/'))
   const { body } = await edge.request('GET', '/openapi.json')
   operations = Object.entries<Record<string, { 'x-permission'?: Permission }>>(body.paths).flatMap(
     ([path, item]) =>

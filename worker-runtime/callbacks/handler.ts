@@ -1,9 +1,5 @@
 import { z } from 'zod'
-import {
-  createCallbackSecret,
-  disableCallbackUrl,
-  findCallbackAddress,
-} from '../../db/queries/callback-delivery.ts'
+import { disableCallbackUrl, findCallbackAddress } from '../../db/queries/callback-delivery.ts'
 import type { Run } from '../../db/query.ts'
 import { CALLBACK_TYPE, TEST_EVENT } from '../../db/rules/callbacks.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
@@ -46,14 +42,10 @@ const findAddress = async (
   orgId: string,
   url: string,
 ): Promise<{ secrets: string[]; disabled: boolean }> => {
-  for (;;) {
-    const [found] = await run(findCallbackAddress(orgId, url))
-    if (found?.secret) {
-      const { secret, previous_secret, disabled } = found
-      return { secrets: previous_secret ? [secret, previous_secret] : [secret], disabled }
-    }
-    await run(createCallbackSecret(orgId))
-  }
+  const [found] = await run(findCallbackAddress(orgId, url))
+  if (!found) throw new Error('An organisation has a secret for its callbacks')
+  const { secret, previous_secret, disabled } = found
+  return { secrets: previous_secret ? [secret, previous_secret] : [secret], disabled }
 }
 
 /** The id is the same at every attempt, so that a receiver that has taken one can tell; the time is of the attempt. */
