@@ -72,23 +72,20 @@ const LONGEST_REPEAT_MS = 3 * 3_600_000
 const walkTimes = (cron: string, zone: string): Walk => {
   const calendar = new Cron(cron, { timezone: 'UTC', mode: MODE })
   const clock = createWallClock(zone)
-  const before = (shown: Date): Date | undefined => calendar.previousRuns(1, shown)[0]
+  type Step = (shown: Date) => Date | null | undefined
+
+  const find = (fromMs: number, step: Step, fits: (ms: number) => boolean): number | undefined => {
+    for (let shown = step(new Date(fromMs)); shown; shown = step(shown)) {
+      const moment = clock.momentOf(shown.getTime())
+      if (fits(moment)) return moment
+    }
+    return undefined
+  }
+
+  const after: Step = (shown) => calendar.nextRun(shown)
+  const before: Step = (shown) => calendar.previousRuns(1, shown)[0]
   return {
-    next: (ms) => {
-      const from = new Date(clock.shownAt(ms))
-      for (let shown = calendar.nextRun(from); shown; shown = calendar.nextRun(shown)) {
-        const moment = clock.momentOf(shown.getTime())
-        if (moment > ms) return moment
-      }
-      return undefined
-    },
-    previous: (ms) => {
-      const from = new Date(clock.shownAt(ms) + LONGEST_REPEAT_MS)
-      for (let shown = before(from); shown; shown = before(shown)) {
-        const moment = clock.momentOf(shown.getTime())
-        if (moment < ms) return moment
-      }
-      return undefined
-    },
+    next: (ms) => find(clock.shownAt(ms), after, (moment) => moment > ms),
+    previous: (ms) => find(clock.shownAt(ms) + LONGEST_REPEAT_MS, before, (moment) => moment < ms),
   }
 }

@@ -17,6 +17,7 @@ type Refused = { readonly ok: false; readonly message: string }
 
 const LONGEST_DEFAULT = 500
 
+const BEGINS_LOOKUP = /^\$(?:[A-Za-z.[]|[ \t\r\n]*\?\?|$)/
 const SPACE = /[ \t\r\n]*/y
 const OR_ELSE = /[ \t\r\n]*\?\?[ \t\r\n]*/y
 const LITERAL = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|\[\]|\{\}/y
@@ -25,11 +26,11 @@ const LOOKUP_RULE =
   'is no lookup such as $.a.b or $.a.b ?? "none"; text that begins with $ is written with $$'
 const DEFAULT_RULE = 'needs a default after ?? such as "none", 3, true, null, [] or {}'
 
-/** A string that is wholly a lookup. */
-export const parseLookup = (text: string): Read<Lookup> => {
+/** A string of a template: a lookup, or text that is cut at its insertions. */
+export const parseString = (text: string): Read<Lookup | Piece[]> => {
+  if (!BEGINS_LOOKUP.test(text)) return parseText(text, text.startsWith('$$') ? 1 : 0)
   const read = readLookup(text, 0)
-  if (!read) return refused(LOOKUP_RULE)
-  return !read.ok || read.end === text.length ? read : refused(LOOKUP_RULE)
+  return read && (!read.ok || read.end === text.length) ? read : refused(LOOKUP_RULE)
 }
 
 /** Undefined if there is no path at `from`. */
@@ -66,7 +67,7 @@ const isStorable = (value: unknown): boolean => {
 }
 
 /** The rest of a text from `from` on, cut at its insertions. */
-export const parseText = (text: string, from: number): Read<Piece[]> => {
+const parseText = (text: string, from: number): Read<Piece[]> => {
   const pieces: Piece[] = []
   let end = from
   for (let open = text.indexOf('{{', end); open !== -1; open = text.indexOf('{{', end)) {

@@ -16,7 +16,7 @@
  */
 
 import { isPlainObject, isScalar, kindOf, roughSize } from './json-values.ts'
-import { isInsertable, type Lookup, type Piece, parseLookup, parseText } from './lookups.ts'
+import { isInsertable, type Lookup, type Piece, parseString } from './lookups.ts'
 import { type Documents, type Fault, lookUp, rootFault, showPath } from './paths.ts'
 
 export type Rendered = { ok: true; value: unknown } | { ok: false; faults: Fault[] }
@@ -26,8 +26,6 @@ const MOST_STRINGS = 2000
 
 /** A small template may look up a large document again and again: what it finds may be as large as this together. */
 const MOST_FOUND = 1_048_576
-
-const BEGINS_LOOKUP = /^\$(?:[A-Za-z.[]|[ \t\r\n]*\?\?|$)/
 
 type Place = Fault['path']
 
@@ -83,11 +81,9 @@ const compile = (
     strings += 1
     if (strings > MOST_STRINGS + 1) return () => undefined
     if (strings > MOST_STRINGS) return refuse([], `has more than ${MOST_STRINGS} strings`)
-    const isLookup = BEGINS_LOOKUP.test(text)
-    const read = isLookup ? parseLookup(text) : parseText(text, text.startsWith('$$') ? 1 : 0)
+    const read = parseString(text)
     if (!read.ok) return refuse(at, read.message)
-    const pieces = Array.isArray(read.value) ? read.value : [read.value]
-    for (const piece of pieces) {
+    for (const piece of [read.value].flat()) {
       const fault = roots && typeof piece !== 'string' ? rootFault(piece.path, roots) : undefined
       if (fault) return refuse(at, fault)
     }
