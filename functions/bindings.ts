@@ -5,10 +5,11 @@ import {
   HEADER_RULE,
   MAX_ORGS_PER_ACCOUNT,
   NO_HEADER,
+  ORIGINS_RULE,
+  parseOrigins,
   REGISTRATION_MODES,
   REGISTRATION_RULE,
-} from '../db/rules/account-settings.ts'
-import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
+} from './settings.ts'
 import type { StreamObjects } from './stream/object-link.ts'
 import {
   ENDPOINT_RULE,

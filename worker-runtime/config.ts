@@ -1,16 +1,17 @@
 import { z } from 'zod'
+import { LOG_LEVELS } from '../db/rules/log-levels.ts'
+import { passwordsOf } from '../db/rules/redaction.ts'
 import {
   DEFAULT_ORGS_PER_ACCOUNT,
   HEADER_NAME,
   HEADER_RULE,
   MAX_ORGS_PER_ACCOUNT,
   NO_HEADER,
+  ORIGINS_RULE,
+  parseOrigins,
   REGISTRATION_MODES,
   REGISTRATION_RULE,
-} from '../db/rules/account-settings.ts'
-import { LOG_LEVELS } from '../db/rules/log-levels.ts'
-import { ORIGINS_RULE, parseOrigins } from '../db/rules/origins.ts'
-import { passwordsOf } from '../db/rules/redaction.ts'
+} from '../functions/settings.ts'
 import {
   ENDPOINT_RULE,
   isEndpoint,

@@ -1,4 +1,4 @@
-import { SHORTEST_PASSWORD } from '../../db/rules/account-settings.ts'
+import { SHORTEST_PASSWORD } from '../settings.ts'
 
 /**
  * Rejects passwords that an attacker would try first. NIST SP 800-63B requires a minimum length and a

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import { REGISTRATION_MODES, SHORTEST_PASSWORD } from '../../db/rules/account-settings.ts'
 import { ROLES } from '../../db/rules/roles.ts'
 import { time, timestamp } from '../http/openapi.ts'
+import { REGISTRATION_MODES, SHORTEST_PASSWORD } from '../settings.ts'
 import { SCOPES } from './permissions.ts'
 
 const username = z

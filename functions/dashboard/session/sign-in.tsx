@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { type RegistrationMode, SHORTEST_PASSWORD } from '../../../db/rules/account-settings.ts'
+import { type RegistrationMode, SHORTEST_PASSWORD } from '../../settings.ts'
 import type { RegistrationPolicy } from '../api/answers.ts'
 import { send } from '../api/send.ts'
 import { useResource } from '../api/use-resource.ts'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { SHORTEST_PASSWORD } from '../../../../db/rules/account-settings.ts'
+import { SHORTEST_PASSWORD } from '../../../settings.ts'
 import type { PasswordChanged } from '../../api/answers.ts'
 import { post } from '../../api/api.ts'
 import { user } from '../../session/session.ts'
