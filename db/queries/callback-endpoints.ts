@@ -97,7 +97,10 @@ export const changeEndpoint = (change: {
       set
         url = coalesce($3::text, url),
         events = coalesce($4::text[], events),
-        disabled_at = case when $5::boolean is null then disabled_at when $5::boolean then coalesce(disabled_at, now()) end,
+        disabled_at = case
+          when $5::boolean is null then disabled_at
+          when $5::boolean then coalesce(disabled_at, now())
+        end,
         disabled_reason = case
           when $5::boolean is null then disabled_reason
           when $5::boolean then coalesce(disabled_reason, 'by hand')

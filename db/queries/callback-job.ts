@@ -69,7 +69,8 @@ export const listJobCallbacks = (page: Page & { orgId: string; jobId: string }):
       from smartqueue.callbacks_of_job(j.org_id, j.id) as told (id)
       cross join lateral (
         select
-          id, triggered_by ->> 'event' as event, payload ->> 'url' as url, status, attempts, error, created_at, finished_at
+          id, triggered_by ->> 'event' as event, payload ->> 'url' as url, status, attempts, error, created_at,
+          finished_at
         from smartqueue.job_overview
         where org_id = j.org_id
           and id = told.id

@@ -157,8 +157,11 @@ export const findCallbacks = (
       limit $5::int
     ),
     page as materialized (
-      select *
-      from (select *, sum(cardinality(urls)) over (order by xid, id, position) - cardinality(urls) as before from wanted) w
+      select w.*
+      from (
+        select *, sum(cardinality(urls)) over (order by xid, id, position) - cardinality(urls) as before
+        from wanted
+      ) w
       where before < $5::int
     ),
     told as materialized (
@@ -257,9 +260,9 @@ export const moveCallbackCursor = (
 })
 
 /**
- * If the cursor is beyond all transactions that there have been, the database is the dump of another server's: starts
- * again at the present. The restored rows are skipped for good, and streams from before cannot continue: their positions
- * are of the other server. No row: the cursor is this server's, or somebody else leads.
+ * A cursor beyond all transactions that there have been came with a dump of another server: it starts again at the
+ * present. The restored rows are skipped for good, and streams from before cannot continue, because their positions are
+ * of the other server. No row: the cursor is of this server, or somebody else leads.
  */
 export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
   name: 'restart-callback-cursor',

@@ -106,7 +106,7 @@ export const suspendSchedule = ({ org_id, id }: NearSchedule): Query<never> => (
   values: [org_id, id],
 })
 
-/** The columns of a tick are null in the one row that a schedule without ticks answers; no row means no such schedule. */
+/** All null in the one row that a schedule without ticks answers; no row means no such schedule. */
 export type TickRow = {
   tick_at: string | null
   outcome: TickOutcome

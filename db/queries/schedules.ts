@@ -43,8 +43,8 @@ export const createSchedule = (orgId: string, schedule: NewSchedule): Query<Sche
         org_id, id, created_by, name, cron, timezone, catch_up, job, paused_at, next_at
       )
       select
-        $1::uuid, n.id, n.created_by, n.name, n.cron, n.timezone, n.catch_up, n.job, case when $3::boolean then now() end,
-        n.next_at
+        $1::uuid, n.id, n.created_by, n.name, n.cron, n.timezone, n.catch_up, n.job,
+        case when $3::boolean then now() end, n.next_at
       from jsonb_populate_record(null::smartqueue.schedules, $2::jsonb) n
       where (select count(*) from smartqueue.schedules where org_id = $1::uuid) < $4::int
       returning s as schedule

@@ -81,7 +81,8 @@ export const readStream = (
           when p.incarnation is distinct from h.incarnation then 'database_restarted'
           when p.xid > h.end or p.xid <= h.floor then 'cursor_too_old'
         end as lost
-      from unnest($2::xid8[], $3::bigint[], $4::int[], $8::text[]) with ordinality as p (xid, id, position, incarnation, n)
+      from unnest($2::xid8[], $3::bigint[], $4::int[], $8::text[])
+        with ordinality as p (xid, id, position, incarnation, n)
       cross join horizon h
     )
     select

@@ -112,8 +112,8 @@ export const changeSource = (orgId: string, id: string, change: SourceChange): Q
 })
 
 /**
- * The secret so far stays good beside the new one for so long; one before that ends now. No row: there is no such source, or it
- * has this secret already.
+ * The current secret stays valid beside the new one for so long; one before that ends now. No row: there is no such
+ * source, or it has this secret already.
  */
 export const rotateSecret = (rotation: {
   orgId: string

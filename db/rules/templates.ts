@@ -43,9 +43,8 @@ export const checkTemplate = (value: unknown, roots: readonly string[]): Fault[]
   compile(value, roots).faults
 
 /**
- * Reads the strings once, for a template that is rendered often. One with faults renders to them. Values are shared with
- * the documents, not copied.
- * `defaultForNull` is for rows, which say with null that there is nothing.
+ * Reads the strings once, for a template that is rendered often. One with faults renders to them. Values are shared
+ * with the documents, not copied. `defaultForNull` is for rows, which say with null that there is nothing.
  */
 export const compileTemplate = (
   template: unknown,

@@ -80,8 +80,7 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
     const submitting = submitJobs(submissions, { charged: false })
     const answers = await transaction(async (runInside) => {
       const [moved] = await runInside(moveCallbackCursor(from.term, from.stored, next))
-      if (!moved) return undefined
-      return submissions.length > 0 ? runInside(submitting) : []
+      return moved && runInside(submitting)
     })
     if (!answers) return undefined
     const { rows } = submitting.read(answers)
