@@ -126,13 +126,10 @@ where triggered_by ->> 'kind' = 'callback';
 comment on index jobs_by_told is 'Serves callbacks_of_job.';
 
 create index jobs_by_series on jobs (series_id, id) with (deduplicate_items = off);
-comment on index jobs_by_series is 'Serves list-jobs by type and by name.';
+comment on index jobs_by_series is 'Serves list-jobs by type and name.';
 
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
 comment on index jobs_by_priority is 'Serves list-jobs by a priority other than normal.';
-
-create index jobs_by_tag on jobs using gin (tags) where tags <> '{}';
-comment on index jobs_by_tag is 'Serves list-jobs by tag.';
 
 create table job_dependencies (
   parent_id uuid not null,
