@@ -15,13 +15,12 @@ import {
   askToIsolate,
   lookOut,
   markSilentWorkers,
+  moveHeldBackJobs,
   type Outlook,
-  parkJobs,
   reclaimExpiredLeases,
   rescoreJobs,
   reserveCapacity,
   takeMovedSeries,
-  unparkJobs,
   wakeDueJobs,
 } from '../db/queue/upkeep.ts'
 import type { Logger } from './logger.ts'
@@ -51,8 +50,6 @@ const SECOND = 1_000
 /** Rows of executions that are kept at most, each of one series and statement. */
 const KEPT_EXECUTIONS = 100_000
 
-/** A worker that has not been heard of for this long counts as gone. */
-const SILENT_SECONDS = 10
 /** A big job that would be next waits this long for room before a worker keeps it free. */
 const RESERVE_AFTER_SECONDS = 5
 
@@ -125,7 +122,7 @@ const watchLeases = ({ run, logger }: DutyOptions, look: Look): Duty => ({
 const watchWorkers = ({ run, logger }: DutyOptions): Duty => ({
   name: 'registry',
   step: async (term) => {
-    for (const { worker_id } of await run(markSilentWorkers(term, SILENT_SECONDS))) {
+    for (const { worker_id } of await run(markSilentWorkers(term))) {
       logger.warn('worker offline', { worker_id })
     }
     return 2 * SECOND
@@ -157,7 +154,7 @@ const parkHeldBackJobs = ({ run }: DutyOptions, look: Look): Duty => {
         unparkFrom = '0'
       }
       if (unparkFrom !== undefined) {
-        const [step] = await run(unparkJobs(term, unparkFrom, SWEEP))
+        const [step] = await run(moveHeldBackJobs({ term, parked: true, afterKey: unparkFrom, limit: SWEEP }))
         await announce(
           run,
           (step?.types ?? []).map((type) => ({ type })),
@@ -170,7 +167,7 @@ const parkHeldBackJobs = ({ run }: DutyOptions, look: Look): Duty => {
         return 500
       }
       if (heldBack === '') return 500
-      const [step] = await run(parkJobs(term, parkedUpTo, SWEEP))
+      const [step] = await run(moveHeldBackJobs({ term, parked: false, afterKey: parkedUpTo, limit: SWEEP }))
       parkedUpTo = step?.last_key ?? parkedUpTo
       return step?.looked_at === SWEEP ? SWEEP_PAUSE_MS : 500
     },

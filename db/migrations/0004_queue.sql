@@ -79,7 +79,7 @@ create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) w
 comment on index ready_jobs_age is 'Serves exchange: oldest first, regardless of the lane.';
 
 create index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
-comment on index ready_jobs_parked is 'Serves unpark-jobs.';
+comment on index ready_jobs_parked is 'Serves move-held-back-jobs.';
 
 create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;
 comment on index ready_jobs_start_by is 'Serves exchange: jobs that must start now to meet their deadline.';

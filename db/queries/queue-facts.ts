@@ -1,8 +1,5 @@
 /** Facts about the whole queue: sums by lane (`queue_snapshot`) and the live workers. See db/queue/facts.sql. */
 
-/** The seconds of `is_silent`. */
-export const SILENT_SECONDS = 10
-
 export type LiveWorker = {
   worker_id: string
   types: string[]

@@ -22,94 +22,75 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
-  v_job_ids uuid[];
-  v_attempts integer[];
-  v_more_ids uuid[];
-  v_more_attempts integer[];
+  v_ready uuid[];
+  v_waiting uuid[];
   v_sought uuid[];
   v_tokens bigint[];
-  v_held_ids uuid[];
-  v_held_attempts integer[];
+  v_blocked uuid[];
+  v_job_ids uuid[];
+  v_series_ids bigint[];
+  v_attempts integer[];
   v_worker_ids text[];
   v_claimed_ats timestamptz[];
 begin
   perform require_org(p_org);
 
-  with gone as (
-    delete from ready_jobs r
-    where r.org_id = p_org
-      and r.job_id = any (
-        array(
-          select o.job_id
-          from ready_jobs o
-          where o.org_id = p_org
-            and o.job_id = any (p_job_ids)
-          order by o.job_id
-          for update
-        )
-      )
-    returning r.job_id, r.attempts
-  )
-  select array_agg(g.job_id), array_agg(g.attempts) into v_job_ids, v_attempts from gone g;
-
-  with gone as (
-    delete from waiting_jobs w
-    where w.job_id = any (
-      array(
-        select o.job_id
-        from waiting_jobs o
-        where o.org_id = p_org
-          and o.job_id = any (p_job_ids)
-        order by o.job_id
-        for update
-      )
-    )
-    returning w.job_id, w.attempts
-  )
-  select array_agg(g.job_id), array_agg(g.attempts) into v_more_ids, v_more_attempts from gone g;
-  v_job_ids := v_job_ids || v_more_ids;
-  v_attempts := v_attempts || v_more_attempts;
-
-  v_sought := array(select unnest(p_job_ids) except select unnest(v_job_ids));
+  v_ready := array(
+    select r.job_id from ready_jobs r where r.org_id = p_org and r.job_id = any (p_job_ids) order by r.job_id for update
+  );
+  v_waiting := array(
+    select w.job_id from waiting_jobs w where w.org_id = p_org and w.job_id = any (p_job_ids) order by w.job_id for update
+  );
+  v_sought := array(select unnest(p_job_ids) except select unnest(v_ready || v_waiting));
   v_tokens := array(select l.token from leases l where l.job_ids && v_sought order by l.token for update);
+  v_blocked := array(
+    select b.job_id from blocked_jobs b where b.org_id = p_org and b.job_id = any (v_sought) order by b.job_id for update
+  );
 
-  with gone as (
-    delete from blocked_jobs b
-    where b.job_id = any (
-      array(
-        select o.job_id
-        from blocked_jobs o
-        where o.org_id = p_org
-          and o.job_id = any (v_sought)
-        order by o.job_id
-        for update
-      )
-    )
-    returning b.job_id
-  )
-  select array_agg(g.job_id), array_agg(0) into v_more_ids, v_more_attempts from gone g;
-  v_job_ids := v_job_ids || v_more_ids;
-  v_attempts := v_attempts || v_more_attempts;
-
-  if v_tokens <> '{}' then
-    select array_agg(h.job_id), array_agg(h.attempt), array_agg(h.worker_id), array_agg(h.started_at)
-    into v_held_ids, v_held_attempts, v_worker_ids, v_claimed_ats
+  with ready as (
+    delete from ready_jobs r where r.org_id = p_org and r.job_id = any (v_ready) returning r.job_id, r.attempts
+  ),
+  waiting as (
+    delete from waiting_jobs w where w.job_id = any (v_waiting) returning w.job_id, w.attempts
+  ),
+  blocked as (
+    delete from blocked_jobs b where b.job_id = any (v_blocked) returning b.job_id
+  ),
+  gone as (
+    select r.job_id, r.attempts, null as worker_id, null::timestamptz as claimed_at from ready r
+    union all
+    select w.job_id, w.attempts, null, null from waiting w
+    union all
+    select b.job_id, 0, null, null from blocked b
+    union all
+    select h.job_id, h.attempt, h.worker_id, h.started_at
     from held_jobs h
     where h.token = any (v_tokens)
       and h.org_id = p_org
-      and h.job_id in (select unnest(v_sought));
-  end if;
-
-  if v_job_ids is not null then
-    perform finish_cancelled(p_org, v_job_ids, v_attempts, '{}', '{}');
-  end if;
-  if v_held_ids is not null then
-    perform drop_from_leases(v_tokens, v_held_ids);
-    perform finish_cancelled(p_org, v_held_ids, v_held_attempts, v_worker_ids, v_claimed_ats);
-  end if;
-  v_job_ids := v_held_ids || v_job_ids;
+      and h.job_id in (select unnest(v_sought))
+  )
+  select
+    array_agg(g.job_id), array_agg(j.series_id), array_agg(g.attempts), array_agg(g.worker_id),
+    array_agg(g.claimed_at)
+  into v_job_ids, v_series_ids, v_attempts, v_worker_ids, v_claimed_ats
+  from gone g
+  join jobs j on j.org_id = p_org and j.id = g.job_id;
   if v_job_ids is null then return; end if;
 
+  perform drop_from_leases(v_tokens, v_job_ids);
+  perform finish_jobs(
+    'cancelled', array[p_org], v_job_ids, v_series_ids, v_attempts, p_worker_ids => v_worker_ids,
+    p_started_ats => v_claimed_ats
+  );
+  -- How long running jobs took until now.
+  insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
+  select
+    p_org, v_series_ids[n], 'cancelled', array_agg(v_job_ids[n]),
+    array_agg(extract(epoch from now() - v_claimed_ats[n]) * 1000)
+  from generate_series(1, cardinality(v_job_ids)) as n
+  where v_claimed_ats[n] is not null
+  group by v_series_ids[n];
+  perform record_events(array[p_org], v_job_ids, '{cancelled}', v_attempts);
   insert into audit_log (org_id, action, target)
   select
     p_org, 'jobs.cancelled',
@@ -117,42 +98,7 @@ begin
   from unnest(v_job_ids) as c (id);
   delete from reservations v where v.job_id = any (v_job_ids);
   perform release_dependents('{}', v_job_ids);
-  -- Held jobs stand first; the others have no worker.
   return query select c.id, c.worker_id from unnest(v_job_ids, v_worker_ids) as c (id, worker_id);
-end
-$$;
-
-create or replace function finish_cancelled(
-  p_org uuid,
-  p_job_ids uuid[],
-  p_attempts integer[],
-  p_worker_ids text[],
-  p_claimed_ats timestamptz[]
-) returns void
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- For jobs that were waiting (without workers) and for jobs that were running: what those took until now is recorded
--- too.
-declare
-  v_series_ids bigint[] := array(
-    select j.series_id
-    from generate_series(1, cardinality(p_job_ids)) as n
-    join jobs j on j.org_id = p_org and j.id = p_job_ids[n]
-    order by n
-  );
-begin
-  perform finish_jobs(
-    'cancelled', array[p_org], p_job_ids, v_series_ids, p_attempts, p_worker_ids => p_worker_ids,
-    p_started_ats => p_claimed_ats
-  );
-  insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
-  select
-    p_org, v_series_ids[n], 'cancelled', array_agg(p_job_ids[n]),
-    array_agg(extract(epoch from now() - p_claimed_ats[n]) * 1000)
-  from generate_series(1, cardinality(p_claimed_ats)) as n
-  group by v_series_ids[n];
-  perform record_events(array[p_org], p_job_ids, '{cancelled}', p_attempts);
 end
 $$;
 

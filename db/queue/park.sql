@@ -21,87 +21,68 @@ language sql stable
 -- Types that at least one worker handles.
 return array(select distinct unnest(w.types) from workers w where w.status <> 'offline');
 
-create or replace function park_jobs(p_term bigint, p_after_key bigint, p_limit integer)
+create or replace function move_held_back_jobs(p_term bigint, p_parked boolean, p_after_key bigint, p_limit integer)
 returns table (looked_at integer, last_key bigint, types text[], moved integer, missed integer)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
+set enable_sort = off
 as $$
+-- Looks at queued jobs and parks those that are held back, or looks at parked jobs and brings the others back. `missed`
+-- counts jobs that should have moved but were locked: the caller looks once more.
 declare
   v_handled constant text[] := handled_types();
-  v_keys bigint[];
 begin
   if not in_term(p_term) then return; end if;
 
-  select count(*), max(r.key), array_agg(r.key) filter (where r.held_back)
-  into looked_at, last_key, v_keys
-  from (
+  return query
+  with looked as materialized (
     select
-      o.key,
+      o.org_id, o.job_id, o.key,
       -- Sets that are made once, and no look at the pauses for each job.
-      o.type <> all (v_handled)
+      (
+        o.type <> all (v_handled)
         or o.org_id in (select p.org_id from pauses p where p.type is null)
-        or (o.org_id, o.type) in (select p.org_id, p.type from pauses p where p.type is not null) as held_back
-    from ready_jobs o
-    where o.key > p_after_key
-      and o.lane < 5000
+        or (o.org_id, o.type) in (select p.org_id, p.type from pauses p where p.type is not null)
+      ) <> p_parked as is_misplaced
+    from (
+      (select org_id, job_id, key, type, false as parked from ready_jobs where lane < 5000 order by key)
+      union all
+      (select org_id, job_id, key, type, true from ready_jobs where lane >= 5000 and not alone order by key)
+    ) o
+    where o.parked = p_parked
+      and o.key > p_after_key
     order by o.key
     limit p_limit
-  ) r;
-  update ready_jobs r
-  set lane = r.lane + 10000
-  where r.lane < 5000
-    and r.key = any (
-      array(select o.key from ready_jobs o where o.key = any (v_keys) and o.lane < 5000 for update skip locked)
-    );
-  get diagnostics moved = row_count;
-  missed := 0;
-  return next;
-end
-$$;
-
-create or replace function unpark_jobs(p_term bigint, p_after_key bigint, p_limit integer)
-returns table (looked_at integer, last_key bigint, types text[], moved integer, missed integer)
-language plpgsql security definer
-set search_path = pg_catalog, smartqueue, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-as $$
--- `missed` counts jobs that should come back but were locked: the caller looks once more.
-declare
-  v_handled constant text[] := handled_types();
-  v_keys bigint[];
-begin
-  if not in_term(p_term) then return; end if;
-
-  select count(*), max(r.key), coalesce(array_agg(r.key) filter (where r.open), '{}')
-  into looked_at, last_key, v_keys
-  from (
-    select
-      o.key,
-      o.type = any (v_handled)
-        and o.org_id not in (select p.org_id from pauses p where p.type is null)
-        and (o.org_id, o.type) not in (select p.org_id, p.type from pauses p where p.type is not null) as open
-    from ready_jobs o
-    where o.key > p_after_key
-      and o.lane >= 5000
-      and not o.alone
-    order by o.key
-    limit p_limit
-  ) r;
-  with opened as (
+  ),
+  locked as materialized (
+    select r.place
+    from looked o
+    cross join lateral (
+      select q.ctid as place
+      from ready_jobs q
+      where q.org_id = o.org_id
+        and q.job_id = o.job_id
+        and q.key = o.key
+      for update skip locked
+    ) r
+    where o.is_misplaced
+  ),
+  changed as (
     update ready_jobs r
-    set lane = r.lane - 10000, key = nextval('ready_keys')
-    where r.lane >= 5000
-      and r.key = any (
-        array(select o.key from ready_jobs o where o.key = any (v_keys) and o.lane >= 5000 for update skip locked)
-      )
+    set
+      lane = r.lane + case when p_parked then -10000 else 10000 end,
+      key = case when p_parked then nextval('ready_keys') else r.key end
+    from locked
+    where r.ctid = locked.place
     returning r.type
   )
-  select count(*), array_agg(distinct o.type) into moved, types from opened o;
-  missed := cardinality(v_keys) - moved;
-  return next;
+  select
+    count(*)::integer, max(o.key), (select array_agg(distinct c.type) from changed c),
+    (select count(*) from changed)::integer,
+    (count(*) filter (where o.is_misplaced) - (select count(*) from changed))::integer
+  from looked o;
 end
 $$;
 
@@ -150,13 +131,7 @@ begin
     order by o.key
     limit p_limit
   ) r;
-  v_keys := array(
-    select o.key
-    from ready_jobs o
-    where o.key = any (v_keys)
-      and o.lane < 5000
-    for update skip locked
-  );
+  v_keys := array(select o.key from ready_jobs o where o.key = any (v_keys) and o.lane < 5000 for update skip locked);
   update ready_jobs r
   set lane = q.lane, key = nextval('ready_keys')
   from queue_entries q
@@ -170,4 +145,4 @@ begin
 end
 $$;
 
-grant execute on function handled_types, park_jobs, unpark_jobs, take_moved_series, rescore_jobs to smartqueue_workers;
+grant execute on function handled_types, move_held_back_jobs, take_moved_series, rescore_jobs to smartqueue_workers;

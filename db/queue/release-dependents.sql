@@ -17,7 +17,6 @@ as $$
 declare
   v_org_ids uuid[];
   v_job_ids uuid[];
-  v_run_ats timestamptz[];
   v_ready integer := 0;
 begin
   perform from job_dependencies where parent_id = any (p_completed || p_failed) limit 1;
@@ -29,11 +28,18 @@ begin
   order by job_id
   for update;
 
-  with edge as (
+  with edge as materialized (
     select child_id, count(*) as done
     from job_dependencies
     where parent_id = any (p_completed)
     group by child_id
+  ),
+  closer as (
+    update blocked_jobs b
+    set remaining = b.remaining - edge.done
+    from edge
+    where b.job_id = edge.child_id
+      and b.remaining > edge.done
   ),
   released as (
     delete from blocked_jobs b
@@ -42,24 +48,10 @@ begin
       and b.remaining = edge.done
     returning b.org_id, b.job_id
   )
-  select array_agg(r.org_id), array_agg(r.job_id), array_agg(j.run_at)
-  into v_org_ids, v_job_ids, v_run_ats
-  from released r
-  join jobs j on j.org_id = r.org_id and j.id = r.job_id;
-
-  with edge as (
-    select child_id, count(*) as done
-    from job_dependencies
-    where parent_id = any (p_completed)
-    group by child_id
-  )
-  update blocked_jobs b
-  set remaining = b.remaining - edge.done
-  from edge
-  where b.job_id = edge.child_id;
+  select array_agg(r.org_id), array_agg(r.job_id) into v_org_ids, v_job_ids from released r;
 
   if v_job_ids is not null then
-    v_ready := place_released(v_org_ids, v_job_ids, v_run_ats);
+    v_ready := (select count(*) from place_unblocked(v_org_ids, v_job_ids) p where p.status = 'ready');
   end if;
   if cardinality(p_failed) > 0 then
     perform fail_dependents(p_failed);
@@ -68,37 +60,42 @@ begin
 end
 $$;
 
-create or replace function place_released(p_org_ids uuid[], p_job_ids uuid[], p_run_ats timestamptz[]) returns integer
+create or replace function place_unblocked(p_org_ids uuid[], p_job_ids uuid[], p_reasons text[] default '{}')
+returns table (job_id uuid, type text, status job_state)
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Jobs that nothing blocks any more become ready, or wait for their run_at. Returns how many became ready.
+-- Jobs that nothing blocks become ready, or wait for their run_at. One organisation may speak for all.
 declare
   v_org_ids uuid[];
   v_job_ids uuid[];
+  v_types text[];
+  v_statuses job_state[];
+  v_ready_org_ids uuid[];
+  v_ready_ids uuid[];
 begin
   insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
-  select p_job_ids[n], p_org_ids[n], 'pending', 0, p_run_ats[n]
-  from generate_series(1, cardinality(p_job_ids)) as n
-  where p_run_ats[n] > now();
+  select j.id, j.org_id, 'pending', 0, j.run_at
+  from jobs j
+  where j.org_id = any (p_org_ids)
+    and j.id = any (p_job_ids)
+    and j.run_at > now();
 
-  select array_agg(p_org_ids[n]), array_agg(p_job_ids[n])
-  into v_org_ids, v_job_ids
+  select
+    array_agg(j.org_id), array_agg(j.id), array_agg(j.type), array_agg(j.status),
+    array_agg(j.org_id) filter (where j.status = 'ready'), array_agg(j.id) filter (where j.status = 'ready')
+  into v_org_ids, v_job_ids, v_types, v_statuses, v_ready_org_ids, v_ready_ids
   from generate_series(1, cardinality(p_job_ids)) as n
-  where (p_run_ats[n] > now()) is not true;
-
-  perform record_events(
-    p_org_ids, p_job_ids,
-    array(
-      select (case when p_run_ats[n] > now() then 'pending' else 'ready' end)::job_state
-      from generate_series(1, cardinality(p_job_ids)) as n
-      order by n
-    ),
-    '{0}'
-  );
-  if v_job_ids is null then return 0; end if;
-  perform requeue_jobs(v_org_ids, v_job_ids, '{0}');
-  return cardinality(v_job_ids);
+  cross join lateral (
+    select j.org_id, j.id, j.type, (case when j.run_at > now() then 'pending' else 'ready' end)::job_state as status
+    from jobs j
+    where j.org_id = p_org_ids[least(n, cardinality(p_org_ids))]
+      and j.id = p_job_ids[n]
+    offset 0
+  ) j;
+  perform requeue_jobs(v_ready_org_ids, v_ready_ids, '{0}');
+  perform record_events(v_org_ids, v_job_ids, v_statuses, '{0}', p_reasons);
+  return query select * from unnest(v_job_ids, v_types, v_statuses);
 end
 $$;
 

@@ -27,7 +27,6 @@ declare
   v_blocked uuid[];
   v_remaining integer[];
   v_room bigint;
-  v_statuses job_state[];
 begin
   perform require_org(p_org);
 
@@ -84,49 +83,31 @@ begin
   where r.worker_id is not null
     and r.started_at is not null;
 
-  v_statuses := array(
-    select
-      (
-        case
-          when j.id = any (v_blocked) then 'blocked'
-          when j.run_at > now() then 'pending'
-          else 'ready'
-        end
-      )::job_state
-    from generate_series(1, cardinality(v_found)) as n
-    join jobs j on j.org_id = p_org and j.id = v_found[n]
-    order by n
-  );
-
-  insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
-  select j.id, p_org, v_remaining[n], j.on_parent_failure
-  from generate_series(1, cardinality(v_blocked)) as n
-  join jobs j on j.org_id = p_org and j.id = v_blocked[n]
-  where j.id = any (v_found);
-  insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
-  select j.id, p_org, 'pending', 0, j.run_at
-  from generate_series(1, cardinality(v_found)) as n
-  join jobs j on j.org_id = p_org and j.id = v_found[n]
-  where v_statuses[n] = 'pending';
-  perform requeue_jobs(
-    array[p_org],
-    array(
-      select v_found[n]
-      from generate_series(1, cardinality(v_found)) as n
-      where v_statuses[n] = 'ready'
-      order by n
-    ),
-    '{0}'
-  );
-
   insert into audit_log (org_id, action, target)
   values (p_org, 'jobs.retried', jsonb_build_object('count', cardinality(v_found), 'job_ids', v_found[:20]));
-  perform record_events(array[p_org], v_found, v_statuses, '{0}', '{retried}');
+
+  with blocked as (
+    insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
+    select j.id, p_org, v_remaining[n], j.on_parent_failure
+    from generate_series(1, cardinality(v_blocked)) as n
+    join jobs j on j.org_id = p_org and j.id = v_blocked[n]
+    where j.id = any (v_found)
+    returning blocked_jobs.job_id
+  )
+  select coalesce(array_agg(b.job_id), '{}') into v_blocked from blocked b;
+  if v_blocked <> '{}' then
+    perform record_events(array[p_org], v_blocked, '{blocked}', '{0}', '{retried}');
+  end if;
   return query
-  select j.id, j.type, v_statuses[n]
-  from generate_series(1, cardinality(v_found)) as n
-  join jobs j on j.org_id = p_org and j.id = v_found[n]
-  order by n;
+  select j.id, j.type, 'blocked'::job_state
+  from jobs j
+  where j.org_id = p_org
+    and j.id = any (v_blocked);
+
+  v_found := array(select unnest(v_found) except select unnest(v_blocked) order by 1);
+  if v_found <> '{}' then
+    return query select p.job_id, p.type, p.status from place_unblocked(array[p_org], v_found, '{retried}') p;
+  end if;
 end
 $$;
 

@@ -49,56 +49,47 @@ begin
     or not exists (select from workers w where w.worker_id = v.worker_id and w.status = 'online');
 
   return query
-  with host as materialized (
-    select w.worker_id, w.types, w.cpu_units, w.memory_mb, w.slots - w.running as free_slots
+  insert into reservations as v (job_id, org_id, worker_id, cpu_units, memory_mb)
+  select r.job_id, r.org_id, host.worker_id, r.cpu_units, r.memory_mb
+  from ready_jobs r
+  -- A job that no worker can hold must not stand in the way of the next.
+  cross join lateral (
+    select w.worker_id
     from workers w
     where w.status = 'online'
+      and r.type = any (w.types)
+      and r.cpu_units <= w.cpu_units
+      and r.memory_mb <= w.memory_mb
       and not exists (select from reservations v where v.worker_id = w.worker_id)
-  ),
-  -- Only what some worker can hold now: a job that none can must not stand in the way of the next.
-  big as materialized (
-    select r.job_id, r.org_id, r.type, r.cpu_units, r.memory_mb
-    from ready_jobs r
-    where (r.cpu_units > 1 or r.memory_mb > 64)
-      and r.lane < 5000
-      and r.ready_at < now() - p_after_seconds * interval '1 second'
-      and not exists (select from reservations v where v.job_id = r.job_id)
-      and (
-        not exists (
-          select
-          from ready_jobs s
-          where (s.lane, s.key) < (r.lane, r.key)
-            and not (s.cpu_units > 1 or s.memory_mb > 64)
-        )
-        or not exists (
-          select
-          from ready_jobs s
-          where s.key < r.key
-            and s.lane < 5000
-            and not (s.cpu_units > 1 or s.memory_mb > 64)
-        )
-      )
-      and exists (
-        select
-        from host h
-        where r.type = any (h.types)
-          and r.cpu_units <= h.cpu_units
-          and r.memory_mb <= h.memory_mb
-      )
-    order by r.ready_at
+    order by w.slots - w.running desc, w.worker_id
     limit 1
-  )
-  insert into reservations as v (job_id, org_id, worker_id, cpu_units, memory_mb)
-  select r.job_id, r.org_id, h.worker_id, r.cpu_units, r.memory_mb
-  from big r
-  join host h on r.type = any (h.types) and r.cpu_units <= h.cpu_units and r.memory_mb <= h.memory_mb
-  order by h.free_slots desc, h.worker_id
+  ) host
+  where (r.cpu_units > 1 or r.memory_mb > 64)
+    and r.lane < 5000
+    and r.ready_at < now() - p_after_seconds * interval '1 second'
+    and not exists (select from reservations v where v.job_id = r.job_id)
+    and (
+      not exists (
+        select
+        from ready_jobs s
+        where (s.lane, s.key) < (r.lane, r.key)
+          and not (s.cpu_units > 1 or s.memory_mb > 64)
+      )
+      or not exists (
+        select
+        from ready_jobs s
+        where s.key < r.key
+          and s.lane < 5000
+          and not (s.cpu_units > 1 or s.memory_mb > 64)
+      )
+    )
+  order by r.ready_at
   limit 1
   returning v.job_id, v.worker_id;
 end
 $$;
 
-create or replace function mark_silent_workers(p_term bigint, p_silent_seconds integer) returns setof text
+create or replace function mark_silent_workers(p_term bigint) returns setof text
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
@@ -115,7 +106,7 @@ begin
     select o.worker_id
     from workers o
     where o.status <> 'offline'
-      and o.last_seen < now() - p_silent_seconds * interval '1 second'
+      and is_silent(o.last_seen)
     order by o.worker_id
     for update
   ) silent
@@ -124,8 +115,7 @@ begin
 end
 $$;
 
-create or replace function ask_to_isolate(p_term bigint, p_silent_seconds integer)
-returns table (worker_id text, newly boolean)
+create or replace function ask_to_isolate(p_term bigint) returns table (worker_id text, newly boolean)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -152,7 +142,7 @@ begin
       ) as waited_ms
     from ready_jobs r
     where r.alone
-      and not exists (select from pauses p where p.org_id = r.org_id and (p.type is null or p.type = r.type))
+      and not is_paused(r.org_id, r.type)
       and not exists (
         select
         from quotas_of(r.org_id) q
@@ -171,7 +161,7 @@ begin
       ) as is_able
     from workers w
     where w.status = 'online'
-      and w.last_seen > now() - p_silent_seconds * interval '1 second'
+      and not is_silent(w.last_seen)
   ),
   busy as materialized (
     select o.worker_id

@@ -1,6 +1,5 @@
 /** What the leader does for the queue. Every function takes the term: a former leader changes nothing. */
 
-import { SILENT_SECONDS } from '../queries/queue-facts.ts'
 import type { Query } from '../query.ts'
 
 /** What there is to do for the leader. */
@@ -60,39 +59,34 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
 })
 
 /** Workers that have not been heard of are marked offline, and forgotten a day later. */
-export const markSilentWorkers = (term: string, silentSeconds: number): Query<{ worker_id: string }> => ({
+export const markSilentWorkers = (term: string): Query<{ worker_id: string }> => ({
   name: 'mark-silent-workers',
   text: `
     select worker_id
-    from smartqueue.mark_silent_workers(p_term => $1::bigint, p_silent_seconds => $2::int) as worker_id`,
-  values: [term, silentSeconds],
+    from smartqueue.mark_silent_workers(p_term => $1::bigint) as worker_id`,
+  values: [term],
 })
 
-/** How many rows were looked at, the last of them, how many moved, and how many should come back but were locked. */
-export type ParkingStep = {
-  looked_at: number
-  last_key: string | null
-  types: string[] | null
-  moved: number
-  missed: number
-}
+/** A look at the next jobs in order of age: `limit` of them after the key where the last look stopped. */
+export type Sweep = { term: string; afterKey: string; limit: number }
 
-/** Parks what must not be claimed, among the next jobs in order of age. */
-export const parkJobs = (term: string, afterKey: string, limit: number): Query<ParkingStep> => ({
-  name: 'park-jobs',
+/** How many jobs were looked at, the last of them, and how many moved. */
+export type SweepStep = { looked_at: number; last_key: string | null; moved: number }
+
+/**
+ * Parks queued jobs that are held back, or brings parked jobs back that are not. `types` may have jobs to claim now.
+ * `missed`: how many should have moved but were locked.
+ */
+export const moveHeldBackJobs = (
+  sweep: Sweep & { parked: boolean },
+): Query<SweepStep & { types: string[] | null; missed: number }> => ({
+  name: 'move-held-back-jobs',
   text: `
     select looked_at, last_key, types, moved, missed
-    from smartqueue.park_jobs(p_term => $1::bigint, p_after_key => $2::bigint, p_limit => $3::int)`,
-  values: [term, afterKey, limit],
-})
-
-/** Brings parked jobs back that may be claimed again, among the next in order of age. */
-export const unparkJobs = (term: string, afterKey: string, limit: number): Query<ParkingStep> => ({
-  name: 'unpark-jobs',
-  text: `
-    select looked_at, last_key, types, moved, missed
-    from smartqueue.unpark_jobs(p_term => $1::bigint, p_after_key => $2::bigint, p_limit => $3::int)`,
-  values: [term, afterKey, limit],
+    from smartqueue.move_held_back_jobs(
+      p_term => $1::bigint, p_parked => $2::boolean, p_after_key => $3::bigint, p_limit => $4::int
+    )`,
+  values: [sweep.term, sweep.parked, sweep.afterKey, sweep.limit],
 })
 
 /** Series whose estimate has moved since their queued jobs were scored. */
@@ -104,13 +98,8 @@ export const takeMovedSeries = (term: string, limit: number): Query<{ id: string
   values: [term, limit],
 })
 
-/** Puts queued jobs of these series into the lane of the newest estimate, among the next in order of age. */
-export const rescoreJobs = (sweep: {
-  term: string
-  seriesIds: readonly string[]
-  afterKey: string
-  limit: number
-}): Query<{ looked_at: number; last_key: string | null; moved: number }> => ({
+/** Puts queued jobs of these series into the lane of the newest estimate. */
+export const rescoreJobs = (sweep: Sweep & { seriesIds: readonly string[] }): Query<SweepStep> => ({
   name: 'rescore-jobs',
   text: `
     select looked_at, last_key, moved
@@ -137,8 +126,8 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
   name: 'ask-to-isolate',
   text: `
     select worker_id, newly
-    from smartqueue.ask_to_isolate(p_term => $1::bigint, p_silent_seconds => $2::int)`,
-  values: [term, SILENT_SECONDS],
+    from smartqueue.ask_to_isolate(p_term => $1::bigint)`,
+  values: [term],
 })
 
 /** Called when the worker has taken its turn or found no suspect. */

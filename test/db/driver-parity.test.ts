@@ -157,12 +157,11 @@ import {
   endIsolation,
   lookOut,
   markSilentWorkers,
-  parkJobs,
+  moveHeldBackJobs,
   reclaimExpiredLeases,
   rescoreJobs,
   reserveCapacity,
   takeMovedSeries,
-  unparkJobs,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -530,11 +529,11 @@ const playRegistry = async ({ play, sql }: Stage): Promise<void> => {
   await play(endIsolation('w'))
   await sql('insert into smartqueue.pauses (org_id) values ($1)', [TENANT.orgId])
   await play(lookOut())
-  await play(parkJobs(term, '0', 10))
+  await play(moveHeldBackJobs({ term, parked: false, afterKey: '0', limit: 10 }))
   await sql('delete from smartqueue.pauses')
-  await play(unparkJobs(term, '0', 10))
+  await play(moveHeldBackJobs({ term, parked: true, afterKey: '0', limit: 10 }))
   await sql(`update smartqueue.workers set last_seen = now() - interval '1 minute'`)
-  await play(markSilentWorkers(term, 10))
+  await play(markSilentWorkers(term))
 }
 
 const playActions = async ({ play }: Stage): Promise<void> => {

@@ -10,12 +10,11 @@ import { reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
 import {
   markSilentWorkers,
-  parkJobs,
+  moveHeldBackJobs,
   reclaimExpiredLeases,
   rescoreJobs,
   reserveCapacity,
   takeMovedSeries,
-  unparkJobs,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -124,11 +123,11 @@ test('every duty sent under an old term, or a term from before a crash, changes 
   const duties = (inTerm: string): Query<unknown>[] => [
     wakeDueJobs(inTerm, 10),
     reclaimExpiredLeases(inTerm, 10),
-    markSilentWorkers(inTerm, 10),
+    markSilentWorkers(inTerm),
     takeMovedSeries(inTerm, 10),
     reserveCapacity(inTerm, 5),
-    parkJobs(inTerm, '0', 10),
-    unparkJobs(inTerm, '0', 10),
+    moveHeldBackJobs({ term: inTerm, parked: false, afterKey: '0', limit: 10 }),
+    moveHeldBackJobs({ term: inTerm, parked: true, afterKey: '0', limit: 10 }),
     deleteExpiredJobs({ term: inTerm, days: 30, limit: 10 }),
     deleteExpiredEvents({ term: inTerm, days: 30, limit: 10 }),
     storeLearned(learned(inTerm)),
@@ -232,7 +231,7 @@ test('a worker that has not been heard of is offline, and forgotten a day later'
   await seed('draining', 'draining', '11 seconds')
   await seed('gone', 'offline', '2 days')
   await seed('recently gone', 'offline', '2 hours')
-  const marked = await database.run(markSilentWorkers(term, 10))
+  const marked = await database.run(markSilentWorkers(term))
   assert.deepEqual(marked.map(({ worker_id }) => worker_id).sort(), ['draining', 'silent'])
   assert.deepEqual(await database.sql('select worker_id, status, running from workers order by worker_id'), [
     { worker_id: 'alive', status: 'online', running: 1 },

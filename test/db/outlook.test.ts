@@ -127,7 +127,7 @@ test('a leader without anything to do asks once for several duties, and does wha
   const idle = duties.filter(({ name }) => /due|watchdog|reserv|isolation|scoring|parking/.test(name))
   assert.equal(idle.length, 6)
   await Promise.all(idle.map((duty) => duty.step(term)))
-  assert.deepEqual(names, ['look-out', 'unpark-jobs'], 'a term begins with a look at what is parked')
+  assert.deepEqual(names, ['look-out', 'move-held-back-jobs'], 'a term begins with a look at what is parked')
 
   await SITUATIONS['a job whose time has come']?.[0]()
   const [fresh] = createDuties({ run: database.run, logger: keepLog().logger, retentionDays: 30 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { reportWorker, type WorkerStatus } from '../../db/queries/workers.ts'
-import { lookOut, parkJobs, reserveCapacity, unparkJobs } from '../../db/queue/upkeep.ts'
+import { lookOut, moveHeldBackJobs, reserveCapacity } from '../../db/queue/upkeep.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -55,8 +55,10 @@ const seedWorker = (workerId: string, seed: Seed = {}) =>
     }),
   )
 const names = async (limit = 10) => (await claim(database.run, 'worker-1', limit)).map(({ name }) => name)
-const park = async (limit = 100) => (await database.run(parkJobs(term, '0', limit)))[0]
-const unpark = async (limit = 100) => (await database.run(unparkJobs(term, '0', limit)))[0]
+const move = async (parked: boolean, limit = 100, afterKey = '0') =>
+  (await database.run(moveHeldBackJobs({ term, parked, afterKey, limit })))[0]
+const park = (limit?: number, afterKey?: string) => move(false, limit, afterKey)
+const unpark = () => move(true)
 const heldBack = async () => (await database.run(lookOut()))[0]?.held_back
 const waitedFor = (seconds: number) =>
   database.sql(`update ready_jobs set ready_at = now() - $1::int * interval '1 second'`, [seconds])
@@ -104,7 +106,7 @@ test('a sweep is bounded and says where to go on', async () => {
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
   const first = await park(2)
   assert.deepEqual([first?.looked_at, first?.moved], [2, 2])
-  const [second] = await database.run(parkJobs(term, first?.last_key ?? '', 2))
+  const second = await park(2, first?.last_key ?? '')
   assert.deepEqual([second?.looked_at, second?.moved], [1, 1])
 })
 
