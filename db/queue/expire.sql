@@ -35,6 +35,7 @@ as $$
 declare
   v_tokens bigint[];
   v_lost record;
+  v_error jsonb;
   v_org_ids uuid[] := '{}';
   v_job_ids uuid[] := '{}';
   v_attempts integer[] := '{}';
@@ -55,15 +56,44 @@ begin
   if v_tokens = '{}' then return; end if;
   acquitted_types := acquit_suspects(v_tokens);
 
-  for v_lost in select * from judge_lost_jobs(v_tokens) loop
+  for v_lost in
+    with in_hand as materialized (
+      select h.worker_id, count(*) as jobs
+      from held_jobs h
+      where h.worker_id in (select l.worker_id from leases l where l.token = any (v_tokens))
+      group by h.worker_id
+    )
+    select
+      h.org_id, h.job_id, j.series_id, j.type, h.worker_id, h.started_at, h.attempt, j.max_attempts,
+      i.jobs = 1 and (w.lost_at < to_timestamp((h.token >> 20) / 1000.0)) is not false as counts,
+      (h.alone or before.outcome = 'lost') is true as suspect
+    from held_jobs h
+    join in_hand i on i.worker_id = h.worker_id
+    join jobs j on j.org_id = h.org_id and j.id = h.job_id
+    left join workers w on w.worker_id = h.worker_id
+    left join lateral last_execution(h.org_id, h.job_id) before on true
+    where h.token = any (v_tokens)
+  loop
+    v_error := jsonb_build_object(
+      'code', 'worker_lost',
+      'message', 'Worker ' || v_lost.worker_id || ' stopped answering during attempt ' || v_lost.attempt
+        || case when v_lost.counts then '.' else '. The worker also held other jobs, so the attempt does not count.' end
+    );
+    job_id := v_lost.job_id;
+    state := case when v_lost.counts and v_lost.attempt >= v_lost.max_attempts then 'failed' else 'ready' end;
+    type := case when state = 'ready' then v_lost.type end;
+    worker_id := v_lost.worker_id;
+    counts := v_lost.counts;
+    suspect := v_lost.suspect;
+    return next;
     insert into job_logs (org_id, job_id, attempt, at, level, message)
-    values (v_lost.org_id, v_lost.job_id, v_lost.attempt, now(), 'error', v_lost.error ->> 'message');
-    if v_lost.fails then
+    values (v_lost.org_id, v_lost.job_id, v_lost.attempt, now(), 'error', v_error ->> 'message');
+    if state = 'failed' then
       perform finish_jobs(
         'failed', array[v_lost.org_id], array[v_lost.job_id], array[v_lost.series_id], array[v_lost.attempt],
         p_worker_ids => array[v_lost.worker_id],
-        p_started_ats => array[v_lost.claimed_at],
-        p_errors => array[v_lost.error]
+        p_started_ats => array[v_lost.started_at],
+        p_errors => array[v_error]
       );
       perform record_events(
         array[v_lost.org_id], array[v_lost.job_id], '{failed}', array[v_lost.attempt], '{worker_lost}'
@@ -71,22 +101,13 @@ begin
       v_failed := v_failed || v_lost.job_id;
     else
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
-      values (
-        v_lost.org_id, v_lost.job_id, v_lost.attempt, 'lost', v_lost.error, v_lost.worker_id, v_lost.claimed_at
-      );
+      values (v_lost.org_id, v_lost.job_id, v_lost.attempt, 'lost', v_error, v_lost.worker_id, v_lost.started_at);
       v_org_ids := v_org_ids || v_lost.org_id;
       v_job_ids := v_job_ids || v_lost.job_id;
       v_attempts := v_attempts || case when v_lost.counts then v_lost.attempt else v_lost.attempt - 1 end;
       v_suspects := v_suspects || v_lost.suspect;
     end if;
     v_worker_ids := v_worker_ids || v_lost.worker_id;
-    job_id := v_lost.job_id;
-    type := case when not v_lost.fails then v_lost.type end;
-    worker_id := v_lost.worker_id;
-    state := case when v_lost.fails then 'failed' else 'ready' end;
-    counts := v_lost.counts;
-    suspect := v_lost.suspect;
-    return next;
   end loop;
 
   update workers w
@@ -119,53 +140,6 @@ begin atomic
     and a.outcome <> 'given_back'
   order by a.id desc
   limit 1;
-end;
-
-create or replace function judge_lost_jobs(p_tokens bigint[])
-returns table (
-  org_id uuid,
-  job_id uuid,
-  series_id bigint,
-  type text,
-  worker_id text,
-  claimed_at timestamptz,
-  attempt integer,
-  counts boolean,
-  fails boolean,
-  suspect boolean,
-  error jsonb
-)
-language sql stable
--- The unfinished jobs of expired leases. A lease still names jobs that have completed, and no others that it does not
--- hold.
-begin atomic
-  with in_hand as materialized (
-    select h.worker_id, count(*) as jobs
-    from held_jobs h
-    where h.worker_id in (select l.worker_id from leases l where l.token = any (p_tokens))
-    group by h.worker_id
-  ),
-  lost as materialized (
-    select
-      h.org_id, h.job_id, h.attempt, h.worker_id, h.started_at, h.alone,
-      i.jobs = 1 and (w.lost_at < to_timestamp((h.token >> 20) / 1000.0)) is not false as counts
-    from held_jobs h
-    join in_hand i on i.worker_id = h.worker_id
-    left join workers w on w.worker_id = h.worker_id
-    where h.token = any (p_tokens)
-  )
-  select
-    d.org_id, d.job_id, j.series_id, j.type, d.worker_id, d.started_at, d.attempt, d.counts,
-    d.counts and d.attempt >= j.max_attempts,
-    (d.alone or before.outcome = 'lost') is true,
-    jsonb_build_object(
-      'code', 'worker_lost',
-      'message', 'Worker ' || d.worker_id || ' stopped answering during attempt ' || d.attempt
-        || case when d.counts then '.' else '. The worker also held other jobs, so the attempt does not count.' end
-    )
-  from lost d
-  join jobs j on j.org_id = d.org_id and j.id = d.job_id
-  left join lateral last_execution(d.org_id, d.job_id) before on true;
 end;
 
 create or replace function acquit_suspects(p_tokens bigint[]) returns text[]
