@@ -4,7 +4,6 @@ create table job_types (
   type text primary key,
   -- JSON Schema of the payload, generated from the handler's own schema.
   payload_schema jsonb not null,
-  registered_at timestamptz not null default now(),
   constraint job_types_type_form check (type ~ '^[a-z][a-z0-9._-]{0,63}$')
 );
 comment on table job_types is 'Types for which some worker has a handler. Submissions of other types are refused.';

@@ -190,8 +190,7 @@ create table reservations (
   org_id uuid not null,
   worker_id text not null,
   cpu_units real not null,
-  memory_mb integer not null,
-  reserved_at timestamptz not null default now()
+  memory_mb integer not null
 );
 comment on table reservations is 'Capacity that a worker keeps free for a big job that smaller jobs kept overtaking.';
 

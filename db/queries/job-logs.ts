@@ -1,13 +1,9 @@
 import type { Page, Query } from '../query.ts'
 import type { LogLevel } from '../rules/log-levels.ts'
 
-export type NewLogLine = {
-  job_id: string
-  token: string
-  at: string
-  level: LogLevel
-  message: string
-}
+type LogLine = { at: string; level: LogLevel; message: string }
+
+export type NewLogLine = LogLine & { job_id: string; token: string }
 
 /** Takes `NewLogLine[]` as JSON: lines of attempts that still hold their lease; those of a lost one vanish. */
 export const appendJobLogs = (linesJson: string): Query<never> => ({
@@ -26,13 +22,7 @@ export const appendJobLogs = (linesJson: string): Query<never> => ({
 })
 
 /** The columns of a line are null in the one row that a job without lines answers; no row means no such job. */
-export type JobLogRow = {
-  id: string | null
-  attempt: number
-  at: string
-  level: LogLevel
-  message: string
-}
+export type JobLogRow = LogLine & { id: string | null; attempt: number }
 
 export const listJobLogs = (page: Page & { orgId: string; jobId: string }): Query<JobLogRow> => ({
   name: 'list-job-logs',
@@ -58,7 +48,7 @@ export type FollowedJob = {
   note: string | null
   /** The last line that is known now. */
   newest: string
-  lines: { attempt: number; at: string; level: LogLevel; message: string }[]
+  lines: (LogLine & { attempt: number })[]
 }
 
 /**

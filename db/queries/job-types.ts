@@ -11,28 +11,17 @@ export const registerJobTypes = (types: JobTypeRow[]): Query<never> => ({
     from jsonb_to_recordset($1::jsonb) as t (type text, payload_schema jsonb)
     order by t.type
     on conflict (type) do update
-    set payload_schema = excluded.payload_schema, registered_at = now()
+    set payload_schema = excluded.payload_schema
     where job_types.payload_schema is distinct from excluded.payload_schema`,
   values: [JSON.stringify(types)],
 })
 
-/** Those that jobs can be submitted of: not ours, although a handler of an earlier release may have had its name. */
-export const listJobTypes = (): Query<JobTypeRow> => ({
-  name: 'list-job-types',
-  text: `
-    select type, payload_schema
-    from smartqueue.job_types
-    where type <> 'callback'
-    order by type`,
-  values: [],
-})
+/** How many workers take jobs of the type now. */
+export type KnownType = JobTypeRow & { workers: number }
 
-/** The same by pages, each with how many workers take jobs of it now. */
-export const listKnownTypes = (page: {
-  after: string | null
-  limit: number
-}): Query<JobTypeRow & { workers: number }> => ({
-  name: 'list-known-types',
+/** Types of which jobs can be submitted: not ours, although a handler of an earlier release may have had its name. */
+export const listJobTypes = (page: { after: string | null; limit: number | null }): Query<KnownType> => ({
+  name: 'list-job-types',
   text: `
     select t.type, t.payload_schema, (
       select count(*)::integer

@@ -1,35 +1,21 @@
 import type { Query } from '../query.ts'
-import type { OnParentFailure, PredictionSource, TriggeredBy } from '../queue/job-fields.ts'
+import type { NewJob, PredictionSource } from '../queue/job-fields.ts'
 import type { JobState } from '../rules/job-states.ts'
-import type { Priority } from '../rules/priority.ts'
 
-export type JobSummaryRow = {
-  id: string
+/** Fields of a submitted job that a list does not show, or shows what was made of them. */
+type UnlistedField = 'payload' | 'depends_on' | 'traceparent' | 'rank_base' | 'rank_slope' | 'prediction'
+
+export type JobSummaryRow = Omit<NewJob, UnlistedField> & {
   org_id: string
   created_by: string | null
-  triggered_by: TriggeredBy | null
-  callback_url: string | null
-  type: string
-  name: string
   status: JobState
-  priority: Priority
   rank: number
   predicted_ms: number
   predicted_p90_ms: number
   prediction_source: PredictionSource
   model_version: number | null
-  cpu_units: number
-  memory_mb: number
-  tags: string[]
-  timeout_seconds: number | null
-  max_attempts: number
-  initial_delay_seconds: number
-  backoff_multiplier: number
-  run_at: string | null
-  deadline: string | null
   deadline_at_risk: boolean
   slow: boolean
-  on_parent_failure: OnParentFailure
   attempts: number
   worker_id: string | null
   progress: number | null
@@ -40,12 +26,8 @@ export type JobSummaryRow = {
   finished_at: string | null
 }
 
-export type JobRow = JobSummaryRow & {
-  payload: Record<string, unknown>
-  depends_on: string[]
-  traceparent: string | null
-  result: unknown
-}
+export type JobRow = JobSummaryRow &
+  Pick<NewJob, 'payload' | 'depends_on' | 'traceparent'> & { result: unknown }
 
 export type JobFailure = { code: string; message: string }
 

@@ -1,15 +1,11 @@
 import type { Page, Query } from '../query.ts'
+import type { LiveWorker } from './queue-facts.ts'
+import type { WorkerStatus } from './workers.ts'
 
-export type WorkerRow = {
-  worker_id: string
+export type WorkerRow = LiveWorker & {
   /** Null if the caller may not see it. */
   hostname: string | null
-  status: 'online' | 'draining' | 'offline'
-  types: string[]
-  slots: number
-  cpu_units: number
-  memory_mb: number
-  running: number
+  status: WorkerStatus
   jobs_processed: string | null
   started_at: string
   last_seen: string
@@ -52,12 +48,7 @@ export const getLeader = (): Query<LeaderRow> => ({
   values: [],
 })
 
-export type PodLoad = {
-  hostname: string
-  status: 'online' | 'draining' | 'offline'
-  running: number
-  leads: boolean
-}
+export type PodLoad = { hostname: string; status: WorkerStatus; running: number; leads: boolean }
 
 /** Of hosts that have been heard of lately. In a pod that has started anew only the newest worker counts. */
 export const listPodLoads = (): Query<PodLoad> => ({

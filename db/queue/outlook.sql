@@ -1,37 +1,33 @@
 -- The queue as a whole, from which the start of a job is estimated. These functions answer with sums over all
 -- organisations, and reveal nothing about any one of them.
 
-create or replace function queue_snapshot(at_leisure boolean default false) returns queue_snapshots
+create or replace function queue_snapshot(p_at_leisure boolean default false) returns queue_snapshots
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set max_parallel_workers_per_gather = 0
 as $$
--- Made anew at most once a second, and so seldom that it takes no more than a twentieth of the time: with a million
--- ready jobs it takes 0.3 s. One at a time: who comes meanwhile makes do with the one before. So does who is in a
--- hurry, if it takes long, for up to a minute: others come at leisure.
+-- Renewed at most once a second, and so rarely that it takes no more than a twentieth of the time: with a million ready
+-- jobs it takes 0.3 s. One caller renews it; others get the last one meanwhile. Callers that must not wait also get the
+-- last one if renewing takes long, for up to a minute: others come at leisure.
 declare
-  known queue_snapshots;
-  locked queue_snapshots;
-  began constant timestamptz := clock_timestamp();
+  v_snapshot queue_snapshots;
+  v_began constant timestamptz := clock_timestamp();
 begin
-  select * into known from queue_snapshots;
+  select * into v_snapshot from queue_snapshots;
   if
-    began - known.taken_at < greatest(interval '1 second', 20 * known.took_ms * interval '1 millisecond')
-    or (not at_leisure and known.took_ms > 20 and began - known.taken_at < interval '1 minute')
+    v_began - v_snapshot.taken_at < greatest(interval '1 second', 20 * v_snapshot.took_ms * interval '1 millisecond')
+    or (not p_at_leisure and v_snapshot.took_ms > 20 and v_began - v_snapshot.taken_at < interval '1 minute')
   then
-    return known;
+    return v_snapshot;
   end if;
-  if known.only_row is null then
+  if v_snapshot.only_row is null then
     insert into queue_snapshots default values on conflict do nothing;
   end if;
-  select * into locked from queue_snapshots for update skip locked;
-  if locked.only_row is null then
-    return known;
-  elsif locked.taken_at > known.taken_at then
-    return locked;
-  end if;
+  perform from queue_snapshots where taken_at = coalesce(v_snapshot.taken_at, 'epoch') for update skip locked;
+  if not found then return v_snapshot; end if;
+
   select coalesce(array_agg(lane), '{}'), coalesce(array_agg(jobs), '{}'), coalesce(array_agg(ms), '{}')
-  into locked.lanes, locked.lane_jobs, locked.lane_ms
+  into v_snapshot.lanes, v_snapshot.lane_jobs, v_snapshot.lane_ms
   from (
     select lane, count(*)::integer as jobs, sum(predicted_ms)::double precision as ms
     from ready_jobs
@@ -40,7 +36,7 @@ begin
     order by lane
   ) by_lane;
   select coalesce(array_agg(remaining_ms::real), '{}')
-  into locked.running_ms
+  into v_snapshot.running_ms
   from (
     select
       -- A job that has passed its median is expected to run longer, in proportion to its spread.
@@ -49,17 +45,17 @@ begin
       ) as remaining_ms
     from held_jobs h
     join jobs j on j.org_id = h.org_id and j.id = h.job_id
-    cross join lateral (select extract(epoch from began - h.started_at)::double precision * 1000 as ms) ran
-    where h.expires_at > began
+    cross join lateral (select extract(epoch from v_began - h.started_at)::double precision * 1000 as ms) ran
+    where h.expires_at > v_began
     limit 5000
   ) in_hand;
-  -- By the newest rows, which stand at the right of the index, up to a minute. A row is of one series: its first job
+  -- From the newest rows of the last minute, which are at the right of the index. A row is of one series: its first job
   -- tells the lane of all, and its first few how long they ran.
   select
     coalesce(array_agg(lane), '{}'), coalesce(array_agg(load), '{}'),
-    -- Two seconds say nothing. Beyond three times it is not the sums that are wrong.
+    -- Two seconds of work say little. A factor beyond three has another cause than wrong sums.
     least(3, greatest(1, (coalesce(sum(ran_ms), 0) + 2000) / (coalesce(sum(predicted_ms), 0) + 2000)))
-  into locked.flow_lanes, locked.flow_loads, locked.stretch
+  into v_snapshot.flow_lanes, v_snapshot.flow_loads, v_snapshot.stretch
   from (
     select
       lane_of(j.rank_base + j.rank_slope * ln(j.predicted_ms)) as lane,
@@ -69,7 +65,7 @@ begin
     from (
       select
         newest.org_id, newest.job_id, newest.jobs, newest.ran_ms, count(*) over () as rows,
-        extract(epoch from began - min(newest.at) over ())::double precision * 1000 as span_ms
+        extract(epoch from v_began - min(newest.at) over ())::double precision * 1000 as span_ms
       from (
         select
           org_id, job_ids[1] as job_id, at, cardinality(ran_ms) as jobs,
@@ -78,42 +74,37 @@ begin
         order by xid desc, id desc
         limit 100
       ) newest
-      where newest.at > began - interval '1 minute'
+      where newest.at > v_began - interval '1 minute'
     ) e
     join jobs j on j.org_id = e.org_id and j.id = e.job_id
     group by 1
   ) by_lane;
   update queue_snapshots
   set
-    taken_at = began,
-    took_ms = extract(epoch from clock_timestamp() - began) * 1000,
-    lanes = locked.lanes,
-    lane_jobs = locked.lane_jobs,
-    lane_ms = locked.lane_ms,
-    running_ms = locked.running_ms,
-    flow_lanes = locked.flow_lanes,
-    flow_loads = locked.flow_loads,
-    stretch = locked.stretch
-  returning * into known;
-  return known;
+    (taken_at, took_ms) = (v_began, extract(epoch from clock_timestamp() - v_began) * 1000),
+    (lanes, lane_jobs, lane_ms) = (v_snapshot.lanes, v_snapshot.lane_jobs, v_snapshot.lane_ms),
+    running_ms = v_snapshot.running_ms,
+    (flow_lanes, flow_loads, stretch) = (v_snapshot.flow_lanes, v_snapshot.flow_loads, v_snapshot.stretch)
+  returning * into v_snapshot;
+  return v_snapshot;
 end
 $$;
 
-create or replace function queue_ahead(in_org uuid, in_job uuid, most integer)
+create or replace function queue_ahead(p_org uuid, p_job uuid, p_most integer)
 returns table (
   lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision
 )
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
--- Jobs that would be claimed before this one by their lane, `counted` if they are fewer than `most`. Else its place
+-- Jobs that would be claimed before this one by their lane, `counted` if they are fewer than `p_most`. Else its place
 -- within its lane, from 0 to 1, tells about how many: keys are given one after the other.
 begin atomic
   select
     mine.lane, count(a.predicted_ms)::integer, coalesce(sum(a.predicted_ms), 0)::double precision,
-    count(a.predicted_ms) < most,
+    count(a.predicted_ms) < p_most,
     case
-      when count(a.predicted_ms) < most then null
+      when count(a.predicted_ms) < p_most then null
       else coalesce(
         (mine.key - (select min(r.key) from ready_jobs r where r.lane = mine.lane))::double precision
           / nullif((select max(r.key) - min(r.key) from ready_jobs r where r.lane = mine.lane), 0),
@@ -126,11 +117,11 @@ begin atomic
     from ready_jobs r
     where (r.lane, r.key) < (mine.lane, mine.key)
     order by r.lane, r.key
-    limit most
+    limit p_most
   ) a on true
-  where mine.org_id = in_org
-    and mine.job_id = in_job
-    and is_open(in_org)
+  where mine.org_id = p_org
+    and mine.job_id = p_job
+    and is_open(p_org)
   group by mine.lane, mine.key;
 end;
 

@@ -24,7 +24,7 @@ export const createJobTypes = (run: Run): JobTypes => {
   let loadedAt = Number.NEGATIVE_INFINITY
 
   const load = async (): Promise<void> => {
-    const rows = await run(listJobTypes())
+    const rows = await run(listJobTypes({ after: null, limit: null }))
     types = new Map(rows.map((row) => [row.type, toJobType(row.payload_schema)]))
     loadedAt = Date.now()
   }

@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { listKnownTypes } from '../../db/queries/job-types.ts'
+import { listJobTypes } from '../../db/queries/job-types.ts'
 import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import { access, enterAs } from '../auth/permit.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
@@ -23,7 +23,7 @@ export const registryRoutes = () =>
     })
     .openapi(typesRoute, async (c) => {
       const { cursor, limit } = c.req.valid('query')
-      const rows = await c.get('run')(listKnownTypes({ after: cursor ?? null, limit: limit + 1 }))
+      const rows = await c.get('run')(listJobTypes({ after: cursor ?? null, limit: limit + 1 }))
       return c.json(toPage(rows, limit, { position: ({ type }) => type, item: (row) => row }), 200)
     })
     .openapi(leaderRoute, async (c) => {

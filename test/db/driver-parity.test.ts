@@ -60,7 +60,7 @@ import {
 import { getJobFacts } from '../../db/queries/job-facts.ts'
 import { getJobGraph } from '../../db/queries/job-graph.ts'
 import { appendJobLogs, followJob, listJobLogs } from '../../db/queries/job-logs.ts'
-import { listJobTypes, listKnownTypes, registerJobTypes } from '../../db/queries/job-types.ts'
+import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
 import { findJobOrg, getJob } from '../../db/queries/jobs.ts'
 import { beginTerm } from '../../db/queries/leader.ts'
 import {
@@ -338,7 +338,7 @@ const playOrgs = async ({ play }: Stage): Promise<void> => {
 
 const playSubmission = async ({ play }: Stage): Promise<void> => {
   await play(registerJobTypes([{ type: 'test', payload_schema: { type: 'object', title: TEXT } }]))
-  await play(listJobTypes())
+  await play(listJobTypes({ after: null, limit: null }))
   const jobs = [
     newJob({ id: id(11), name: TEXT, payload: PAYLOAD, tags: ['a,b', TEXT], priority: 'high' }),
     newJob({ id: id(12), run_at: '2020-01-01T00:00:00+01:00', timeout_seconds: 5 }),
@@ -573,7 +573,7 @@ const playLists = async ({ play }: Stage): Promise<void> => {
   await play(listDeadLetters({ orgId, type: 'test', name: TEXT, after: null, limit: 10 }))
   await play(listWorkers(null, { after: null, limit: 10 }))
   await play(listWorkers(orgId, { after: null, limit: 10 }))
-  await play(listKnownTypes({ after: null, limit: 10 }))
+  await play(listJobTypes({ after: null, limit: 10 }))
   for (let n = 11; n <= 16; n++) await play(getJobGraph(orgId, id(n), 3))
   await play(getLeader())
   await play(listPodLoads())
