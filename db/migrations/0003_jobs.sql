@@ -12,8 +12,8 @@ create type job_state as enum
   ('pending', 'blocked', 'ready', 'running', 'retrying', 'completed', 'failed', 'cancelled');
 comment on type job_state is 'An enum, because each transition writes it: it takes 4 bytes instead of up to 10.';
 
--- Domains instead of table checks: a value that a thousand jobs share is checked once, and Postgres parses a table check
--- again for each statement.
+-- Domains instead of table checks: a value that a thousand jobs share is checked once, and Postgres parses a table
+-- check again for each statement.
 create domain job_name as text constraint job_name_length check (char_length(value) between 1 and 200);
 create domain payload_object as jsonb constraint payload_object_is_one check (jsonb_typeof(value) = 'object');
 create domain job_priority as text
@@ -100,8 +100,8 @@ create table jobs (
   predicted_p99_ms double precision,
   -- The estimated wait that was shown at submission.
   promised_wait_ms double precision,
-  -- The predictor's inputs, packed by functions/prediction/model/sample.ts, to learn from when the job has run. Of similar jobs
-  -- submitted together, only the first few have one.
+  -- The predictor's inputs, packed by functions/prediction/model/sample.ts, to learn from when the job has run. Of
+  -- similar jobs submitted together, only the first few have one.
   sample bytea,
   callback_url callback_url,
   triggered_by jsonb,

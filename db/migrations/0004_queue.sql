@@ -25,12 +25,10 @@ create index waiting_jobs_due on waiting_jobs (wake_at);
 comment on index waiting_jobs_due is 'Serves wake-due-jobs.';
 
 create index waiting_jobs_pending on waiting_jobs (org_id, job_id) where state = 'pending';
-comment on index waiting_jobs_pending is
-  'Serves list-jobs by status pending, when other organisations have many such jobs.';
+comment on index waiting_jobs_pending is 'Serves list-jobs by status pending.';
 
 create index waiting_jobs_retrying on waiting_jobs (org_id, job_id) where state = 'retrying';
-comment on index waiting_jobs_retrying is
-  'Serves list-jobs by status retrying, when other organisations have many such jobs.';
+comment on index waiting_jobs_retrying is 'Serves list-jobs by status retrying.';
 
 create table blocked_jobs (
   job_id uuid primary key,
@@ -42,8 +40,7 @@ create table blocked_jobs (
 );
 
 create index blocked_jobs_by_org on blocked_jobs (org_id, job_id);
-comment on index blocked_jobs_by_org is
-  'Serves list-jobs by status blocked, when other organisations have many such jobs.';
+comment on index blocked_jobs_by_org is 'Serves list-jobs by status blocked.';
 
 create sequence ready_keys cache 1;
 
@@ -106,7 +103,7 @@ create table leases (
   job_ids uuid[] not null,
   org_ids uuid[] not null,
   attempts integer[] not null,
-  -- How many jobs the claim took. With as many in the arrays, none has been taken away, and outcomes need no closer look.
+  -- How many jobs the claim took. With as many in the arrays, none was taken away, and outcomes need no closer look.
   claimed_jobs integer not null,
   alone boolean not null default false
 )
@@ -283,8 +280,6 @@ select
 from job_overview;
 comment on view job_summaries is 'Jobs as lists show them, without payloads and results.';
 
-grant select on job_summaries to smartqueue_functions, smartqueue_workers;
-
 -- Row-level security
 
 call isolate_by_org(
@@ -295,7 +290,7 @@ call enable_row_security('leases');
 create policy of_scope on leases to smartqueue_functions
   using (org_ids && (select scope_orgs())::uuid[] or (select sees_all_orgs()));
 comment on policy of_scope on leases is
-  'A lease may hold jobs of several organisations. It has only their ids; row-level security protects the jobs themselves.';
+  'A lease may hold jobs of several organisations. It has only their ids; row-level security protects the jobs.';
 create policy of_all_orgs on leases to smartqueue_workers using (true);
 
 -- Grants
@@ -303,14 +298,9 @@ create policy of_all_orgs on leases to smartqueue_workers using (true);
 grant execute on function lane_of to smartqueue_functions, smartqueue_workers;
 grant select on
   waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries,
-  held_jobs, job_overview
-to smartqueue_functions;
+  held_jobs, job_overview, job_summaries
+to smartqueue_functions, smartqueue_workers;
 grant insert, delete on pauses to smartqueue_functions;
-
-grant select on
-  waiting_jobs, blocked_jobs, ready_jobs, leases, finished_jobs, attempts, pauses, reservations, queue_entries,
-  held_jobs, job_overview
-to smartqueue_workers;
 -- Retention. Everything else is written by the functions in db/queue.
 grant delete on finished_jobs, attempts to smartqueue_workers;
 -- Locking a row requires the right to update one of its columns.

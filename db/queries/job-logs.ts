@@ -76,7 +76,8 @@ export const followJob = (job: Page & { orgId: string; jobId: string }): Query<F
       )::text as newest,
       (
         select coalesce(
-          json_agg(json_build_object('attempt', attempt, 'at', at, 'level', level, 'message', message) order by id), '[]'
+          json_agg(json_build_object('attempt', attempt, 'at', at, 'level', level, 'message', message) order by id),
+          '[]'
         )
         from line
       ) as lines

@@ -36,15 +36,15 @@ begin
   perform require_org(p_org);
 
   v_ready := array(
-    select r.job_id from ready_jobs r where r.org_id = p_org and r.job_id = any (p_job_ids) order by r.job_id for update
+    select r.job_id from ready_jobs r where r.org_id = p_org and r.job_id = any (p_job_ids) order by 1 for update
   );
   v_waiting := array(
-    select w.job_id from waiting_jobs w where w.org_id = p_org and w.job_id = any (p_job_ids) order by w.job_id for update
+    select w.job_id from waiting_jobs w where w.org_id = p_org and w.job_id = any (p_job_ids) order by 1 for update
   );
   v_sought := array(select unnest(p_job_ids) except select unnest(v_ready || v_waiting));
   v_tokens := array(select l.token from leases l where l.job_ids && v_sought order by l.token for update);
   v_blocked := array(
-    select b.job_id from blocked_jobs b where b.org_id = p_org and b.job_id = any (v_sought) order by b.job_id for update
+    select b.job_id from blocked_jobs b where b.org_id = p_org and b.job_id = any (v_sought) order by 1 for update
   );
 
   with ready as (

@@ -4,9 +4,9 @@
 -- finishes a parent either sees the new dependent, or the caller sees that the parent has finished. The state is null
 -- for a job that does not exist in the organisation.
 --
--- Locks: finished, ready and waiting jobs, leases, blocked jobs, in the order in which all transitions lock them, and in
--- each table by id or token. Key share: parents of several dependents are locked by all of them at once. Completed jobs
--- are not locked, because nothing follows on them; a failed or cancelled one may be retried.
+-- Locks: finished, ready and waiting jobs, leases, blocked jobs, in the order in which all transitions lock them, and
+-- in each table by id or token. Key share: parents of several dependents are locked by all of them at once. Completed
+-- jobs are not locked, because nothing follows on them; a failed or cancelled one may be retried.
 --
 -- A job that moves from one table to another between two looks is found by the next round.
 
@@ -41,12 +41,22 @@ begin
       union all
       select r.job_id, 'ready'
       from (
-        select o.job_id from ready_jobs o where o.org_id = p_org and o.job_id = any (v_sought) order by 1 for key share
+        select o.job_id
+        from ready_jobs o
+        where o.org_id = p_org
+          and o.job_id = any (v_sought)
+        order by o.job_id
+        for key share
       ) r
       union all
       select w.job_id, 'waiting'
       from (
-        select o.job_id from waiting_jobs o where o.org_id = p_org and o.job_id = any (v_sought) order by 1 for key share
+        select o.job_id
+        from waiting_jobs o
+        where o.org_id = p_org
+          and o.job_id = any (v_sought)
+        order by o.job_id
+        for key share
       ) w
     loop
       v_found := v_found || job_id;
@@ -66,7 +76,12 @@ begin
       union all
       select b.job_id, 'blocked'
       from (
-        select o.job_id from blocked_jobs o where o.org_id = p_org and o.job_id = any (v_sought) order by 1 for key share
+        select o.job_id
+        from blocked_jobs o
+        where o.org_id = p_org
+          and o.job_id = any (v_sought)
+        order by o.job_id
+        for key share
       ) b
       union all
       select w, null

@@ -12,9 +12,9 @@ export type JobFilter = {
   /** A part of the name, whatever its case; or a tag; or the id. */
   text?: string | undefined
   priority?: Priority | undefined
-  createdBy?: string | undefined
-  createdAfter?: Date | undefined
-  createdBefore?: Date | undefined
+  created_by?: string | undefined
+  created_after?: Date | undefined
+  created_before?: Date | undefined
   /** Groups failed jobs by their error; only with the status `failed`. */
   fingerprint?: string | undefined
 }
@@ -34,10 +34,7 @@ export const listJobs = (search: JobSearch): Query<ListedJob> => ({
   text: `
     select found.next_id, job.*
     from smartqueue.find_jobs(
-      p_org => $1::uuid, p_states => $2::smartqueue.job_state[], p_type => $3::text, p_name => $4::text,
-      p_tag => $5::text, p_text => $6::text, p_priority => $7::text, p_created_by => $8::uuid,
-      p_created_after => $9::timestamptz, p_created_before => $10::timestamptz, p_fingerprint => $11::text,
-      p_from => $12::uuid, p_below => $13::uuid, p_limit => $14::integer
+      p_org => $1::uuid, p_filter => $2::jsonb, p_from => $3::uuid, p_below => $4::uuid, p_limit => $5::integer
     ) found
     left join lateral smartqueue.summarize_jobs(found.org_ids, found.ids) job on true
     order by job.id desc`,
@@ -50,10 +47,7 @@ export const findJobs = (search: JobSearch): Query<{ ids: string[]; next_id: str
   text: `
     select ids, next_id
     from smartqueue.find_jobs(
-      p_org => $1::uuid, p_states => $2::smartqueue.job_state[], p_type => $3::text, p_name => $4::text,
-      p_tag => $5::text, p_text => $6::text, p_priority => $7::text, p_created_by => $8::uuid,
-      p_created_after => $9::timestamptz, p_created_before => $10::timestamptz, p_fingerprint => $11::text,
-      p_from => $12::uuid, p_below => $13::uuid, p_limit => $14::integer
+      p_org => $1::uuid, p_filter => $2::jsonb, p_from => $3::uuid, p_below => $4::uuid, p_limit => $5::integer
     )`,
   values: valuesOf(search),
 })
@@ -64,24 +58,9 @@ const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 const SLACK_MS = 60_000
 
 const valuesOf = ({ orgId, filter, before, limit }: JobSearch): QueryValue[] => {
-  const { createdAfter, createdBefore } = filter
-  const from = createdAfter ? uuidV7Floor(createdAfter.getTime() - SLACK_MS) : FIRST_ID
-  const end = createdBefore ? uuidV7Floor(createdBefore.getTime() + SLACK_MS) : LAST_ID
+  const { created_after, created_before } = filter
+  const from = created_after ? uuidV7Floor(created_after.getTime() - SLACK_MS) : FIRST_ID
+  const end = created_before ? uuidV7Floor(created_before.getTime() + SLACK_MS) : LAST_ID
   const below = before !== null && before < end ? before : end
-  return [
-    orgId,
-    filter.statuses ?? null,
-    filter.type ?? null,
-    filter.name ?? null,
-    filter.tag ?? null,
-    filter.text ?? null,
-    filter.priority ?? null,
-    filter.createdBy ?? null,
-    createdAfter?.toISOString() ?? null,
-    createdBefore?.toISOString() ?? null,
-    filter.fingerprint ?? null,
-    from,
-    below,
-    limit,
-  ]
+  return [orgId, JSON.stringify(filter), from, below, limit]
 }

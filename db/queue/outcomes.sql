@@ -1,5 +1,3 @@
--- Small readers that the statements recording outcomes and claiming jobs use.
-
 create or replace function error_fingerprint(error jsonb) returns text
 language sql immutable parallel safe
 -- Errors that differ only in ids, numbers, addresses or quoted values are the same error. A number that the message

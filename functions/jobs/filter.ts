@@ -39,18 +39,15 @@ export const FINGERPRINT_RULE = {
 }
 
 /** `states`: those that are meant unless the filter names one. */
-export const toJobFilter = (filter: Filter, states?: JobFilter['statuses']): JobFilter => {
-  const named = filter.fingerprint === undefined ? filter.status : 'failed'
+export const toJobFilter = (
+  { status, created_after, created_before, ...filter }: Filter,
+  states?: JobFilter['statuses'],
+): JobFilter => {
+  const named = filter.fingerprint === undefined ? status : 'failed'
   return {
+    ...filter,
     statuses: named ? [named] : states,
-    type: filter.type,
-    name: filter.name,
-    tag: filter.tag,
-    text: filter.text,
-    priority: filter.priority,
-    createdBy: filter.created_by,
-    createdAfter: filter.created_after === undefined ? undefined : new Date(filter.created_after),
-    createdBefore: filter.created_before === undefined ? undefined : new Date(filter.created_before),
-    fingerprint: filter.fingerprint,
+    created_after: created_after === undefined ? undefined : new Date(created_after),
+    created_before: created_before === undefined ? undefined : new Date(created_before),
   }
 }

@@ -137,8 +137,7 @@ const withoutWorker = (row: JobRow, { workers, reserved_by }: JobFacts): Reason[
 }
 
 const runningLimit = ({ running_limit, running_jobs, lane }: JobFacts): Reason[] => {
-  if (running_limit === null || running_jobs === null || lane === null || running_jobs < running_limit)
-    return []
+  if (running_limit === null || lane === null || running_jobs < running_limit) return []
   const message = `The organisation runs ${running_jobs} jobs, and may run ${running_limit} at a time.`
   return [{ code: 'running_limit', message, limit: running_limit, running: running_jobs }]
 }

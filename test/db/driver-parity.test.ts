@@ -559,10 +559,10 @@ const playLists = async ({ play }: Stage): Promise<void> => {
     {},
     { statuses: ['ready', 'running', 'failed', 'cancelled'] },
     { type: 'test', name: TEXT },
-    { tag: TEXT, priority: 'high', createdBy: userId },
+    { tag: TEXT, priority: 'high', created_by: userId },
     { text: TEXT },
     { text: id(11), statuses: ['ready', 'failed'] },
-    { createdAfter: new Date('2020-01-01'), createdBefore: new Date('2999-01-01') },
+    { created_after: new Date('2020-01-01'), created_before: new Date('2999-01-01') },
   ]
   for (const filter of filters) {
     await play(listJobs({ orgId, filter, before: null, limit: 2 }))
