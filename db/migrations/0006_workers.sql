@@ -33,18 +33,13 @@ create table scheduler_leader (
   elected_at timestamptz not null default now(),
   last_seen timestamptz not null default now(),
   incarnation text not null default database_incarnation(),
+  -- The terms before, newest first.
+  earlier_terms jsonb not null default '[]',
   constraint scheduler_leader_only_row check (only_row)
 )
 with (fillfactor = 50);
 comment on column scheduler_leader.incarnation is
   'A term ends with the incarnation in which it began, because a crash may have undone what its leader read.';
 
-create table leader_terms (
-  term bigint primary key,
-  worker_id text not null,
-  elected_at timestamptz not null default now()
-);
-comment on table leader_terms is 'Past and present leaders. scheduler_leader has only the newest.';
-
-grant select on workers, scheduler_leader, leader_terms to smartqueue_functions;
-grant select, insert, update, delete on workers, scheduler_leader, leader_terms to smartqueue_workers;
+grant select on workers, scheduler_leader to smartqueue_functions;
+grant select, insert, update, delete on workers, scheduler_leader to smartqueue_workers;

@@ -109,15 +109,7 @@ export const getLeaderHistory = (): Query<LeaderHistoryRow> => ({
   text: `
     select
       worker_id, term, elected_at, last_seen, not smartqueue.is_silent(last_seen) as alive,
-      (
-        select coalesce(jsonb_agg(to_jsonb(one) order by one.term desc), '[]')
-        from (
-          select term, worker_id, elected_at
-          from smartqueue.leader_terms
-          order by term desc
-          limit 20
-        ) one
-      ) as elections
+      jsonb_build_object('term', term, 'worker_id', worker_id, 'elected_at', elected_at) || earlier_terms as elections
     from smartqueue.scheduler_leader`,
   values: [],
 })

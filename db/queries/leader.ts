@@ -10,29 +10,20 @@ export const tryToLead = (): Query<{ locked: boolean }> => ({
   values: [LEADER_LOCK],
 })
 
-/** The holder of the lock begins a new term. The last 1,000 are kept. */
+/** The holder of the lock begins a new term. The last 19 before it are kept. */
 export const beginTerm = (workerId: string): Query<{ term: string }> => ({
   name: 'begin-term',
   text: `
-    with begun as (
-      insert into smartqueue.scheduler_leader as l (worker_id, term, backend_pid)
-      values ($1::text, 1, pg_backend_pid())
-      on conflict (only_row) do update
-      set
-        worker_id = excluded.worker_id, term = l.term + 1, backend_pid = excluded.backend_pid,
-        incarnation = excluded.incarnation, elected_at = now(), last_seen = now()
-      returning l.term, l.worker_id, l.elected_at
-    ),
-    forgotten as (
-      delete from smartqueue.leader_terms
-      where term <= (select term from begun) - 1000
-    )
-    insert into smartqueue.leader_terms (term, worker_id, elected_at)
-    select term, worker_id, elected_at
-    from begun
-    on conflict (term) do update
-    set worker_id = excluded.worker_id, elected_at = excluded.elected_at
-    returning term`,
+    insert into smartqueue.scheduler_leader as l (worker_id, term, backend_pid)
+    values ($1::text, 1, pg_backend_pid())
+    on conflict (only_row) do update
+    set
+      worker_id = excluded.worker_id, term = l.term + 1, backend_pid = excluded.backend_pid,
+      incarnation = excluded.incarnation, elected_at = now(), last_seen = now(),
+      earlier_terms = (
+        jsonb_build_object('term', l.term, 'worker_id', l.worker_id, 'elected_at', l.elected_at) || l.earlier_terms
+      ) - 19
+    returning l.term`,
   values: [workerId],
 })
 
