@@ -98,7 +98,7 @@ begin
           )
           union all
           (
-            select org_id, id, 'series'
+            select o.id as org_id, id, 'series'
             from jobs
             where series_id = (
               select s.id from series s where s.org_id = o.id and s.type = v_filter.type and s.name = v_filter.name

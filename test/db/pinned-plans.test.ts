@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
+import type { Query } from '../../db/query.ts'
 import { type Exchange, exchange } from '../../db/queue/exchange.ts'
+import { findJobs, type JobFilter } from '../../db/queue/find-jobs.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { claim, completed, newJob, seedJobs, seedTenant } from '../support/jobs.ts'
 
@@ -40,7 +42,7 @@ const exchangeBy = (order: (typeof ORDERS)[number], ended: Exchange['ended'] = [
   })
 
 /** Pages that a call reads. It is undone. */
-const pagesRead = async ({ text, values }: ReturnType<typeof exchangeBy>): Promise<number> => {
+const pagesRead = async ({ text, values }: Query<unknown>): Promise<number> => {
   await client.query('begin')
   const { rows } = await client.query(`explain (analyze, buffers, format json) ${text}`, [...values])
   await client.query('rollback')
@@ -60,5 +62,27 @@ test('a session that planned its exchange on an empty database reads no whole ta
   for (const order of ORDERS) {
     const pages = await pagesRead(exchangeBy(order, [completed(job)]))
     assert.ok(pages < 1_500, `${order}: ${pages} pages`)
+  }
+})
+
+const FILTERS: JobFilter[] = [
+  {},
+  { statuses: ['ready', 'running', 'completed'] },
+  { type: 'test', name: 'name' },
+  { priority: 'high' },
+  { tag: 'common' },
+]
+
+test('a session that planned its search on an empty database reads only as far as it must later', async () => {
+  const tenant = await seedTenant(database.run)
+  const page = (filter: JobFilter) => findJobs({ orgId: tenant.orgId, filter, before: null, limit: 10 })
+  for (const filter of FILTERS) await pagesRead(page(filter))
+  const jobs = Array.from({ length: JOBS }, () =>
+    newJob({ name: 'name', priority: 'high', tags: ['common'] }),
+  )
+  for (let n = 0; n < JOBS; n += 5_000) await seedJobs(database.run, tenant, jobs.slice(n, n + 5_000))
+  for (const filter of FILTERS) {
+    const pages = await pagesRead(page(filter))
+    assert.ok(pages < 600, `${JSON.stringify(filter)}: ${pages} pages`)
   }
 })
