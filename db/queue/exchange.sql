@@ -68,23 +68,12 @@ set enable_sort = off
 set jit = off
 as $$
 declare
-  v_recorded record;
-  v_states job_state[];
-  v_became_ready integer;
+  v_recorded constant record := record_outcomes(
+    p_worker_id, p_lease_seconds, p_tokens, p_job_ids, p_org_ids, p_series_ids, p_attempts, p_ran_ms, p_outcomes,
+    p_results, p_errors, p_permanent, p_delays_ms, p_closed
+  );
   v_claim json;
 begin
-  if cardinality(p_job_ids) > 0 then
-    v_recorded := record_outcomes(
-      p_worker_id, p_lease_seconds, p_tokens, p_job_ids, p_org_ids, p_series_ids, p_attempts, p_ran_ms, p_outcomes,
-      p_results, p_errors, p_permanent, p_delays_ms, p_closed
-    );
-    v_states := v_recorded.states;
-    v_became_ready := v_recorded.became_ready;
-  else
-    -- A claim need not wait for the disk: one that a crash undoes is simply ready again.
-    perform set_config('synchronous_commit', 'off', true);
-  end if;
-
   if p_limit > 0 then
     v_claim := claim_jobs(
       p_worker_id, p_lease_seconds, p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor,
@@ -94,14 +83,14 @@ begin
 
   -- Last, because all workers that end jobs of a series wait for its row until this transaction has committed. A
   -- group of which a part was lost teaches nothing.
-  if cardinality(p_sample_series) > 0 and array_position(v_states, null) is null then
+  if cardinality(p_sample_series) > 0 and array_position(v_recorded.states, null) is null then
     perform learn_from_runs(
       p_sample_series, p_sample_runs, p_sample_logs, p_sample_spreads, p_timeout_series, p_timeout_logs
     );
   end if;
   return json_build_object(
-    'states', nullif(v_states, '{completed}'),
-    'became_ready', v_became_ready,
+    'states', nullif(v_recorded.states, '{completed}'),
+    'became_ready', v_recorded.became_ready,
     'claim', v_claim
   );
 end

@@ -1,0 +1,301 @@
+-- Choosing the next jobs, the first half of a claim. Chosen jobs are named by their places (ctid) in ready_jobs: they are
+-- locked, so that they stay where they are until claim.sql takes them.
+
+create or replace function is_paused(p_org_id uuid, p_type text) returns boolean
+language sql stable
+return exists (select from pauses p where p.org_id = p_org_id and (p.type is null or p.type = p_type));
+
+create or replace function is_claimable(
+  p_job ready_jobs,
+  p_types text[],
+  p_most_cpu_units real,
+  p_most_memory_mb integer,
+  p_closed_orgs uuid[],
+  p_some_paused boolean
+) returns boolean
+language sql stable
+-- Postgres writes these conditions into the query that calls it, so that it can use the partial indexes.
+return (p_job).lane < 5000
+  and (p_job).type = any (p_types)
+  and (p_job).cpu_units <= p_most_cpu_units
+  and (p_job).memory_mb <= p_most_memory_mb
+  and (p_job).org_id <> all (p_closed_orgs)
+  and (not p_some_paused or not is_paused((p_job).org_id, (p_job).type));
+
+create or replace function next_jobs(
+  p_limit integer,
+  p_types text[],
+  p_order text,
+  p_floor_lanes smallint[],
+  p_floor_keys bigint[],
+  p_age_floor bigint,
+  p_most_cpu_units real,
+  p_most_memory_mb integer,
+  p_closed_orgs uuid[],
+  p_some_paused boolean,
+  p_some_urgent boolean,
+  -- Jobs that were chosen before. The next are added, until there are as many as the limit.
+  inout places tid[],
+  -- Nothing older than these keys is left in these lanes.
+  out lanes smallint[],
+  out keys bigint[]
+)
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- The next jobs in the order of the queue: those whose latest start has come, then by rank or by age. Rows that someone
+-- else has locked are skipped.
+--
+-- Lanes are read from the floors that the worker remembers (ADR 5): part n begins at floor n and ends where the lane
+-- of floor n + 1 begins.
+declare
+  v_places tid[];
+begin
+  if p_some_urgent then
+    places := places || array(
+      select r.ctid
+      from ready_jobs r
+      where r.start_by <= now()
+        and r.start_by is not null
+        and r.ctid <> all (places)
+        and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+      order by r.start_by
+      limit p_limit - cardinality(places)
+      for update skip locked
+    );
+  end if;
+
+  if p_order = 'age' then
+    select array_agg(c.place), array_agg(c.lane), array_agg(c.key)
+    into v_places, lanes, keys
+    from (
+      select r.ctid as place, r.lane, r.key
+      from ready_jobs r
+      where r.key >= p_age_floor
+        and r.ctid <> all (places)
+        and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+      order by r.key
+      limit p_limit - cardinality(places)
+      for update skip locked
+    ) as c;
+    places := places || v_places;
+    return;
+  end if;
+
+  if p_order = 'newest_rank' then
+    -- The lane of a queued job is that of the estimate when it became ready. Look at 16 jobs more than are wanted,
+    -- and take the best of them by the newest estimate (ADR 11). They are read without a lock and locked one by one,
+    -- so that those that are left stay for others to claim at the same moment.
+    select array_agg(w.place), array_agg(w.lane), array_agg(w.key)
+    into v_places, lanes, keys
+    from (
+      select c.place, c.lane, c.key
+      from (
+        select c.*
+        from generate_series(1, cardinality(p_floor_lanes)) as n
+        cross join lateral (
+          select r.ctid as place, r.org_id, r.job_id, r.lane, r.key
+          from ready_jobs r
+          where (r.lane, r.key) >= (p_floor_lanes[n], p_floor_keys[n])
+            and r.lane < coalesce(p_floor_lanes[n + 1], 5000)
+            and r.ctid <> all (places)
+            and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+          order by r.lane, r.key
+          limit p_limit + 16
+        ) as c
+        limit p_limit + 16
+      ) as c
+      -- Job by job, by its key: planned while the tables are empty, a join would read all of them later.
+      cross join lateral (
+        select e.lane
+        from queue_entries e
+        where e.org_id = c.org_id
+          and e.job_id = c.job_id
+        offset 0
+      ) as newest
+      order by newest.lane, c.key
+    ) as w;
+    places := places || array(
+      select r.ctid
+      from generate_series(1, cardinality(v_places)) as n
+      cross join lateral (
+        select r.ctid
+        from ready_jobs r
+        where r.ctid = v_places[n]
+          and r.key = keys[n]
+        for update skip locked
+      ) as r
+      limit p_limit - cardinality(places)
+    );
+    -- If others were faster at all of them, what lies behind goes in the order of the index.
+    if cardinality(places) = p_limit or cardinality(keys) is distinct from p_limit + 16 then return; end if;
+  end if;
+
+  select array_agg(c.place), array_agg(c.lane), array_agg(c.key)
+  into v_places, lanes, keys
+  from (
+    select c.place, c.lane, c.key
+    from generate_series(1, cardinality(p_floor_lanes)) as n
+    cross join lateral (
+      select r.ctid as place, r.lane, r.key
+      from ready_jobs r
+      where (r.lane, r.key) >= (p_floor_lanes[n], p_floor_keys[n])
+        and r.lane < coalesce(p_floor_lanes[n + 1], 5000)
+        and r.ctid <> all (places)
+        and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+      order by r.lane, r.key
+      limit p_limit - cardinality(places)
+      for update skip locked
+    ) as c
+    limit p_limit - cardinality(places)
+  ) as c;
+  places := places || v_places;
+end
+$$;
+
+create or replace function running_room(p_org_id uuid) returns bigint
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- How many more jobs of an organisation may run: null if there is no limit. One claim at a time may ask: another that
+-- comes meanwhile gets -1 and tries again later. With the lock held, the count sees what the claim before has taken.
+declare
+  v_allowed bigint;
+begin
+  select q.running_jobs into v_allowed from quotas_of(p_org_id) q;
+  if v_allowed is null then return null; end if;
+  if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || p_org_id, 0)) then return -1; end if;
+  return greatest(0, v_allowed - (select count(*) from held_jobs h where h.org_id = p_org_id));
+end
+$$;
+
+create or replace function next_fitting_jobs(
+  p_worker_id text,
+  p_limit integer,
+  p_types text[],
+  p_order text,
+  p_floor_lanes smallint[],
+  p_floor_keys bigint[],
+  p_age_floor bigint,
+  p_free_cpu_units double precision,
+  p_free_memory_mb double precision,
+  p_ahead integer,
+  p_some_paused boolean,
+  p_some_urgent boolean,
+  p_some_limited boolean,
+  out places tid[],
+  -- Organisations that have as many jobs running as they may.
+  out closed_orgs uuid[],
+  -- Capacity of the worker is reserved for a big job.
+  out reserved boolean,
+  -- Another claim was counting the running jobs of an organisation at the same moment.
+  out contended boolean
+)
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- The next jobs that may start now and fit into what is free.
+declare
+  v_free_cpu_units double precision;
+  v_free_memory_mb double precision;
+  v_reserved_jobs uuid[];
+  v_reserved_places tid[];
+  v_candidates tid[];
+  v_known_orgs uuid[] := '{}';
+  v_rooms bigint[] := '{}';
+  v_org integer;
+  v_again boolean;
+  v_job record;
+begin
+  places := '{}';
+  closed_orgs := '{}';
+  contended := false;
+  -- Reserved capacity is not free for others.
+  select
+    p_free_cpu_units - coalesce(sum(v.cpu_units), 0), p_free_memory_mb - coalesce(sum(v.memory_mb), 0),
+    coalesce(array_agg(v.job_id), '{}')
+  into v_free_cpu_units, v_free_memory_mb, v_reserved_jobs
+  from reservations v
+  where v.worker_id = p_worker_id;
+  reserved := cardinality(v_reserved_jobs) > 0;
+  -- Full organisations are passed over as a whole: a first look, without a lock.
+  if p_some_limited then
+    closed_orgs := array(
+      select h.org_id
+      from (select h.org_id, count(*) as jobs from held_jobs h group by h.org_id) as h
+      cross join lateral quotas_of(h.org_id) as q
+      where h.jobs >= q.running_jobs
+      union all
+      select o.id
+      from orgs o
+      cross join lateral quotas_of(o.id) as q
+      where q.running_jobs = 0
+        and exists (select from quotas where running_jobs = 0)
+    );
+  end if;
+
+  -- In rounds: each passes over what the rounds before have found to be held back or too big.
+  loop
+    v_again := false;
+    -- Jobs that capacity is reserved for go first, as soon as they fit.
+    v_reserved_places := array(
+      select c.place
+      from reservations v
+      cross join lateral (
+        select r.ctid as place
+        from ready_jobs r
+        where r.org_id = v.org_id
+          and r.job_id = v.job_id
+          and r.ctid <> all (places)
+          and is_claimable(
+            r, p_types, p_free_cpu_units::real, p_free_memory_mb::integer, closed_orgs, p_some_paused
+          )
+        for update skip locked
+      ) as c
+      where v.worker_id = p_worker_id
+      limit p_limit - cardinality(places)
+    );
+    select n.places[cardinality(next_fitting_jobs.places) + 1:]
+    into v_candidates
+    from next_jobs(
+      p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, greatest(v_free_cpu_units, 1)::real,
+      greatest(v_free_memory_mb, 64)::integer, closed_orgs, p_some_paused, p_some_urgent, places || v_reserved_places
+    ) as n;
+    for v_job in
+      select c.place, r.org_id, r.cpu_units, r.memory_mb, r.job_id = any (v_reserved_jobs) as reserved
+      from unnest(v_candidates) as c (place)
+      cross join lateral (select r.* from ready_jobs r where r.ctid = c.place offset 0) as r
+    loop
+      if p_some_limited then
+        v_org := array_position(v_known_orgs, v_job.org_id);
+        if v_org is null then
+          v_known_orgs := v_known_orgs || v_job.org_id;
+          v_rooms := v_rooms || coalesce(running_room(v_job.org_id), p_limit);
+          v_org := cardinality(v_rooms);
+          contended := contended or v_rooms[v_org] < 0;
+        end if;
+        if v_rooms[v_org] <= 0 then
+          if v_job.org_id <> all (closed_orgs) then
+            closed_orgs := closed_orgs || v_job.org_id;
+            v_again := true;
+          end if;
+          continue;
+        end if;
+        v_rooms[v_org] := v_rooms[v_org] - 1;
+      end if;
+      if not v_job.reserved then
+        -- Jobs of the default size may be claimed ahead of the capacity that they need.
+        if v_job.cpu_units > v_free_cpu_units + p_ahead or v_job.memory_mb > v_free_memory_mb + 64 * p_ahead then
+          v_again := v_again
+            or v_job.cpu_units > greatest(v_free_cpu_units, 1) or v_job.memory_mb > greatest(v_free_memory_mb, 64);
+          exit;
+        end if;
+        v_free_cpu_units := v_free_cpu_units - v_job.cpu_units;
+        v_free_memory_mb := v_free_memory_mb - v_job.memory_mb;
+      end if;
+      places := places || v_job.place;
+    end loop;
+    exit when not v_again or cardinality(places) = p_limit;
+  end loop;
+end
+$$;
