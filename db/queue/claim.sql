@@ -31,9 +31,10 @@ declare
   v_careful boolean;
   v_next record;
   v_places tid[];
-  v_closed_orgs uuid[] := '{}';
-  v_reserved boolean := false;
-  v_contended boolean := false;
+  v_ordered boolean;
+  v_closed_orgs uuid[];
+  v_reserved boolean;
+  v_contended boolean;
   v_floors json;
   v_oldest_left bigint;
 begin
@@ -46,8 +47,8 @@ begin
   v_careful := v_some_paused or v_some_limited or v_some_big;
 
   if v_careful then
-    select c.places, c.closed_orgs, c.reserved, c.contended
-    into v_places, v_closed_orgs, v_reserved, v_contended
+    select c.places, true, c.closed_orgs, c.reserved, c.contended
+    into v_places, v_ordered, v_closed_orgs, v_reserved, v_contended
     from next_fitting_jobs(
       p_worker_id, p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, p_free_cpu_units,
       p_free_memory_mb, p_ahead, v_some_paused, v_some_urgent, v_some_limited
@@ -58,6 +59,7 @@ begin
       p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, 1, 64, '{}', false, v_some_urgent, '{}'
     );
     v_places := v_next.places;
+    v_ordered := v_some_urgent or v_next.lanes[1] <> any (v_next.lanes);
     -- The next claim may read on from there, unless this one has emptied the queue.
     if cardinality(v_places) = p_limit then
       v_floors := (
@@ -77,7 +79,7 @@ begin
     from ready_jobs r
     where r.key >= p_age_floor
       and r.ctid <> all (v_places)
-      and is_claimable(r, p_types, 'infinity', 2147483647, v_closed_orgs, v_some_paused)
+      and is_claimable(r, p_types, 'infinity', 2147483647, coalesce(v_closed_orgs, '{}'), v_some_paused)
     order by r.key
     limit 1;
   end if;
@@ -86,15 +88,15 @@ begin
       case
         when cardinality(v_places) > 0 then
           lease_jobs(
-            p_worker_id, p_lease_seconds, v_places, v_some_big,
+            p_worker_id, p_lease_seconds, v_places, v_some_big, v_ordered,
             case p_order when 'newest_rank' then coalesce(v_oldest_left, 9223372036854775807) end
           )
       end,
     'floors', v_floors,
     'oldest_left', v_oldest_left,
     'careful', v_careful,
-    'reserved', v_reserved,
-    'contended', v_contended
+    'reserved', coalesce(v_reserved, false),
+    'contended', coalesce(v_contended, false)
   );
 end
 $$;
@@ -105,7 +107,9 @@ create or replace function lease_jobs(
   p_places tid[],
   -- Not all of them have the default size.
   p_sized boolean,
-  -- Tells how much of the work is older than this.
+  -- The order in which they start matters.
+  p_ordered boolean,
+  -- The answer says how much of the work is older than this.
   p_oldest_left bigint default null,
   p_alone boolean default false
 ) returns json
@@ -113,9 +117,9 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Moves jobs from ready_jobs into a new lease, and says what their worker needs to know. One row for all of them: each
--- row costs the server and the worker more than what is in it. Jobs are taken in the order of their places and read in
--- that of their index, which takes half as long as one by one. The order in which they should start is sent where they
--- differ.
+-- row costs the server and the worker more than what is in it. Jobs are taken in the order of their places, in which a
+-- scan by places visits them, and read in that of their index: half as long as one by one. The order in which they
+-- should start is sent where they differ.
 declare
   -- Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of
   -- the server may undo that its number was taken.
@@ -125,31 +129,28 @@ declare
   v_org_ids uuid[];
   v_series_ids bigint[];
   v_attempts integer[];
-  v_cpu_units real[];
-  v_memory_mb integer[];
   v_predicted_ms real;
   v_oldest_ms real;
-  v_mixed boolean;
+  v_sizes json;
   v_order integer[];
 begin
   with taken as (
     delete from ready_jobs r
     where r.ctid = any (p_places)
-    returning
-      r.ctid as place, r.job_id, r.org_id, r.series_id, r.attempts + 1 as attempt, r.lane, r.key, r.start_by,
-      r.cpu_units, r.memory_mb, r.predicted_ms
+    returning r.job_id, r.org_id, r.series_id, r.attempts + 1 as attempt, r.key, r.predicted_ms
   )
   select
-    array_agg(t.job_id), array_agg(t.org_id), array_agg(t.series_id), array_agg(t.attempt),
-    array_agg(t.cpu_units) filter (where p_sized), array_agg(t.memory_mb) filter (where p_sized),
-    sum(t.predicted_ms),
-    -- How much of the work would have been next in the order of age, too.
-    sum(t.predicted_ms) filter (where t.key < p_oldest_left),
-    p_sized or min(t.lane) < max(t.lane) or count(t.start_by) > 0
-  into
-    v_job_ids, v_org_ids, v_series_ids, v_attempts, v_cpu_units, v_memory_mb, v_predicted_ms, v_oldest_ms, v_mixed
-  from (select t.* from taken t order by t.place) as t;
+    array_agg(t.job_id), array_agg(t.org_id), array_agg(t.series_id), array_agg(t.attempt), sum(t.predicted_ms),
+    sum(t.predicted_ms) filter (where t.key < p_oldest_left)
+  into v_job_ids, v_org_ids, v_series_ids, v_attempts, v_predicted_ms, v_oldest_ms
+  from taken t;
   if p_sized then
+    v_sizes := (
+      select json_object_agg(j.id, json_build_array(j.cpu_units, j.memory_mb))
+      from jobs j
+      where j.org_id = any (v_org_ids)
+        and j.id = any (v_job_ids)
+    );
     delete from reservations where job_id = any (v_job_ids);
   end if;
 
@@ -158,17 +159,20 @@ begin
     v_token, p_worker_id, now() + p_lease_seconds * interval '1 second', now(), v_job_ids, v_org_ids, v_attempts,
     cardinality(v_job_ids), p_alone
   );
-  if v_attempts[1] = all (v_attempts) then
-    v_attempts := v_attempts[1:1];
+  -- Values that all jobs share are told once.
+  if cardinality(v_job_ids) > 1 then
+    if v_attempts[1] = all (v_attempts) then
+      v_attempts := v_attempts[1:1];
+    end if;
+    if v_series_ids[1] = all (v_series_ids) then
+      v_series_ids := v_series_ids[1:1];
+      v_org_ids := v_org_ids[1:1];
+    end if;
+    if p_ordered or cardinality(v_series_ids) > 1 or cardinality(v_attempts) > 1 then
+      v_order := array(select p.n from unnest(p_places) with ordinality as p (place, n) order by p.place);
+    end if;
   end if;
   perform record_events(v_org_ids, v_job_ids, '{running}', v_attempts);
-  if v_series_ids[1] = all (v_series_ids) then
-    v_series_ids := v_series_ids[1:1];
-    v_org_ids := v_org_ids[1:1];
-  end if;
-  if v_mixed or cardinality(v_series_ids) > 1 or cardinality(v_attempts) > 1 then
-    v_order := array(select p.n from unnest(p_places) with ordinality as p (place, n) order by p.place);
-  end if;
 
   return (
     select json_build_object(
@@ -194,8 +198,7 @@ begin
         where p.job_id = any (v_job_ids)
           and p.checkpoint is not null
       ),
-      'cpu_units', v_cpu_units,
-      'memory_mb', v_memory_mb,
+      'sizes', v_sizes,
       'predicted_ms', v_predicted_ms,
       'oldest_ms', v_oldest_ms
     )
@@ -235,7 +238,7 @@ begin
   limit 1
   for update skip locked;
   return case
-    when v_place is not null then lease_jobs(p_worker_id, p_lease_seconds, array[v_place], false, p_alone => true)
+    when v_place is not null then lease_jobs(p_worker_id, p_lease_seconds, array[v_place], false, false, p_alone => true)
   end;
 end
 $$;

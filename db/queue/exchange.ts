@@ -115,9 +115,8 @@ type Leased = {
   /** Organisation, type and name by id. */
   series: Record<string, [orgId: string, type: string, name: string]>
   checkpoints: Record<string, unknown> | null
-  /** Null: they have the default size. */
-  cpu_units: number[] | null
-  memory_mb: number[] | null
+  /** CPU units and megabytes by job. Null: all have the default size. */
+  sizes: Record<string, [cpuUnits: number, memoryMb: number]> | null
   predicted_ms: number
   oldest_ms: number | null
 }
@@ -292,6 +291,7 @@ const toJobs = (leased: Leased): ClaimedJob[] => {
     const place = places?.get(job_id) ?? n
     const series_id = seriesOf(n)
     const [org_id, type, name] = series[series_id] ?? ['', '', '']
+    const [cpu_units, memory_mb] = leased.sizes?.[job_id] ?? DEFAULT_SIZE
     return {
       job_id,
       org_id,
@@ -303,14 +303,16 @@ const toJobs = (leased: Leased): ClaimedJob[] => {
       predicted_p99_ms: p99s?.[place] ?? null,
       token,
       attempt: attemptOf(n),
-      cpu_units: leased.cpu_units?.[n] ?? DEFAULT_RESOURCES.cpu_units,
-      memory_mb: leased.memory_mb?.[n] ?? DEFAULT_RESOURCES.memory_mb,
+      cpu_units,
+      memory_mb,
       checkpoint: checkpoints?.[job_id] ?? null,
       trace: traces.get(job_id) ?? null,
     }
   })
   return leased.order ? inOrder(jobs, leased.order) : jobs
 }
+
+const DEFAULT_SIZE = [DEFAULT_RESOURCES.cpu_units, DEFAULT_RESOURCES.memory_mb] as const
 
 const inOrder = (jobs: readonly ClaimedJob[], order: readonly number[]): ClaimedJob[] => {
   const sorted: ClaimedJob[] = []

@@ -49,19 +49,19 @@ declare
   v_whole boolean;
   v_lost integer[];
   v_delays_ms double precision[];
-  v_new_states job_state[] := '{completed}';
+  v_new_states job_state[];
   v_state job_state;
   v_numbers integer[];
-  v_job_ids uuid[] := p_job_ids;
-  v_org_ids uuid[] := p_org_ids;
-  v_series_ids bigint[] := p_series_ids;
-  v_attempts integer[] := p_attempts;
-  v_ran_ms double precision[] := p_ran_ms;
-  v_results jsonb[] := p_results;
+  v_job_ids uuid[];
+  v_org_ids uuid[];
+  v_series_ids bigint[];
+  v_attempts integer[];
+  v_ran_ms double precision[];
+  v_results jsonb[];
   v_errors jsonb[];
-  v_completed uuid[] := '{}';
-  v_failed uuid[] := '{}';
-  v_left uuid[] := '{}';
+  v_completed uuid[];
+  v_failed uuid[];
+  v_left uuid[];
 begin
   -- 1. Lock the leases, in the order of their tokens, so that nobody takes a job out of one meanwhile.
   select bool_and(l.is_whole) and count(*) = (select count(distinct token) from unnest(p_tokens) as token)
@@ -87,9 +87,15 @@ begin
     );
   end if;
 
-  -- 3. Decide what becomes of each job. Usually all of them completed, and there is nothing to decide.
+  -- 3. Decide what becomes of each job. Usually all of them completed, and are moved as they are.
   if v_lost is null and p_outcomes = '{completed}' then
     states := '{completed}';
+    v_completed := p_job_ids;
+    perform finish_jobs(
+      'completed', p_org_ids, p_job_ids, p_series_ids, p_attempts, array[p_worker_id], '{}', p_ran_ms, p_results
+    );
+    perform record_events(p_org_ids, p_job_ids, '{completed}', p_attempts);
+    v_new_states := '{}';
   else
     select array_agg(d.state order by n), array_agg(d.delay_ms order by n)
     into states, v_delays_ms
@@ -124,18 +130,16 @@ begin
     v_new_states := array(select distinct state from unnest(states) as state where state is not null);
   end if;
 
-  -- 4. Move the jobs, those of one new state after the other.
+  -- 4. Move the others, those of one new state after the other.
   foreach v_state in array v_new_states loop
-    if v_state <> 'completed' or cardinality(states) > 1 then
-      select
-        array_agg(n), array_agg(p_job_ids[n]), array_agg(p_org_ids[least(n, cardinality(p_org_ids))]),
-        array_agg(p_series_ids[least(n, cardinality(p_series_ids))]),
-        array_agg(p_attempts[least(n, cardinality(p_attempts))]), array_agg(p_ran_ms[n]),
-        array_agg(p_results[least(n, cardinality(p_results))]), array_agg(p_errors[least(n, cardinality(p_errors))])
-      into v_numbers, v_job_ids, v_org_ids, v_series_ids, v_attempts, v_ran_ms, v_results, v_errors
-      from generate_series(1, cardinality(p_job_ids)) as n
-      where states[n] = v_state;
-    end if;
+    select
+      array_agg(n), array_agg(p_job_ids[n]), array_agg(p_org_ids[least(n, cardinality(p_org_ids))]),
+      array_agg(p_series_ids[least(n, cardinality(p_series_ids))]),
+      array_agg(p_attempts[least(n, cardinality(p_attempts))]), array_agg(p_ran_ms[n]),
+      array_agg(p_results[least(n, cardinality(p_results))]), array_agg(p_errors[least(n, cardinality(p_errors))])
+    into v_numbers, v_job_ids, v_org_ids, v_series_ids, v_attempts, v_ran_ms, v_results, v_errors
+    from generate_series(1, cardinality(p_job_ids)) as n
+    where states[n] = v_state;
 
     if v_state = 'completed' then
       v_completed := v_job_ids;
