@@ -1,4 +1,7 @@
--- Claiming: the second half of an exchange. exchange.sql says what it guarantees.
+-- Claiming: the second half of an exchange, or a call of its own. exchange.sql says what it guarantees.
+--
+-- Of a claim for a lone job, most of the time goes into setting up its statements: 2 to 3 µs for each expression of a
+-- function and each aggregate, in every transaction. So what only some claims need is asked for only by those.
 
 create or replace function claim_jobs(
   p_worker_id text,

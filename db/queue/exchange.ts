@@ -164,7 +164,7 @@ const recordAndClaim = ({ workerId, leaseSeconds, ended, closed, claim }: Exchan
 
 /**
  * Does not wait for the disk: a claim that a crash undoes is simply ready again. An idle worker calls this for every
- * job, and the parameters of outcomes alone would cost it a tenth of the call.
+ * job. Through `exchange`, with no outcomes, the same claim takes a tenth more server CPU.
  */
 const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeRow> => ({
   name: 'claim-jobs',
