@@ -1,15 +1,5 @@
 import { removeDeletedOrg } from '../db/queries/deletion.ts'
 import { JOBS_CANCELLED, JOBS_READY, notify, WORKER_ISOLATES } from '../db/queries/notifications.ts'
-import {
-  deleteExpiredDeliveries,
-  deleteExpiredEvents,
-  deleteExpiredExecutions,
-  deleteExpiredJobs,
-  deleteExpiredRollups,
-  deleteExpiredTicks,
-  deleteStale,
-  forgetIdleSeries,
-} from '../db/queries/retention.ts'
 import type { Run } from '../db/query.ts'
 import {
   askToIsolate,
@@ -23,6 +13,7 @@ import {
   takeMovedSeries,
   wakeDueJobs,
 } from '../db/queue/upkeep.ts'
+import { deleteExpired, deleteStale, EXPIRING, forgetIdleSeries } from '../db/retention/retention.ts'
 import type { Logger } from './logger.ts'
 
 /** One duty of the leader: does a bounded piece of work and answers the milliseconds until the next. */
@@ -46,9 +37,6 @@ const MOVED_SERIES = 5_000
 /** Submissions wait while series are forgotten: not for long. */
 const IDLE_SERIES = 1_000
 const SECOND = 1_000
-
-/** Rows of executions that are kept at most, each of one series and statement. */
-const KEPT_EXECUTIONS = 100_000
 
 /** A big job that would be next waits this long for room before a worker keeps it free. */
 const RESERVE_AFTER_SECONDS = 5
@@ -225,26 +213,16 @@ const rescore = ({ run }: DutyOptions, look: Look): Duty => {
 const expire = ({ run, logger, retentionDays: days }: DutyOptions): Duty => ({
   name: 'retention',
   step: async (term) => {
-    const [jobs] = await run(deleteExpiredJobs({ term, days, limit: BATCH }))
-    const [events] = await run(deleteExpiredEvents({ term, days, limit: SWEEP }))
-    const [executions] = await run(
-      deleteExpiredExecutions({ term, days, keep: KEPT_EXECUTIONS, limit: SWEEP }),
-    )
-    const [ticks] = await run(deleteExpiredTicks({ term, days, limit: SWEEP }))
-    const [deliveries] = await run(deleteExpiredDeliveries({ term, days, limit: BATCH }))
-    const [rollups] = await run(deleteExpiredRollups({ term, days, limit: SWEEP }))
-    const deleted = {
-      jobs: jobs?.deleted ?? 0,
-      events: events?.deleted ?? 0,
-      executions: executions?.deleted ?? 0,
-      ticks: ticks?.deleted ?? 0,
-      deliveries: deliveries?.deleted ?? 0,
-      rollups: rollups?.deleted ?? 0,
+    const deleted: Record<string, number> = {}
+    let more = false
+    for (const kind of EXPIRING) {
+      // Logs, payloads and attempts go with them.
+      const limit = kind === 'jobs' || kind === 'deliveries' ? BATCH : SWEEP
+      const [step] = await run(deleteExpired(kind, { term, days, limit }))
+      if (step?.deleted) deleted[kind] = step.deleted
+      more ||= step?.deleted === limit
     }
-    if (deleted.jobs > 0) logger.debug('expired jobs deleted', deleted)
-    const more =
-      [deleted.jobs, deleted.deliveries].includes(BATCH) ||
-      [deleted.events, deleted.executions, deleted.ticks, deleted.rollups].includes(SWEEP)
+    if (deleted.jobs) logger.debug('expired jobs deleted', deleted)
     return more ? 50 : 60 * SECOND
   },
 })

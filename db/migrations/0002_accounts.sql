@@ -65,7 +65,7 @@ comment on index refresh_families_by_user is
   'Serves list-sessions, and change-password and end-other-sessions, which end the other sign-ins of a user.';
 
 create index refresh_families_by_expiry on refresh_families (expires_at);
-comment on index refresh_families_by_expiry is 'Serves delete-stale.';
+comment on index refresh_families_by_expiry is 'Serves delete_stale.';
 
 create index refresh_families_by_member on refresh_families (org_id, user_id);
 comment on index refresh_families_by_member is 'Serves the cascade when a membership ends.';
@@ -82,7 +82,7 @@ create index refresh_tokens_by_family on refresh_tokens (family_id);
 comment on index refresh_tokens_by_family is 'Serves the cascade when a family ends.';
 
 create index refresh_tokens_by_expiry on refresh_tokens (expires_at);
-comment on index refresh_tokens_by_expiry is 'Serves delete-stale.';
+comment on index refresh_tokens_by_expiry is 'Serves delete_stale.';
 
 create table api_keys (
   id uuid primary key,
@@ -193,7 +193,7 @@ comment on table rate_limits is
   'One row for each subject. Its lock makes concurrent requests take turns, so that limits are exact.';
 
 create index rate_limits_by_time on rate_limits (last_hit);
-comment on index rate_limits_by_time is 'Serves delete-stale.';
+comment on index rate_limits_by_time is 'Serves delete_stale.';
 
 create table sign_in_attempts (
   -- SHA-256 of the name, whether it exists or not: people sometimes type their password here.
@@ -206,7 +206,7 @@ create table sign_in_attempts (
 with (fillfactor = 50);
 
 create index sign_in_attempts_by_time on sign_in_attempts (last_attempt);
-comment on index sign_in_attempts_by_time is 'Serves delete-stale.';
+comment on index sign_in_attempts_by_time is 'Serves delete_stale.';
 
 -- Row-level security. Passwords, hashes of secrets and rows that nobody has entered for yet are reached by definer
 -- functions only (db/accounts): sign-in by the exact name, tokens, keys and invitation links by their hash.

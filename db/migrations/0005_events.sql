@@ -24,7 +24,7 @@ alter table job_event_groups
 
 create index job_event_groups_by_time on job_event_groups using brin (at)
 with (pages_per_range = 16, autosummarize = on);
-comment on index job_event_groups_by_time is 'Serves delete-expired-events.';
+comment on index job_event_groups_by_time is 'Serves delete_expired.';
 
 create index job_event_groups_by_commit on job_event_groups (xid, id);
 comment on index job_event_groups_by_commit is 'Serves find-callbacks.';

@@ -77,7 +77,7 @@ comment on table idempotency_keys is
   'Idempotency keys and their jobs. A key can be used again after 24 hours, or the time its submission asked for.';
 
 create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
-comment on index idempotency_keys_by_expiry is 'Serves delete-stale.';
+comment on index idempotency_keys_by_expiry is 'Serves delete_stale.';
 
 create policy of_org on quotas for select to smartqueue_functions
   using (

@@ -59,7 +59,7 @@ comment on index webhook_deliveries_by_status is
   'Serves list-deliveries by status, and the limit on stored rejections.';
 
 create index webhook_deliveries_by_time on webhook_deliveries (received_at);
-comment on index webhook_deliveries_by_time is 'Serves delete-expired-deliveries.';
+comment on index webhook_deliveries_by_time is 'Serves delete_expired.';
 
 create policy of_org on webhook_sources to smartqueue_functions
   using (org_id = any ((select scope_orgs())::uuid[]) or (select sees_all_orgs()));

@@ -44,7 +44,7 @@ create table schedule_ticks (
 comment on table schedule_ticks is 'Past ticks and their outcomes.';
 
 create index schedule_ticks_by_time on schedule_ticks (fired_at);
-comment on index schedule_ticks_by_time is 'Serves delete-expired-ticks.';
+comment on index schedule_ticks_by_time is 'Serves delete_expired.';
 
 call isolate_by_org('schedules', 'schedule_ticks');
 

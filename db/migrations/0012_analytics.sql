@@ -42,7 +42,7 @@ comment on table job_rollups is
   'Submitted and ended jobs: by the minute for a day, by the hour for as long as jobs are kept.';
 
 create index job_rollups_by_time on job_rollups (span, at);
-comment on index job_rollups_by_time is 'Serves delete-expired-rollups.';
+comment on index job_rollups_by_time is 'Serves delete_expired.';
 
 create table prediction_rollups (
   org_id uuid not null,
@@ -65,7 +65,7 @@ with (fillfactor = 50);
 comment on table prediction_rollups is 'Prediction errors of completed jobs.';
 
 create index prediction_rollups_by_time on prediction_rollups (at);
-comment on index prediction_rollups_by_time is 'Serves delete-expired-rollups.';
+comment on index prediction_rollups_by_time is 'Serves delete_expired.';
 
 create table depth_rollups (
   org_id uuid not null,
@@ -86,7 +86,7 @@ with (fillfactor = 50);
 comment on table depth_rollups is 'Queue depth by organisation. Times without jobs have no row.';
 
 create index depth_rollups_by_time on depth_rollups (span, at);
-comment on index depth_rollups_by_time is 'Serves sample-depths and delete-expired-rollups.';
+comment on index depth_rollups_by_time is 'Serves sample-depths and delete_expired.';
 
 create table depth_samples (
   org_id uuid primary key,
@@ -125,7 +125,7 @@ comment on table scheduling_gains is
   'The gain of ranking jobs over first in, first out, by simulation. Written by the leader.';
 
 create index scheduling_gains_by_time on scheduling_gains (at);
-comment on index scheduling_gains_by_time is 'Serves delete-expired-rollups.';
+comment on index scheduling_gains_by_time is 'Serves delete_expired.';
 
 -- Metrics cover the whole system, and nothing in them belongs to an organisation.
 

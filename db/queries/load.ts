@@ -96,24 +96,3 @@ export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: stri
     stored.forecaster,
   ],
 })
-
-/** Minutes that are too long ago to be compared with, a bounded number at a time. */
-export const deleteExpiredLoad = (term: string, limit: number): Query<{ deleted: number }> => ({
-  name: 'delete-expired-load',
-  text: `
-    with deleted as (
-      delete from smartqueue.load_minutes
-      where at in (
-        select at
-        from smartqueue.load_minutes
-        where at < now() - interval '5 weeks'
-          and (select smartqueue.in_term($1::bigint))
-        order by at
-        limit $2::int
-      )
-      returning 1
-    )
-    select count(*)::int as deleted
-    from deleted`,
-  values: [term, limit],
-})

@@ -6,10 +6,10 @@ import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
 import { getSummary } from '../../db/queries/analytics-summary.ts'
-import { deleteExpiredRollups } from '../../db/queries/retention.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
 import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queue/upkeep.ts'
+import { deleteExpired } from '../../db/retention/retention.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { quantileOf } from '../../functions/analytics/log-histogram.ts'
 import { rollUpAll } from '../support/analytics.ts'
@@ -516,9 +516,10 @@ test('what is too old goes, and the number of slots stays known', async () => {
   await database.sql(
     `insert into slot_changes (at, slots) values (now() - interval '50 days', 5), (now() - interval '40 days', 10)`,
   )
-  const [first] = await database.run(deleteExpiredRollups({ term, days: 30, limit: 1 }))
+  const [first] = await database.run(deleteExpired('job_rollups', { term, days: 30, limit: 1 }))
   assert.equal(first?.deleted, 1)
-  await database.run(deleteExpiredRollups({ term, days: 30, limit: 10 }))
+  await database.run(deleteExpired('job_rollups', { term, days: 30, limit: 10 }))
+  await database.run(deleteExpired('slot_changes', { term, days: 30, limit: 10 }))
   const [left] = await database.sql(
     `select count(*) filter (where span = 60)::int as minutes, count(*) filter (where span = 3600)::int as hours from job_rollups`,
   )

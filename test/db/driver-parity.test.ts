@@ -75,13 +75,7 @@ import {
   recallTypes,
   storeLearned,
 } from '../../db/queries/learning.ts'
-import {
-  deleteExpiredLoad,
-  readLoad,
-  recallForecaster,
-  storeForecast,
-  storeForecaster,
-} from '../../db/queries/load.ts'
+import { readLoad, recallForecaster, storeForecast, storeForecaster } from '../../db/queries/load.ts'
 import { changeMember, listMembers } from '../../db/queries/members.ts'
 import { addEdgeTotals, readMetrics } from '../../db/queries/metrics.ts'
 import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
@@ -95,16 +89,6 @@ import { refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { getLeader, listPodLoads, listWorkers } from '../../db/queries/registry.ts'
-import {
-  deleteExpiredDeliveries,
-  deleteExpiredEvents,
-  deleteExpiredExecutions,
-  deleteExpiredJobs,
-  deleteExpiredRollups,
-  deleteExpiredTicks,
-  deleteStale,
-  forgetIdleSeries,
-} from '../../db/queries/retention.ts'
 import { FUNCTIONS_ROLE, findRowSecurityFault } from '../../db/queries/row-level-security.ts'
 import {
   findDueSchedules,
@@ -164,6 +148,7 @@ import {
   takeMovedSeries,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
+import { deleteExpired, deleteStale, EXPIRING, forgetIdleSeries } from '../../db/retention/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { exchange, held, newJob } from '../support/jobs.ts'
@@ -429,10 +414,7 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await sql('update smartqueue.series set mean_log = 3')
   await play(rescoreJobs({ term, seriesIds, afterKey: '0', limit: 10 }))
   await playLearning({ play, sql }, term)
-  await play(deleteExpiredJobs({ term, days: 30, limit: 10 }))
-  await play(deleteExpiredEvents({ term, days: 30, limit: 10 }))
-  await play(deleteExpiredExecutions({ term, days: 30, keep: 10, limit: 10 }))
-  await play(deleteExpiredTicks({ term, days: 30, limit: 10 }))
+  for (const kind of EXPIRING) await play(deleteExpired(kind, { term, days: 30, limit: 10 }))
   await play(forgetIdleSeries({ term, days: 30, afterId: '0', limit: 10 }))
   await play(deleteStale(term))
 }
@@ -637,7 +619,7 @@ const playWebhooks = async ({ play }: Stage): Promise<void> => {
   await play(listDeliveries({ orgId, sourceId: id(94), status: 'quarantined', before: null, limit: 2 }))
   await play(getDelivery(orgId, id(95)))
   const [begun] = await play(beginTerm('w'))
-  await play(deleteExpiredDeliveries({ term: begun?.term ?? '', days: 30, limit: 10 }))
+  await play(deleteExpired('deliveries', { term: begun?.term ?? '', days: 30, limit: 10 }))
   await play(deleteSource(orgId, id(94)))
 }
 
@@ -777,7 +759,6 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   await play(getQueueDepth(orgId, buckets))
   await play(getLeaderHistory())
   await play(getSchedulingGain(orgId, buckets))
-  await play(deleteExpiredRollups({ term, days: 30, limit: 10 }))
 }
 
 const playAutoscale = async ({ play, sql }: Stage): Promise<void> => {
@@ -819,7 +800,6 @@ const playLoad = async ({ play, sql }: Stage): Promise<void> => {
   await play(storeForecaster({ ...forecast, unusableBecause: null, evaluation, forecaster: btoa('\0\xff') }))
   await play(recallForecaster(term))
   await play(storeForecast(forecast))
-  await play(deleteExpiredLoad(term, 10))
 }
 
 /** In order: each goes on from what the one before left. A new area is one more function. */

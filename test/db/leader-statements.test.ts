@@ -5,7 +5,6 @@ import { takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
 import { beginTerm, confirmTerm, endSilentLeader, tryToLead } from '../../db/queries/leader.ts'
 import { type Learned, storeLearned } from '../../db/queries/learning.ts'
 import { crownModel, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
-import { deleteExpiredEvents, deleteExpiredJobs } from '../../db/queries/retention.ts'
 import { reportWorker } from '../../db/queries/workers.ts'
 import type { Query, Run } from '../../db/query.ts'
 import {
@@ -17,6 +16,7 @@ import {
   takeMovedSeries,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
+import { deleteExpired } from '../../db/retention/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -128,8 +128,8 @@ test('every duty sent under an old term, or a term from before a crash, changes 
     reserveCapacity(inTerm, 5),
     moveHeldBackJobs({ term: inTerm, parked: false, afterKey: '0', limit: 10 }),
     moveHeldBackJobs({ term: inTerm, parked: true, afterKey: '0', limit: 10 }),
-    deleteExpiredJobs({ term: inTerm, days: 30, limit: 10 }),
-    deleteExpiredEvents({ term: inTerm, days: 30, limit: 10 }),
+    deleteExpired('jobs', { term: inTerm, days: 30, limit: 10 }),
+    deleteExpired('events', { term: inTerm, days: 30, limit: 10 }),
     storeLearned(learned(inTerm)),
     crownModel({ term: inTerm, version: 1, weights: 'AAAA' }),
     storeChallenger({

@@ -3,17 +3,10 @@ import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { appendJobLogs } from '../../db/queries/job-logs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
-import {
-  deleteExpiredDeliveries,
-  deleteExpiredEvents,
-  deleteExpiredExecutions,
-  deleteExpiredJobs,
-  deleteExpiredTicks,
-  forgetIdleSeries,
-} from '../../db/queries/retention.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
 import { submitJobs } from '../../db/queue/submit.ts'
 import { wakeDueJobs } from '../../db/queue/upkeep.ts'
+import { deleteExpired, forgetIdleSeries } from '../../db/retention/retention.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -63,7 +56,7 @@ const finish = async (how: typeof completed | typeof failed = completed): Promis
   await end(database.run, ...(await claim(database.run, 'worker-1', 100)).map((job) => how(job)))
 }
 const expire = async (limit = 100) =>
-  (await database.run(deleteExpiredJobs({ term, days: 30, limit })))[0]?.deleted
+  (await database.run(deleteExpired('jobs', { term, days: 30, limit })))[0]?.deleted
 const count = async (table: string): Promise<number> =>
   (await database.sql<{ n: number }>(`select count(*)::int as n from ${table}`))[0]?.n ?? -1
 
@@ -125,7 +118,7 @@ test('old ticks of schedules go, but of each schedule the newest stays', async (
   await seedTicks(busy, [50, 40, 31, 29, 1])
   await seedTicks(idle, [300, 200])
   const expireTicks = async (limit: number, inTerm = term) =>
-    (await database.run(deleteExpiredTicks({ term: inTerm, days: 30, limit })))[0]?.deleted
+    (await database.run(deleteExpired('ticks', { term: inTerm, days: 30, limit })))[0]?.deleted
   assert.equal(await expireTicks(10, '0'), 0, 'not in another term')
   assert.deepEqual([await expireTicks(3), await expireTicks(3), await expireTicks(3)], [3, 1, 0])
   const kept = await database.sql(
@@ -160,7 +153,7 @@ test('events go by age, a bounded number at a time', async () => {
   await age(31)
   await seedJobs(database.run, tenant, [newJob()])
   const deleted = async (limit: number) =>
-    (await database.run(deleteExpiredEvents({ term, days: 30, limit })))[0]?.deleted
+    (await database.run(deleteExpired('events', { term, days: 30, limit })))[0]?.deleted
   assert.deepEqual([await deleted(1), await deleted(10), await deleted(10)], [1, 1, 0])
   assert.equal(await count('job_events'), 1)
 })
@@ -176,7 +169,7 @@ test('deliveries of webhooks go by age, a bounded number at a time, and for the 
   await seed(5, 31)
   await seed(2, 29)
   const deleted = async (limit: number, by = term) =>
-    (await database.run(deleteExpiredDeliveries({ term: by, days: 30, limit })))[0]?.deleted
+    (await database.run(deleteExpired('deliveries', { term: by, days: 30, limit })))[0]?.deleted
   assert.equal(await deleted(100, '0'), 0, 'a former leader')
   assert.deepEqual([await deleted(3), await deleted(3), await deleted(3)], [3, 2, 0])
   await seed(1, 31)
@@ -213,13 +206,19 @@ test('executions go by age, and beyond a number, the oldest first and a bounded 
     )
   await seed(5, 31)
   await seed(6, 1)
-  const expired = async (keep: number, limit: number) =>
-    (await database.run(deleteExpiredExecutions({ term, days: 30, keep, limit })))[0]?.deleted
-  assert.deepEqual([await expired(100, 3), await expired(100, 100), await expired(100, 100)], [3, 2, 0])
-  assert.deepEqual([await expired(4, 1), await expired(4, 100), await expired(4, 100)], [1, 1, 0])
+  const expired = async (limit: number, by = term) =>
+    (await database.run(deleteExpired('executions', { term: by, days: 30, limit })))[0]?.deleted
+  assert.deepEqual([await expired(3), await expired(100), await expired(100)], [3, 2, 0])
+  await database.sql(
+    `insert into executions (id, org_id, series_id, outcome, job_ids, ran_ms)
+    overriding system value
+    select max(id) - 3 + 100000, $1, 1, 'completed', '{}', '{}' from executions`,
+    [tenant.orgId],
+  )
+  assert.deepEqual([await expired(1), await expired(100), await expired(100)], [1, 2, 0])
   assert.equal(await count('executions'), 4)
-  const former = { term: '0', days: 0, keep: 0, limit: 100 }
-  assert.equal((await database.run(deleteExpiredExecutions(former)))[0]?.deleted, 0, 'a former leader')
+  await database.sql(`update executions set at = now() - interval '31 days'`)
+  assert.equal(await expired(100, '0'), 0, 'a former leader')
 })
 
 const forgetSeries = async (afterId = '0', limit = 100) =>

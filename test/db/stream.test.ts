@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { restartCallbackCursor } from '../../db/queries/callback-outbox.ts'
-import { deleteExpiredEvents } from '../../db/queries/retention.ts'
 import { readStream, type StreamEvent, type StreamPage, type StreamPlace } from '../../db/queries/stream.ts'
+import { deleteExpired } from '../../db/retention/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -179,7 +179,7 @@ test('who comes from before the oldest event that is kept, or from another serve
   assert.equal((await readFrom(head)).lost, null)
   const term = await lead(database.run)
   await database.sql(`update job_event_groups set at = at - interval '40 days'`)
-  await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
+  await database.run(deleteExpired('events', { term, days: 30, limit: 10 }))
   const lost = await readFrom(head)
   assert.deepEqual([lost.lost, lost.events], ['cursor_too_old', []])
   assert.equal((await readFrom(lost.head)).lost, null, 'from now on nothing is lost')
@@ -200,13 +200,13 @@ test('in the dump of another server the stream begins at the present, and those 
   assert.equal((await database.run(restartCallbackCursor(term))).length, 1)
   assert.equal((await readFrom(before)).lost, 'cursor_too_old')
   const { head } = await readFrom(null)
-  await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
+  await database.run(deleteExpired('events', { term, days: 30, limit: 10 }))
   assert.deepEqual(await database.sql('select id from job_event_groups'), [])
   assert.equal((await readFrom(head)).lost, null, 'nothing of ours has expired')
   await seedJobs(database.run, ada, [newJob({ name: 'ours' })])
   assert.deepEqual(told((await untilNothingElseRuns(head, 1)).events), ['ready ours'])
   await database.sql(`update job_event_groups set at = at - interval '40 days'`)
-  await database.run(deleteExpiredEvents({ term, days: 30, limit: 10 }))
+  await database.run(deleteExpired('events', { term, days: 30, limit: 10 }))
   assert.equal((await readFrom(head)).lost, 'cursor_too_old', 'and now it has')
 })
 

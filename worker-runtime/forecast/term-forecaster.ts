@@ -3,7 +3,6 @@
  * from where the leader before left off. All that it writes carries its term.
  */
 import {
-  deleteExpiredLoad,
   type LoadRow,
   readLoad,
   recallForecaster,
@@ -41,7 +40,6 @@ const ROLLUP_SECONDS = 5
 const LATE_MINUTES = 30
 /** Without enough history it is looked for again after so many minutes. */
 const LOOK_AGAIN_MINUTES = 10
-const EXPIRED_ROWS = 5_000
 
 export const createTermForecaster = (options: TermForecasterOptions): TermForecaster => {
   const { run, term, logger } = options
@@ -108,7 +106,6 @@ export const createTermForecaster = (options: TermForecasterOptions): TermForeca
       }),
     )
     logger.debug('load forecast trained', { unusable_because: unusableBecause, ...evaluation })
-    await run(deleteExpiredLoad(term, EXPIRED_ROWS))
     return stored.length > 0
   }
 

@@ -1,0 +1,49 @@
+import type { Query } from '../query.ts'
+
+/** What is deleted once it is older than the retention time. */
+export const EXPIRING = [
+  'jobs',
+  'events',
+  'executions',
+  'ticks',
+  'deliveries',
+  'job_rollups',
+  'depth_rollups',
+  'prediction_rollups',
+  'scheduling_gains',
+  'slot_changes',
+  'load_minutes',
+] as const
+
+export type Expiring = (typeof EXPIRING)[number]
+
+/** Deletes up to `limit` of the oldest rows of a kind. */
+export const deleteExpired = (
+  kind: Expiring,
+  { term, days, limit }: { term: string; days: number; limit: number },
+): Query<{ deleted: number }> => ({
+  name: 'delete-expired',
+  text: 'select smartqueue.delete_expired($1::bigint, $2::text, $3::double precision, $4::int) as deleted',
+  values: [term, kind, days, limit],
+})
+
+/** Deletes counts of limits, idempotency keys, invitations and refresh tokens that are no longer valid. */
+export const deleteStale = (term: string): Query<never> => ({
+  name: 'delete-stale',
+  text: 'select smartqueue.delete_stale($1::bigint)',
+  values: [term],
+})
+
+/** Looks at the next series and forgets the idle ones. `forgotten` is null if submissions prevented it. */
+export const forgetIdleSeries = (sweep: {
+  term: string
+  days: number
+  afterId: string
+  limit: number
+}): Query<{ looked_at: number; last_id: string | null; idle: number; forgotten: number | null }> => ({
+  name: 'forget-idle-series',
+  text: `
+    select looked_at, last_id, idle, forgotten
+    from smartqueue.forget_series($1::bigint, $2::double precision, $3::bigint, $4::int)`,
+  values: [sweep.term, sweep.days, sweep.afterId, sweep.limit],
+})
