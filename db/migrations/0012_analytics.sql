@@ -33,7 +33,7 @@ create table job_rollups (
   -- Jobs that ended with their first attempt, the sum of their waits, and a histogram of the waits by log_bucket.
   waited bigint not null default 0,
   wait_ms double precision not null default 0,
-  waits integer[] not null default '{}',
+  waits bigint[] not null default '{}',
   primary key (org_id, span, at),
   constraint job_rollups_span check (span in (60, 3600))
 )
@@ -58,7 +58,7 @@ create table prediction_rollups (
   within_p50 bigint not null,
   within_p90 bigint not null,
   -- Histogram of |p50 − runtime| / runtime in thousandths, by log_bucket.
-  apes integer[] not null,
+  apes bigint[] not null,
   primary key (org_id, type, at)
 )
 with (fillfactor = 50);

@@ -1,15 +1,10 @@
 import type { Query } from '../query.ts'
 import type { Buckets } from './analytics.ts'
 
-export type PredictionSums = {
-  at: string
-  jobs: number
-  log_error: number
-  abs_log_error: number
-  baseline_abs_log_error: number
-  within_p50: number
-  within_p90: number
-}
+export type PredictionSums = { at: string } & Record<
+  'jobs' | 'log_error' | 'abs_log_error' | 'baseline_abs_log_error' | 'within_p50' | 'within_p90',
+  number
+>
 
 export type PredictionSample = {
   job_id: string

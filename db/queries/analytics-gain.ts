@@ -4,17 +4,19 @@
  */
 import type { Query } from '../query.ts'
 
+/** A row of `executions`. */
+export type Place = { xid: string; id: string }
+
 export type StretchRow = {
   jobs: number
-  /** There are more than that many. */
+  /** The limit is reached. */
   more: boolean
-  /** Nobody waits, at this moment. */
+  /** No job waits at this moment. */
   idle: boolean
   age_seconds: number | null
-  /** The cursor, the last row of the stretch, and the present. */
-  start: { xid: string; id: string }
-  next: { xid: string; id: string }
-  horizon: { xid: string; id: string }
+  /** The cursor, and the last row of the stretch. Null if nothing has ended. */
+  start: Place
+  next: Place | null
 }
 
 export type StretchLimits = { rows: number; jobs: number }
@@ -23,15 +25,7 @@ export type StretchLimits = { rows: number; jobs: number }
 export const measureStretch = (limits: StretchLimits): Query<StretchRow> => ({
   name: 'measure-stretch',
   text: `
-    with start as materialized (
-      select xid, id
-      from smartqueue.analytics_cursors
-      where reader = 'gains'
-    ),
-    horizon as materialized (
-      select pg_snapshot_xmin(pg_current_snapshot()) as xid
-    ),
-    stretch as materialized (
+    with stretch as materialized (
       select xid, id, at, upto
       from smartqueue.gain_stretch($1::int, $2::int)
     )
@@ -40,21 +34,17 @@ export const measureStretch = (limits: StretchLimits): Query<StretchRow> => ({
       -- From lane 5,000 on jobs are parked.
       not exists (select from smartqueue.ready_jobs where lane < 5000) as idle,
       extract(epoch from now() - min(at))::double precision as age_seconds,
-      (select jsonb_build_object('xid', xid::text, 'id', id::text) from start) as start,
       (
         select jsonb_build_object('xid', xid::text, 'id', id::text)
-        from (
-          select xid, id from start
-          union all
-          select xid, id from stretch
-        ) place
-        order by place.xid desc, place.id desc
-        limit 1
-      ) as next,
+        from smartqueue.analytics_cursors
+        where reader = 'gains'
+      ) as start,
       (
-        select jsonb_build_object('xid', greatest(h.xid, s.xid)::text, 'id', case when h.xid > s.xid then 0 else s.id end::text)
-        from horizon h, start s
-      ) as horizon
+        select jsonb_build_object('xid', xid::text, 'id', id::text)
+        from stretch
+        order by stretch.xid desc, stretch.id desc
+        limit 1
+      ) as next
     from stretch`,
   values: [limits.rows, limits.jobs],
 })
@@ -71,39 +61,31 @@ export type EndedAttemptRow = {
 }
 
 /** Up to a row, in the order in which the jobs were submitted. 10,000 jobs: 0.3 s. */
-export const readStretch = (
-  limits: StretchLimits,
-  upTo: { xid: string; id: string },
-): Query<EndedAttemptRow> => ({
+export const readStretch = (limits: StretchLimits, upTo: Place): Query<EndedAttemptRow> => ({
   name: 'read-stretch',
   text: `
-    with ended as materialized (
-      select e.org_id, e.at, a.job_id, e.at - a.ran_ms * interval '1 millisecond' as started_at, e.outcome
-      from smartqueue.gain_stretch($1::int, $2::int) e
-      cross join lateral unnest(e.job_ids, e.ran_ms) as a (job_id, ran_ms)
-      where (e.xid, e.id) <= ($3::xid8, $4::bigint)
-    ),
-    judged as materialized (
-      select
-        e.org_id, e.job_id, e.at, e.started_at,
-        e.outcome <> 'cancelled' and not r.is_later_try as first, r.ready_at
-      from ended e
-      cross join lateral (
-        select id, created_at, run_at
-        from smartqueue.jobs
-        where org_id = e.org_id
-          and id = e.job_id
-        offset 0
-      ) j
-      cross join lateral smartqueue.readiness_of(e.org_id, e.job_id, j.created_at, j.run_at, e.at) r
-    )
     select
-      org_id, first,
-      extract(epoch from case when first then least(ready_at, started_at) else started_at end)::double precision * 1000 as ready_ms,
-      extract(epoch from started_at)::double precision * 1000 as start_ms,
-      extract(epoch from at)::double precision * 1000 as end_ms
-    from judged
-    order by job_id`,
+      e.org_id, f.first,
+      extract(epoch from case when f.first then least(r.ready_at, e.started_at) else e.started_at end)::double precision
+        * 1000 as ready_ms,
+      extract(epoch from e.started_at)::double precision * 1000 as start_ms,
+      extract(epoch from e.at)::double precision * 1000 as end_ms
+    from (
+      select s.org_id, s.at, s.outcome, a.job_id, s.at - a.ran_ms * interval '1 millisecond' as started_at
+      from smartqueue.gain_stretch($1::int, $2::int) s
+      cross join lateral unnest(s.job_ids, s.ran_ms) as a (job_id, ran_ms)
+      where (s.xid, s.id) <= ($3::xid8, $4::bigint)
+    ) e
+    cross join lateral (
+      select created_at, run_at
+      from smartqueue.jobs
+      where org_id = e.org_id
+        and id = e.job_id
+      offset 0
+    ) j
+    cross join lateral smartqueue.readiness_of(e.org_id, e.job_id, j.created_at, j.run_at, e.at) r
+    cross join lateral (select e.outcome <> 'cancelled' and not r.is_later_try as first) f
+    order by e.job_id`,
   values: [limits.rows, limits.jobs, upTo.xid, upTo.id],
 })
 
@@ -135,28 +117,25 @@ export const readCapacity = (sinceMs: number): Query<CapacityRow> => ({
   values: [sinceMs],
 })
 
-export type GainRow = {
-  org_id: string
-  at_ms: number
-  jobs: number
-  wait_ms: number
-  fifo_wait_ms: number
-  max_wait_ms: number
-  fifo_max_wait_ms: number
-}
+export type Gain = Record<'jobs' | 'wait_ms' | 'fifo_wait_ms' | 'max_wait_ms' | 'fifo_max_wait_ms', number>
 
-/** Closes the stretch: the cursor moves, and only from where it was, in the statement that adds. No row: somebody else did. */
+export type GainRow = Gain & { org_id: string; at_ms: number }
+
+/**
+ * Adds the gains and moves the cursor, to the present if `to` is null. No row: the term is over, or the cursor is not
+ * at `from`.
+ */
 export const storeGains = (
   term: string,
-  from: { xid: string; id: string },
-  to: { xid: string; id: string },
+  from: Place,
+  to: Place | null,
   rows: readonly GainRow[],
 ): Query<{ reader: string }> => ({
   name: 'store-gains',
   text: `
     with moved as (
       update smartqueue.analytics_cursors
-      set xid = $4::xid8, id = $5::bigint
+      set xid = coalesce($4::xid8, pg_snapshot_xmin(pg_current_snapshot())), id = coalesce($5::bigint, 0)
       where reader = 'gains'
         and xid = $2::xid8
         and id = $3::bigint
@@ -183,5 +162,5 @@ export const storeGains = (
     )
     select reader
     from moved`,
-  values: [term, from.xid, from.id, to.xid, to.id, JSON.stringify(rows)],
+  values: [term, from.xid, from.id, to?.xid ?? null, to?.id ?? null, JSON.stringify(rows)],
 })

@@ -2,16 +2,10 @@ import type { Query } from '../query.ts'
 import { type ScalingState, STALE_SECONDS } from './autoscale.ts'
 import type { QueueSums } from './queue-facts.ts'
 
+export type DepthCounts = Record<'pending' | 'blocked' | 'ready' | 'running' | 'retrying', number>
+
 /** Of `depth_of_queue`. */
-export type DepthSums = {
-  pending: number
-  blocked: number
-  ready: number
-  running: number
-  retrying: number
-  predicted_ms: number
-  oldest_ready_seconds: number | null
-}
+export type DepthSums = DepthCounts & { predicted_ms: number; oldest_ready_seconds: number | null }
 
 /** Of `load_ahead`. */
 export type LoadAhead = {
@@ -27,15 +21,9 @@ export type LoadAhead = {
   schedules: { cron: string; timezone: string; predicted_ms: number | null }[]
 }
 
-export type JobSums = {
-  submitted: number
-  completed: number
-  failed: number
-  cancelled: number
-  ran: number
-  runtime_ms: number
-  waits: number[] | null
-}
+export type JobCounts = Record<'submitted' | 'completed' | 'failed' | 'cancelled', number>
+
+export type JobSums = JobCounts & { ran: number; runtime_ms: number; waits: number[] | null }
 
 export type SummaryRow = {
   at: string

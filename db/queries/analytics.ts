@@ -3,18 +3,15 @@
  * million finished jobs, see `npm run bench -- analytics`.
  */
 import type { Query } from '../query.ts'
-import type { DepthSums, LoadAhead } from './analytics-summary.ts'
+import type { Gain } from './analytics-gain.ts'
+import type { DepthCounts, DepthSums, JobCounts, LoadAhead } from './analytics-summary.ts'
 import type { QueueSums } from './queue-facts.ts'
 
 /** Rows of so many seconds, added up to buckets of so many, and how many buckets: the last one contains the present. */
 export type Buckets = { span: 60 | 3600; seconds: number; count: number }
 
-export type ThroughputRow = {
+export type ThroughputRow = JobCounts & {
   at: string
-  submitted: number
-  completed: number
-  failed: number
-  cancelled: number
   runtime_mean_ms: number | null
   wait_mean_ms: number | null
 }
@@ -42,19 +39,9 @@ export const getThroughput = (orgId: string, buckets: Buckets): Query<Throughput
   values: [orgId, buckets.seconds, buckets.count, buckets.span],
 })
 
-export type DepthPoint = {
-  at: string
-  pending: number
-  blocked: number
-  ready: number
-  running: number
-  retrying: number
-  predicted_seconds: number
-}
-
 export type QueueDepthRow = {
   at: string
-  items: DepthPoint[]
+  items: (DepthCounts & { at: string; predicted_seconds: number })[]
   depth: DepthSums
   load: LoadAhead
   queue: QueueSums | null
@@ -114,14 +101,7 @@ export const getLeaderHistory = (): Query<LeaderHistoryRow> => ({
   values: [],
 })
 
-export type GainPointRow = {
-  at: string
-  jobs: number
-  wait_ms: number
-  fifo_wait_ms: number
-  max_wait_ms: number
-  fifo_max_wait_ms: number
-}
+export type GainPointRow = Gain & { at: string }
 
 /** Only buckets in which jobs ended. */
 export const getSchedulingGain = (orgId: string, buckets: Omit<Buckets, 'span'>): Query<GainPointRow> => ({

@@ -1,18 +1,9 @@
 import type { Query } from '../query.ts'
 
-export type JobTotals = {
-  submitted: number
-  completed: number
-  failed_attempts: number
-  dead: number
-  retried: number
-  cancelled: number
-  lost_leases: number
-  runtimes: number[]
-  runtime_ms: number
-  waits: number[]
-  wait_ms: number
-}
+export type JobTotals = Record<
+  'submitted' | 'completed' | 'failed_attempts' | 'dead' | 'retried' | 'cancelled' | 'lost_leases',
+  number
+> & { runtimes: number[]; runtime_ms: number; waits: number[]; wait_ms: number }
 
 export type EdgeTotal = { name: string; label: string; total: number }
 

@@ -76,11 +76,11 @@ export const seedFinishedJobs = async (
     [tenant.orgId],
   )
   await sql(
-    `insert into smartqueue.job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats, ran_ms)
+    `insert into smartqueue.job_event_groups (org_id, at, job_ids, states, attempts, reasons, ats)
     select
       $1, case what when 0 then min(created_at) else min(finished_at) end, array_agg(id order by n),
       case what when 0 then '{ready}' else array_agg(state order by n) end, case what when 0 then '{0}'::int[] else '{1}' end, '{}',
-      case what when 0 then '{}' else array_agg(finished_at order by n) end, '{}'
+      case what when 0 then '{}' else array_agg(finished_at order by n) end
     from seed, generate_series(0, 1) what
     group by n / ${group}, what
     order by 2`,

@@ -8,7 +8,7 @@ import {
 import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
-import { lookForEvents, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { findUncounted, rollUp } from '../../db/queries/analytics-rollup.ts'
 import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { enter } from '../../db/queries/scope.ts'
 import type { Query } from '../../db/query.ts'
@@ -49,7 +49,7 @@ export const benchAnalytics = ({ say, quick }: BenchOptions): Promise<BenchRepor
     say('A drain: groups of a thousand jobs that ended within a minute…')
     await seedFinishedJobs(database, small, { count: finished / 5, days: 0.0005, group: 1_000 })
     const drain = await rollUpAll(database, term)
-    const idleMs = await timeOf(() => database.run(lookForEvents()))
+    const idleMs = await timeOf(() => database.run(findUncounted()))
     const replayed = await weigh(database, term)
     say('Asking each route…')
     const routes = await timeRoutes(database, large)
@@ -124,7 +124,7 @@ const rollUpAll = async (database: TestDatabase, term: string): Promise<Counted>
 const weigh = async (database: TestDatabase, term: string) => {
   const startedAt = performance.now()
   const [stretch] = await database.run(measureStretch(STRETCH))
-  if (!stretch) throw new Error('A stretch is one row')
+  if (!stretch?.next) throw new Error('Nothing has ended')
   const attempts = await database.run(readStretch(STRETCH, stretch.next))
   const [capacity] = await database.run(readCapacity(0))
   const readAt = performance.now()

@@ -14,7 +14,7 @@ import {
 import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
-import { lookForEvents, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { findUncounted, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
 import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
@@ -727,7 +727,7 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   // What was played before was committed at different moments.
   await sql(`update smartqueue.analytics_cursors set xid = pg_snapshot_xmin(pg_current_snapshot())`)
   await play(restartRollups(term))
-  await play(lookForEvents())
+  await play(findUncounted())
   await play(rollUp('0', { groups: 10, jobs: 10 }))
   // As if the hour had just begun.
   await play(sampleDepths(term, 1e9))

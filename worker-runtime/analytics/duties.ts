@@ -5,7 +5,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
-import { lookForEvents, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { findUncounted, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
 import type { Run } from '../../db/query.ts'
 import type { Duty } from '../duties.ts'
 import type { Logger } from '../logger.ts'
@@ -42,8 +42,8 @@ const countEvents = ({ run, logger }: AnalyticsDutyOptions): Duty => {
           logger.warn('rollups begin at the present: the database came from another server')
         lookedInTerm = term
       }
-      const [events] = await run(lookForEvents())
-      if (!events?.some) return SECOND
+      const [first] = await run(findUncounted())
+      if (!first?.at) return SECOND
       const startedAtMs = performance.now()
       const [page] = await run(rollUp(term, PAGE))
       // At most half of the time: whoever works the queue off comes first.
@@ -70,7 +70,7 @@ const weighOrders = ({ run }: AnalyticsDutyOptions): Duty => ({
   name: 'scheduling gain',
   step: async (term) => {
     const [stretch] = await run(measureStretch(STRETCH))
-    if (!stretch || stretch.jobs === 0) return 30 * SECOND
+    if (!stretch?.next) return 30 * SECOND
     const isClosed = stretch.idle || stretch.more || (stretch.age_seconds ?? 0) > LONGEST_STRETCH_SECONDS
     if (!isClosed) return 5 * SECOND
     const attempts = await run(readStretch(STRETCH, stretch.next))
@@ -78,7 +78,7 @@ const weighOrders = ({ run }: AnalyticsDutyOptions): Duty => ({
     const [capacity] = await run(readCapacity(Number.isFinite(sinceMs) ? sinceMs : 0))
     const gains = await weighOrder(attempts, capacity ?? { slots: [], running_ms: [] }, () => breathe())
     // What there is too much of is not made up for: the newest say more.
-    await run(storeGains(term, stretch.start, stretch.more ? stretch.horizon : stretch.next, gains))
+    await run(storeGains(term, stretch.start, stretch.more ? null : stretch.next, gains))
     return stretch.more ? 5 * SECOND : 30 * SECOND
   },
 })
