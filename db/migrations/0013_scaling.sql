@@ -37,7 +37,6 @@ create table autoscale_snapshots (
   -- One row, or none before the first run.
   only_row boolean primary key default true,
   taken_at timestamptz not null default now(),
-  term bigint not null,
   -- Predicted work of claimable jobs, and what remains of running ones. Each job counts at most the drain goal.
   queued_seconds double precision not null,
   running_seconds double precision not null,

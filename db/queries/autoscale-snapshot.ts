@@ -22,7 +22,7 @@ export type NearTick = {
 /** Schedules with ticks within the lead time that nobody has paused, the first to come first. */
 export const findNearTicks = (
   term: string,
-  { leadSeconds, drainGoalSeconds }: ScalingSettings,
+  { lead_seconds, drain_goal_seconds }: ScalingSettings,
   { limit, defaultLog }: { limit: number /** ln(ms) of a job of an unknown type. */; defaultLog: number },
 ): Query<NearTick> => ({
   name: 'find-near-ticks',
@@ -46,7 +46,7 @@ export const findNearTicks = (
     group by r.cron, r.timezone, r.next_at
     order by r.next_at, r.cron, r.timezone
     limit $3::int`,
-  values: [term, leadSeconds, limit, drainGoalSeconds, defaultLog],
+  values: [term, lead_seconds, limit, drain_goal_seconds, defaultLog],
 })
 
 /**
@@ -152,12 +152,12 @@ export const takeAutoscaleSnapshot = (snapshot: {
       ) ahead on true
     )
     insert into smartqueue.autoscale_snapshots as s (
-      term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
+      queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
       forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers,
       max_workers
     )
     select
-      $1::bigint, q.queued_ms / 1000, q.running_ms / 1000, a.ms_per_second / 1000,
+      q.queued_ms / 1000, q.running_ms / 1000, a.ms_per_second / 1000,
       $2::double precision + coalesce(w.ms, 0) / 1000 * all_waking.jobs / greatest(w.jobs, 1),
       case when f.unused_because is null then f.p50 end,
       case when f.unused_because is null then f.p90 end,
@@ -176,7 +176,7 @@ export const takeAutoscaleSnapshot = (snapshot: {
     where (select smartqueue.in_term($1::bigint))
     on conflict (only_row) do update
     set
-      taken_at = now(), term = excluded.term, workers = excluded.workers,
+      taken_at = now(), workers = excluded.workers,
       queued_seconds = excluded.queued_seconds, running_seconds = excluded.running_seconds,
       arriving_per_second = excluded.arriving_per_second, scheduled_seconds = excluded.scheduled_seconds,
       forecast_p50_seconds = excluded.forecast_p50_seconds, forecast_p90_seconds = excluded.forecast_p90_seconds,
@@ -187,10 +187,10 @@ export const takeAutoscaleSnapshot = (snapshot: {
   values: [
     snapshot.term,
     snapshot.ticksSeconds,
-    snapshot.settings.slotsPerWorker,
-    snapshot.settings.drainGoalSeconds,
-    snapshot.settings.leadSeconds,
-    snapshot.settings.minWorkers,
-    snapshot.settings.maxWorkers,
+    snapshot.settings.slots_per_worker,
+    snapshot.settings.drain_goal_seconds,
+    snapshot.settings.lead_seconds,
+    snapshot.settings.min_workers,
+    snapshot.settings.max_workers,
   ],
 })

@@ -1,24 +1,15 @@
 import type { Query } from '../query.ts'
-import { type ScalingSignal, scalingSignal } from '../rules/autoscale.ts'
+import { type ExpectedLoad, type ScalingSettings, scalingSignal } from '../rules/autoscale.ts'
 
 /** What the number of workers is decided by. */
-export type ScalingState = {
-  queued_seconds: number
-  running_seconds: number
-  arriving_per_second: number
-  scheduled_seconds: number
-  forecast_p50_seconds: number | null
-  forecast_p90_seconds: number | null
-  no_forecast_because: string | null
-  workers: number
-  slots_per_worker: number
-  drain_goal_seconds: number
-  lead_seconds: number
-  min_workers: number
-  max_workers: number
-}
+export type ScalingState = ExpectedLoad &
+  ScalingSettings & {
+    forecast_p90_seconds: number | null
+    no_forecast_because: string | null
+    workers: number
+  }
 
-export type AutoscaleRow = ScalingState & { taken_at: string; age_seconds: number; term: number }
+export type AutoscaleRow = ScalingState & { taken_at: string; age_seconds: number }
 
 /** The leader takes a snapshot every five seconds. After this long there is none that anything may be scaled by. */
 export const STALE_SECONDS = 30
@@ -29,34 +20,16 @@ export const readAutoscale = (): Query<AutoscaleRow> => ({
   text: `
     select
       taken_at, extract(epoch from clock_timestamp() - taken_at)::double precision as age_seconds,
-      term::double precision as term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds,
-      forecast_p50_seconds, forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds,
-      lead_seconds, min_workers, max_workers
+      queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
+      forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds, lead_seconds,
+      min_workers, max_workers
     from smartqueue.autoscale_snapshots`,
   values: [],
 })
 
-export const signalOf = (row: ScalingState): ScalingSignal =>
-  scalingSignal(
-    {
-      queued: row.queued_seconds,
-      running: row.running_seconds,
-      arrivingPerSecond: row.arriving_per_second,
-      scheduled: row.scheduled_seconds,
-      forecast: row.forecast_p50_seconds,
-    },
-    {
-      slotsPerWorker: row.slots_per_worker,
-      drainGoalSeconds: row.drain_goal_seconds,
-      leadSeconds: row.lead_seconds,
-      minWorkers: row.min_workers,
-      maxWorkers: row.max_workers,
-    },
-  )
-
 /** What `/autoscale` answers, of the functions and of the controller in the cluster. */
 export const viewAutoscale = (row: AutoscaleRow) => {
-  const { desired, B, R, F, T, needed } = signalOf(row)
+  const { desired, B, R, F, T, needed } = scalingSignal(row)
   return {
     desired,
     B: round(B),

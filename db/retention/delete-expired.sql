@@ -120,9 +120,9 @@ begin
 
     when 'deliveries' then
       delete from webhook_deliveries
-      where ctid = any (array(
-        select ctid from webhook_deliveries where received_at < v_before order by received_at limit p_limit
-      ));
+      where (org_id, id) in (
+        select org_id, id from webhook_deliveries where received_at < v_before order by received_at limit p_limit
+      );
 
     when 'job_rollups' then
       delete from job_rollups

@@ -11,26 +11,27 @@
  * its 90th percentile workers cost 6 % more, and p95 waits fall by 1 s at most (npm run bench -- autoscale).
  */
 
+/** The leader's settings, as its snapshot has them. */
 export type ScalingSettings = {
-  slotsPerWorker: number
+  slots_per_worker: number
   /** How soon what is queued should be worked off. */
-  drainGoalSeconds: number
+  drain_goal_seconds: number
   /** How far ahead work is asked for: as long as a worker takes to start. */
-  leadSeconds: number
-  minWorkers: number
-  maxWorkers: number
+  lead_seconds: number
+  min_workers: number
+  max_workers: number
 }
 
-/** In seconds of predicted work. */
+/** Seconds of predicted work. */
 export type ExpectedLoad = {
-  queued: number
-  /** Left of what runs. */
-  running: number
-  arrivingPerSecond: number
+  queued_seconds: number
+  /** What remains of running jobs. */
+  running_seconds: number
+  arriving_per_second: number
   /** Within the lead time, of jobs and schedules whose time is known. */
-  scheduled: number
-  /** Within the lead time, reckoned to the drain goal, of what nobody has announced. Null: there is no forecast that may be used. */
-  forecast: number | null
+  scheduled_seconds: number
+  /** What nobody has announced, within the lead time and scaled to the drain goal. Null: no forecast is usable. */
+  forecast_p50_seconds: number | null
 }
 
 export type ScalingSignal = {
@@ -46,14 +47,14 @@ export type ScalingSignal = {
 /** Full slots have no room for what comes next. */
 const LOAD = 0.8
 
-export const scalingSignal = (load: ExpectedLoad, settings: ScalingSettings): ScalingSignal => {
-  const { drainGoalSeconds, minWorkers, maxWorkers } = settings
-  const T = settings.slotsPerWorker * LOAD * drainGoalSeconds
-  const B = load.queued + load.running
-  const R = load.queued + load.arrivingPerSecond * drainGoalSeconds
+export const scalingSignal = (state: ExpectedLoad & ScalingSettings): ScalingSignal => {
+  const { queued_seconds, drain_goal_seconds, min_workers, max_workers } = state
+  const T = state.slots_per_worker * LOAD * drain_goal_seconds
+  const B = queued_seconds + state.running_seconds
+  const R = queued_seconds + state.arriving_per_second * drain_goal_seconds
   // A forecast is a guess: it never asks for more than there may be.
-  const F = Math.min((load.forecast ?? 0) + load.scheduled, maxWorkers * T)
+  const F = Math.min((state.forecast_p50_seconds ?? 0) + state.scheduled_seconds, max_workers * T)
   const needed = { B: B / T, R: R / T, F: F / T }
   const most = Math.ceil(Math.max(needed.B, needed.R, needed.F))
-  return { B, R, F, T, needed, desired: Math.min(Math.max(most, minWorkers), maxWorkers) }
+  return { B, R, F, T, needed, desired: Math.min(Math.max(most, min_workers), max_workers) }
 }

@@ -5,8 +5,8 @@ import {
   type MinuteSums,
   type SummaryRow,
 } from '../../db/queries/analytics-summary.ts'
-import { signalOf } from '../../db/queries/autoscale.ts'
 import type { Run } from '../../db/query.ts'
+import { scalingSignal } from '../../db/rules/autoscale.ts'
 import { round } from '../jobs/job-view.ts'
 import { depthsAhead } from './forecast.ts'
 import { quantileOf } from './log-histogram.ts'
@@ -40,7 +40,7 @@ const viewSummary = (row: SummaryRow): Summary => {
       slots,
       drain_seconds: slots > 0 ? round(predicted_ms / 1000 / slots, 3) : null,
     },
-    workers: { ...row.workers, wanted: row.autoscale && signalOf(row.autoscale).desired },
+    workers: { ...row.workers, wanted: row.autoscale && scalingSignal(row.autoscale).desired },
     forecast: {
       in_seconds: AHEAD_MINUTES * 60,
       depth: orNull(ahead?.jobs, 1),

@@ -1,6 +1,7 @@
-import { type AutoscaleRow, signalOf } from '../../db/queries/autoscale.ts'
+import type { AutoscaleRow } from '../../db/queries/autoscale.ts'
 import type { EdgeTotal, JobTotals, MetricsRow } from '../../db/queries/metrics.ts'
 import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
+import { scalingSignal } from '../../db/rules/autoscale.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
 import { DELIVERIES, DELIVERY_OUTCOMES, DUPLICATES } from './edge-totals.ts'
 import { histogramOf, type Metric, type Sample } from './prometheus-text.ts'
@@ -144,7 +145,7 @@ const ofWorkers = ({ workers, slots, leader }: MetricsRow): Metric[] => [
 ]
 
 const ofScaling = (row: AutoscaleRow): Metric[] => {
-  const { B, R, F, T, desired } = signalOf(row)
+  const { B, R, F, T, desired } = scalingSignal(row)
   return [
     gauge('autoscale_backlog_seconds', 'Predicted work that is there (B).', B),
     gauge('autoscale_arriving_seconds', 'Predicted work to start within the drain goal (R).', R),

@@ -623,9 +623,9 @@ const playWebhooks = async ({ play }: Stage): Promise<void> => {
   await play(deleteSource(orgId, id(94)))
 }
 
-const AUTOSCALE_SNAPSHOT = `insert into smartqueue.autoscale_snapshots (term, queued_seconds, running_seconds, arriving_per_second,
+const AUTOSCALE_SNAPSHOT = `insert into smartqueue.autoscale_snapshots (queued_seconds, running_seconds, arriving_per_second,
     scheduled_seconds, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers)
-  values (3, 100, 1e-7, 0.5, 0, 2, 10, 60, 75, 1, 5)`
+  values (100, 1e-7, 0.5, 0, 2, 10, 60, 75, 1, 5)`
 
 const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   const { orgId } = TENANT
@@ -774,7 +774,13 @@ const playAutoscale = async ({ play, sql }: Stage): Promise<void> => {
     `insert into smartqueue.load_forecasts (from_at, p50_ms, p90_ms) values (now(), '{60000, 60000}', '{1e5, 1e5}')`,
   )
   await sql('delete from smartqueue.queue_snapshots')
-  const settings = { slotsPerWorker: 10, drainGoalSeconds: 60, leadSeconds: 75, minWorkers: 1, maxWorkers: 5 }
+  const settings = {
+    slots_per_worker: 10,
+    drain_goal_seconds: 60,
+    lead_seconds: 75,
+    min_workers: 1,
+    max_workers: 5,
+  }
   await play(findNearTicks(term, settings, { limit: 10, defaultLog: 7 }))
   await play(takeAutoscaleSnapshot({ term, settings, ticksSeconds: 1 / 3 }))
   await sql(

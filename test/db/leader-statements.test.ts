@@ -166,7 +166,13 @@ const learned = (term: string): Learned => ({
   ...{ accuracy: undefined, isPoint: false, series: [], orgs: [], types: [], orgTypes: [] },
 })
 
-const SCALING = { slotsPerWorker: 1, drainGoalSeconds: 60, leadSeconds: 60, minWorkers: 1, maxWorkers: 5 }
+const SCALING = {
+  slots_per_worker: 1,
+  drain_goal_seconds: 60,
+  lead_seconds: 60,
+  min_workers: 1,
+  max_workers: 5,
+}
 
 const decision = (term: string) => ({ term, version: 2, against: 1, evaluation: {} })
 

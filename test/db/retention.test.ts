@@ -6,9 +6,9 @@ import { saveProgress } from '../../db/queries/progress.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
 import { submitJobs } from '../../db/queue/submit.ts'
 import { wakeDueJobs } from '../../db/queue/upkeep.ts'
-import { deleteExpired, forgetIdleSeries } from '../../db/retention/retention.ts'
+import { deleteExpired, deleteStale, EXPIRING, forgetIdleSeries } from '../../db/retention/retention.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
   clearJobs,
@@ -129,6 +129,17 @@ test('old ticks of schedules go, but of each schedule the newest stays', async (
     { schedule_id: busy, days: 29 },
     { schedule_id: idle, days: 200 },
   ])
+})
+
+test('a worker may delete everything that expires', async () => {
+  const worker = await connect(asLogin(database.url, 'workers'))
+  const retention = [
+    ...EXPIRING.map((kind) => deleteExpired(kind, { term, days: 30, limit: 10 })),
+    deleteStale(term),
+    forgetIdleSeries({ term, days: 30, afterId: '0', limit: 10 }),
+  ]
+  for (const { text, values } of retention) await worker.query(text, [...values])
+  await worker.end()
 })
 
 test('each look deletes no more than it is told to, over all organisations', async () => {
@@ -270,8 +281,8 @@ const submitWithin = async (client: pg.Client, name: string): Promise<void> => {
   const { text, values } = submitJobs([{ ...tenant, jobs: [newJob({ name })] }])
   await client.query(text, [...values])
 }
-const connect = async (): Promise<pg.Client> => {
-  const client = new pg.Client(database.url)
+const connect = async (url = database.url): Promise<pg.Client> => {
+  const client = new pg.Client(url)
   await client.connect()
   return client
 }

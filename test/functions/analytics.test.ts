@@ -165,10 +165,10 @@ test('what was done is told, and others see nothing of it', async () => {
   // 1,200 s of predicted work, of which a worker gets 10 × 0.8 × 60 s done in time.
   await sql(`
     insert into autoscale_snapshots (
-      term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, workers, slots_per_worker,
+      queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, workers, slots_per_worker,
       drain_goal_seconds, lead_seconds, min_workers, max_workers
     )
-    values (1, 1000, 200, 0, 0, 1, 10, 60, 75, 1, 5)`)
+    values (1000, 200, 0, 0, 1, 10, 60, 75, 1, 5)`)
 
   const summary = await get('summary')
   assert.deepEqual(summary.depth, { pending: 2, blocked: 1, ready: 1, running: 1, retrying: 1 })

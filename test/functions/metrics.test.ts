@@ -98,9 +98,9 @@ test('metrics tell what is known, all that is documented and nothing else, and o
   await sql(`insert into prediction_faults (reason, faults) values ('timeout', 7), ('made up', 1)`)
   await sql(`insert into load_forecasts (from_at, p50_ms, p90_ms, evaluation)
     values (now(), '{1}', '{2}', '{"errors": {"lstm": 0.5, "last_hour": 0.75, "seasonal": 1, "other": 3}}')`)
-  await sql(`insert into autoscale_snapshots (term, queued_seconds, running_seconds, arriving_per_second,
+  await sql(`insert into autoscale_snapshots (queued_seconds, running_seconds, arriving_per_second,
       scheduled_seconds, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers)
-    values (1, 1000, 20, 0.5, 0, 1, 10, 60, 75, 1, 5)`)
+    values (1000, 20, 0.5, 0, 1, 10, 60, 75, 1, 5)`)
   await run(sampleDepths(term, 15))
   await rollUpAll(run, sql, term)
   const text = await until('the counts', (values) => {

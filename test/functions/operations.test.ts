@@ -41,10 +41,10 @@ test('autoscale answers by the newest snapshot, and 503 while there is none that
   const take = (age: string) =>
     migrated.sql(
       `insert into autoscale_snapshots (
-        taken_at, term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, no_forecast_because, workers,
+        taken_at, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, no_forecast_because, workers,
         slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers
       )
-      values (now() - $1::interval, 1, 1000, 200, 2, 96, 'there is no forecast yet', 2, 10, 60, 75, 1, 5)
+      values (now() - $1::interval, 1000, 200, 2, 96, 'there is no forecast yet', 2, 10, 60, 75, 1, 5)
       on conflict (only_row) do update set taken_at = excluded.taken_at`,
       [age],
     )

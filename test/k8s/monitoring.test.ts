@@ -87,11 +87,15 @@ describe('the rules', () => {
   })
 
   test('know what a worker can do, as the scaling has it', () => {
-    const settings = { slotsPerWorker: 1, drainGoalSeconds: 1, leadSeconds: 1, minWorkers: 1, maxWorkers: 1 }
-    const { T } = scalingSignal(
-      { queued: 0, running: 0, arrivingPerSecond: 0, scheduled: 0, forecast: 0 },
-      settings,
-    )
+    const settings = {
+      slots_per_worker: 1,
+      drain_goal_seconds: 1,
+      lead_seconds: 1,
+      min_workers: 1,
+      max_workers: 1,
+    }
+    const load = { queued_seconds: 0, running_seconds: 0, arriving_per_second: 0, scheduled_seconds: 0 }
+    const { T } = scalingSignal({ ...load, forecast_p50_seconds: 0, ...settings })
     const capacity = rules.find(({ record }) => record === 'namespace:smartqueue_worker_capacity_seconds:max')
     assert.match(capacity?.expr ?? '', new RegExp(`/ ${T}$`))
   })

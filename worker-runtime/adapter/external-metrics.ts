@@ -1,5 +1,6 @@
-import { type AutoscaleRow, signalOf } from '../../db/queries/autoscale.ts'
+import type { AutoscaleRow } from '../../db/queries/autoscale.ts'
 import type { ScalingSignal } from '../../db/rules/autoscale.ts'
+import { scalingSignal } from '../../db/rules/autoscale.ts'
 import type { AutoscaleLook, LookAtAutoscale } from '../cluster/autoscale-look.ts'
 
 export type ApiAnswer = { readonly status: number; readonly body: object }
@@ -64,7 +65,7 @@ const valuesOf = (
   found: AutoscaleLook,
 ): ApiAnswer => {
   if (found.kind !== 'fresh') return failure('ServiceUnavailable', found.because)
-  const value = quantityOf(read(signalOf(found.row)))
+  const value = quantityOf(read(scalingSignal(found.row)))
   const item = { metricName, metricLabels: {}, timestamp: timeOf(found.row), value }
   const body = { kind: 'ExternalMetricValueList', apiVersion: GROUP_VERSION, metadata: {}, items: [item] }
   return { status: 200, body }

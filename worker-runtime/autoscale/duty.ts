@@ -24,7 +24,7 @@ export const createAutoscaleDuty = ({ run, config }: { run: Run; config: Config 
       const near = await run(
         findNearTicks(term, settings, { limit: NEAR_TICKS, defaultLog: DEFAULT_ESTIMATE.meanLog }),
       )
-      const ticksSeconds = scheduled.secondsWithin(settings.leadSeconds, near)
+      const ticksSeconds = scheduled.secondsWithin(settings.lead_seconds, near)
       await run(takeAutoscaleSnapshot({ term, settings, ticksSeconds }))
       const tookMs = performance.now() - startedAtMs
       return Math.min(Math.max(SNAPSHOT_MS, LEAST_PAUSE_SHARE * tookMs), LONGEST_PAUSE_MS)
@@ -33,9 +33,9 @@ export const createAutoscaleDuty = ({ run, config }: { run: Run; config: Config 
 }
 
 const scalingSettings = (config: Config): ScalingSettings => ({
-  slotsPerWorker: config.SMARTQUEUE_WORKER_SLOTS,
-  drainGoalSeconds: config.SMARTQUEUE_DRAIN_GOAL_SECONDS,
-  leadSeconds: config.SMARTQUEUE_LEAD_SECONDS,
-  minWorkers: config.SMARTQUEUE_MIN_WORKERS,
-  maxWorkers: config.SMARTQUEUE_MAX_WORKERS,
+  slots_per_worker: config.SMARTQUEUE_WORKER_SLOTS,
+  drain_goal_seconds: config.SMARTQUEUE_DRAIN_GOAL_SECONDS,
+  lead_seconds: config.SMARTQUEUE_LEAD_SECONDS,
+  min_workers: config.SMARTQUEUE_MIN_WORKERS,
+  max_workers: config.SMARTQUEUE_MAX_WORKERS,
 })

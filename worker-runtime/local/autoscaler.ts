@@ -2,10 +2,11 @@
  * `npm run dev` in the place of Kubernetes: as many workers as the leader's snapshot asks for, by the rules of its
  * HorizontalPodAutoscaler, but looked at more often: here a worker starts in a second.
  */
-import { readAutoscale, STALE_SECONDS, signalOf } from '../../db/queries/autoscale.ts'
+import { readAutoscale, STALE_SECONDS } from '../../db/queries/autoscale.ts'
 import { getLeader, listWorkers } from '../../db/queries/registry.ts'
 import type { Run } from '../../db/query.ts'
 import type { ScalingSignal } from '../../db/rules/autoscale.ts'
+import { scalingSignal } from '../../db/rules/autoscale.ts'
 import { createReplicaScaler, type ReplicaRange } from '../autoscale/replicas.ts'
 import { describeError } from '../describe-error.ts'
 import { createPoller, type Poller } from '../poller.ts'
@@ -36,7 +37,7 @@ export const createAutoscaler = (options: {
 
   const look = async (): Promise<void> => {
     const [row] = await run(readAutoscale())
-    const signal = row && row.age_seconds <= STALE_SECONDS ? signalOf(row) : undefined
+    const signal = row && row.age_seconds <= STALE_SECONDS ? scalingSignal(row) : undefined
     const current = pool.workers().length
     const needed = signal && [signal.needed.B, signal.needed.R, signal.needed.F]
     const next = scaler.next({ nowSeconds: now(), current, needed })

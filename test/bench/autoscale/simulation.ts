@@ -11,11 +11,11 @@ import { type Cluster, createCluster, type RunningJob } from './cluster.ts'
 import type { Workload } from './workloads.ts'
 
 export const SETTINGS: ScalingSettings = {
-  slotsPerWorker: 10,
-  drainGoalSeconds: 20,
-  leadSeconds: 75,
-  minWorkers: 1,
-  maxWorkers: 5,
+  slots_per_worker: 10,
+  drain_goal_seconds: 20,
+  lead_seconds: 75,
+  min_workers: 1,
+  max_workers: 5,
 }
 
 const SNAPSHOT_SECONDS = 5
@@ -54,11 +54,11 @@ export type Outcome = {
 
 export const simulate = (workload: Workload, policy: Policy, seed = 1): Outcome => {
   const settings = { ...SETTINGS, ...policy.settings }
-  const { minWorkers: min, maxWorkers: max, slotsPerWorker } = settings
+  const { min_workers: min, max_workers: max } = settings
   const cluster = createCluster({
     jobs: workload.jobs,
     pods: policy.fixed ?? min,
-    slotsPerPod: slotsPerWorker,
+    slotsPerPod: settings.slots_per_worker,
     podStartSeconds: POD_START_SECONDS,
   })
   const scaler = createReplicaScaler({ min, max })
@@ -87,7 +87,7 @@ const NOTHING = { jobs: 0, work: 0 }
 
 /** Looks at the cluster as the leader does. Time must not go back. */
 const createWatch = ({ jobs, expected }: Workload, settings: ScalingSettings, random: () => number) => {
-  const { leadSeconds, drainGoalSeconds } = settings
+  const { lead_seconds: leadSeconds, drain_goal_seconds: drainGoalSeconds } = settings
   const minutes = new Map<number, { jobs: number; work: number }>()
   let arrived = 0
   let errorOf = -1
@@ -139,11 +139,14 @@ const createWatch = ({ jobs, expected }: Workload, settings: ScalingSettings, ra
     return {
       settings,
       load: {
-        queued: queued.reduce((sum, { predicted }) => sum + Math.min(predicted, drainGoalSeconds), 0),
-        running: running.reduce((sum, one) => sum + Math.min(remaining(one, now), drainGoalSeconds), 0),
-        arrivingPerSecond: arriving(now),
-        scheduled: scheduled(until),
-        forecast,
+        queued_seconds: queued.reduce((sum, { predicted }) => sum + Math.min(predicted, drainGoalSeconds), 0),
+        running_seconds: running.reduce(
+          (sum, one) => sum + Math.min(remaining(one, now), drainGoalSeconds),
+          0,
+        ),
+        arriving_per_second: arriving(now),
+        scheduled_seconds: scheduled(until),
+        forecast_p50_seconds: forecast,
       },
       forecastP90: forecast === null ? null : forecast * Math.exp(FORECAST_ERROR * Z90),
       jobs: queued.length + running.length,
@@ -161,7 +164,7 @@ const normal = (random: () => number): number =>
   Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
 
 const askedBy = ({ settings, load }: Seen, other: Partial<ExpectedLoad> = {}): number[] => {
-  const { B, R, F } = scalingSignal({ ...load, ...other }, settings).needed
+  const { B, R, F } = scalingSignal({ ...load, ...other, ...settings }).needed
   return [B, R, F]
 }
 
@@ -169,23 +172,23 @@ export const PREDICTED_WORK: Policy = { name: 'B+R+F', needed: (seen) => askedBy
 export const PATIENT: Policy = {
   ...PREDICTED_WORK,
   name: 'B+R+F, drain goal 60 s',
-  settings: { drainGoalSeconds: 60 },
+  settings: { drain_goal_seconds: 60 },
 }
 export const BY_P90: Policy = {
   name: 'B+R+F by p90',
-  needed: (seen) => askedBy(seen, { forecast: seen.forecastP90 }),
+  needed: (seen) => askedBy(seen, { forecast_p50_seconds: seen.forecastP90 }),
 }
 export const WITHOUT_FORECAST: Policy = {
   name: 'B+R+F, no forecast',
-  needed: (seen) => askedBy(seen, { forecast: null }),
+  needed: (seen) => askedBy(seen, { forecast_p50_seconds: null }),
 }
 export const REACTIVE: Policy = {
   name: 'B+R',
-  needed: (seen) => askedBy(seen, { forecast: null, scheduled: 0 }),
+  needed: (seen) => askedBy(seen, { forecast_p50_seconds: null, scheduled_seconds: 0 }),
 }
 export const STATIC: Policy = {
-  name: `always ${SETTINGS.maxWorkers}`,
-  fixed: SETTINGS.maxWorkers,
+  name: `always ${SETTINGS.max_workers}`,
+  fixed: SETTINGS.max_workers,
   needed: () => [],
 }
 

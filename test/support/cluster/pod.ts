@@ -80,10 +80,10 @@ export const storeSnapshot = (
   database.sql(
     `
     insert into autoscale_snapshots (
-      taken_at, term, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
+      taken_at, queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
       forecast_p90_seconds, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers, max_workers
     )
-    values (now() - $1::float8 * interval '1 second', 1, $2, $3, $4, 0, $5, $5, 1, 10, 60, 75, 1, 5)
+    values (now() - $1::float8 * interval '1 second', $2, $3, $4, 0, $5, $5, 1, 10, 60, 75, 1, 5)
     on conflict (only_row) do update
     set
       taken_at = excluded.taken_at,
