@@ -65,12 +65,7 @@ language sql stable
 -- known, and delayed jobs, which wait for their time.
 begin atomic
   select jsonb_build_object(
-    'slots', (
-      select coalesce(sum(slots), 0)
-      from workers
-      where status = 'online'
-        and not is_silent(last_seen)
-    ),
+    'slots', live_slots(),
     'paused', exists (select from pauses where org_id = in_org and type is null),
     'minutes', (
       select jsonb_agg(greatest(0, coalesce(r.submitted - r.delayed, 0) - coalesce(t.fired, 0)) order by m.at)

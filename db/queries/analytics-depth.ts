@@ -113,12 +113,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
     slots as (
       insert into smartqueue.slot_changes (slots)
       select live.slots
-      from (
-        select coalesce(sum(slots), 0)::integer as slots
-        from smartqueue.workers
-        where status = 'online'
-          and not smartqueue.is_silent(last_seen)
-      ) live
+      from smartqueue.live_slots() as live (slots)
       where live.slots is distinct from (select slots from smartqueue.slot_changes order by at desc limit 1)
         and (select smartqueue.in_term($1::bigint))
       on conflict (at) do update

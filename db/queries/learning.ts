@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import type { OrgTypeEstimateRow, TypeEstimateRow } from './prediction-inputs.ts'
 
 /** The last execution that was learned from: its transaction, and its number within it. */
 export type Cursor = { xid: string; id: string }
@@ -105,14 +106,7 @@ export const recallOrgs = (ids: readonly string[]): Query<{ org_id: string; memo
   values: [ids],
 })
 
-type EstimateColumns = { runs: number; mean_log: number; deviation_log: number; median_log: number }
-
-export type OrgTypeRow = EstimateColumns & {
-  org_id: string
-  type: string
-  drift_log: number
-  memory: string | null
-}
+export type OrgTypeRow = OrgTypeEstimateRow & { org_id: string; type: string }
 
 export const recallOrgTypes = (orgTypes: readonly { org: string; type: string }[]): Query<OrgTypeRow> => ({
   name: 'recall-org-types',
@@ -125,10 +119,8 @@ export const recallOrgTypes = (orgTypes: readonly { org: string; type: string }[
   values: [orgTypes.map(({ org }) => org), orgTypes.map(({ type }) => type)],
 })
 
-export type TypeRow = EstimateColumns & { type: string }
-
 /** Estimates that organisations share. */
-export const recallTypes = (): Query<TypeRow> => ({
+export const recallTypes = (): Query<TypeEstimateRow> => ({
   name: 'recall-types',
   text: `
     select type, runs::double precision as runs, mean_log, deviation_log,
@@ -172,7 +164,7 @@ export type Learned = {
   series: readonly { id: string; memory: string }[]
   orgs: readonly { id: string; memory: string }[]
   /** Empty unless organisations share estimates. */
-  types: readonly TypeRow[]
+  types: readonly TypeEstimateRow[]
   orgTypes: readonly (OrgTypeRow & { memory: string })[]
 }
 

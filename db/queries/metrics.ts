@@ -68,12 +68,7 @@ export const readMetrics = (): Query<MetricsRow> => ({
           group by 1
         ) by_status
       ) as workers,
-      (
-        select coalesce(sum(slots), 0)::integer
-        from smartqueue.workers
-        where status = 'online'
-          and not smartqueue.is_silent(last_seen)
-      ) as slots,
+      smartqueue.live_slots() as slots,
       (
         select jsonb_build_object('term', term, 'silent_seconds', extract(epoch from clock_timestamp() - last_seen))
         from smartqueue.scheduler_leader

@@ -4,7 +4,7 @@ import type { LiveWorker, QueueSums } from './queue-facts.ts'
 export type EstimateRow = { runs: number; mean_log: number; deviation_log: number; median_log: number }
 
 /** `memory`: the newest of them, in base64. */
-export type OrgTypeRow = EstimateRow & { drift_log: number; memory: string | null }
+export type OrgTypeEstimateRow = EstimateRow & { drift_log: number; memory: string | null }
 
 export type TypeEstimateRow = EstimateRow & { type: string }
 
@@ -19,7 +19,7 @@ export type SeriesInputsRow = {
   /** In base64. */
   memory: string | null
   newest_job_id: string | null
-  org_type: OrgTypeRow | null
+  org_type: OrgTypeEstimateRow | null
   /** It, or the whole queue of the organisation. */
   paused: boolean
 }

@@ -17,6 +17,15 @@ begin atomic
   ) w;
 end;
 
+create or replace function live_slots() returns integer
+language sql stable
+begin atomic
+  select coalesce(sum(slots), 0)::integer
+  from workers
+  where status = 'online'
+    and not is_silent(last_seen);
+end;
+
 create or replace function queue_sums() returns jsonb
 language sql volatile
 -- Null right after a crash of the server.
@@ -28,5 +37,5 @@ begin atomic
   where q.only_row;
 end;
 
-grant execute on function is_silent to smartqueue_functions, smartqueue_workers;
+grant execute on function is_silent, live_slots to smartqueue_functions, smartqueue_workers;
 grant execute on function live_workers, queue_sums to smartqueue_functions;

@@ -75,7 +75,7 @@ begin
         where ctid = any (array(select ctid from job_event_groups where at < v_before limit p_limit))
         returning id, xid
       ),
-      -- Whoever follows a stream from before it is told that there is a gap. Rows that came with a dump are in no stream.
+      -- A reader of the stream from before is told that there is a gap. Rows of another server's dump are in no stream.
       floor as (
         update stream_floor f
         set xid = d.xid

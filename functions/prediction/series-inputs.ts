@@ -1,6 +1,6 @@
 import type {
   EstimateRow,
-  OrgTypeRow,
+  OrgTypeEstimateRow,
   PredictionInputsRow,
   SeriesInputsRow,
 } from '../../db/queries/prediction-inputs.ts'
@@ -44,7 +44,7 @@ const toSeriesEstimate = ({ runs, mean_log, deviation_log }: SeriesInputsRow): E
     ? undefined
     : { runs: runs ?? 0, meanLog: mean_log, deviationLog: deviation_log }
 
-const toOrgType = (row: OrgTypeRow): OrgTypeEstimate => ({
+const toOrgType = (row: OrgTypeEstimateRow): OrgTypeEstimate => ({
   ...toTypeEstimate(row),
   driftLog: row.drift_log,
   ...unpackTypeMemory(fromBase64(row.memory ?? '')),

@@ -4,8 +4,8 @@ import {
   recallOrgs,
   recallOrgTypes,
   recallSeries,
-  type TypeRow,
 } from '../../db/queries/learning.ts'
+import type { EstimateRow, TypeEstimateRow } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
 import { stateSize } from '../../functions/prediction/lstm/weights.ts'
 import { EXPERTS } from '../../functions/prediction/model/experts.ts'
@@ -74,14 +74,14 @@ const toOrgType = (row: OrgTypeRow): OrgTypeEstimate => ({
   ...unpackTypeMemory(fromBase64(row.memory ?? '')),
 })
 
-export const toTypeEstimate = (row: Omit<TypeRow, 'type'>): TypeEstimate => ({
+export const toTypeEstimate = (row: EstimateRow): TypeEstimate => ({
   runs: row.runs,
   meanLog: row.mean_log,
   deviationLog: row.deviation_log,
   medianLog: row.median_log,
 })
 
-export const toTypeRow = (type: string, known: TypeEstimate): TypeRow => ({
+export const toTypeRow = (type: string, known: TypeEstimate): TypeEstimateRow => ({
   type,
   ...toColumns(known),
 })
