@@ -24,9 +24,8 @@ create table load_forecasts (
   unusable_because text,
   -- Errors on held-out minutes, and those of simple forecasts.
   evaluation jsonb not null default '{}',
-  -- The weights of the network, and when they were trained.
+  -- The weights of the network.
   weights bytea,
-  trained_at timestamptz,
   constraint load_forecasts_only_row check (only_row),
   constraint load_forecasts_minutes check (cardinality(p50_ms) = cardinality(p90_ms))
 )

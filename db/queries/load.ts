@@ -73,18 +73,15 @@ export type StoredForecaster = StoredForecast & {
 export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: string }> => ({
   name: 'store-forecaster',
   text: `
-    insert into smartqueue.load_forecasts (
-      made_at, from_at, p50_ms, p90_ms, unusable_because, evaluation, weights, trained_at
-    )
+    insert into smartqueue.load_forecasts (made_at, from_at, p50_ms, p90_ms, unusable_because, evaluation, weights)
     select
       now(), to_timestamp(60 * $2::double precision), $3::double precision[], $4::double precision[], $5::text,
-      $6::text::jsonb, decode($7::text, 'base64'), case when $7::text is not null then now() end
+      $6::text::jsonb, decode($7::text, 'base64')
     where (select smartqueue.in_term($1::bigint))
     on conflict (only_row) do update
     set
       made_at = excluded.made_at, from_at = excluded.from_at, p50_ms = excluded.p50_ms, p90_ms = excluded.p90_ms,
-      unusable_because = excluded.unusable_because, evaluation = excluded.evaluation, weights = excluded.weights,
-      trained_at = excluded.trained_at
+      unusable_because = excluded.unusable_because, evaluation = excluded.evaluation, weights = excluded.weights
     returning made_at`,
   values: [
     stored.term,
