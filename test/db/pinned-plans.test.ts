@@ -12,7 +12,7 @@ let client: pg.Client
 
 before(async () => {
   database = await createTestDatabase()
-  client = new pg.Client({ connectionString: asLogin(database.url, 'workers') })
+  client = new pg.Client({ connectionString: asLogin(database.url, 'both') })
   await client.connect()
 })
 after(async () => {
