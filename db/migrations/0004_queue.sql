@@ -88,7 +88,7 @@ create index ready_jobs_alone on ready_jobs (key) where alone;
 comment on index ready_jobs_alone is 'Serves claim-suspect, ask-to-isolate, look-out and reclaim-expired-leases.';
 
 create sequence announced_ms;
-comment on sequence announced_ms is 'When a submission last notified the workers, in milliseconds. See announce_ready.';
+comment on sequence announced_ms is 'When a submission last notified the workers, in milliseconds. See submit_jobs.';
 
 create sequence lease_tokens cache 1;
 

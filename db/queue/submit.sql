@@ -67,6 +67,7 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 declare
+  v_is_worker constant boolean := pg_has_role(session_user, 'smartqueue_workers', 'usage');
   -- By member: the organisation, or null if they may not submit to it.
   v_member_orgs uuid[];
   -- One answer for all submissions or, once Postgres has rejected a value, one for each.
@@ -93,6 +94,7 @@ declare
   v_states job_state[];
   v_reasons text[];
   v_announced boolean;
+  v_now_ms bigint;
   -- What Postgres rejects.
   v_code text;
   v_message text;
@@ -104,7 +106,7 @@ begin
   for i in 1 .. cardinality(p_orgs) loop
     if not coalesce(
       case
-        when p_users[i] is null then is_open(p_orgs[i])
+        when p_users[i] is null then v_is_worker or is_open(p_orgs[i])
         else is_member(p_orgs[i], p_users[i], p_sessions[i], p_keys[i], p_secrets[i])
       end,
       false
@@ -153,7 +155,7 @@ begin
       end if;
 
       -- 3. Idempotency keys and quotas, one organisation after the other.
-      if p_charged or not pg_has_role(session_user, 'smartqueue_workers', 'usage') then
+      if p_charged or not v_is_worker then
         v_refusals := v_refusals || admit_submissions(v_orgs, p_last_jobs, p_bytes, p_idempotency);
       end if;
       if v_refusals <> '[]' or v_only is not null then
@@ -300,7 +302,19 @@ begin
       end if;
 
       -- 6. The wake-up and the events.
-      v_announced := 'ready' = any (v_states) and announce_ready(v_types, v_states);
+      -- The commit wakes the workers, which spares the caller a round trip, but only one commit in 5 ms does so: NOTIFY
+      -- holds a lock of the whole server while the commit is flushed. Otherwise the caller wakes them a moment later,
+      -- unless another commit has by then (functions/jobs/announcer.ts). The time of the last notification is kept in a
+      -- sequence, which is read and set without locking a row. The clock may have been set back a little.
+      v_now_ms := date_part('epoch', clock_timestamp()) * 1000;
+      v_announced := 'ready' = any (v_states)
+        and (v_now_ms - pg_sequence_last_value('announced_ms') between -1000 and 4) is not true;
+      if v_announced then
+        perform setval('announced_ms', v_now_ms);
+        for i in 1 .. cardinality(v_types) loop
+          if v_states[i] = 'ready' then perform pg_notify('jobs_ready', v_types[i]); end if;
+        end loop;
+      end if;
       if cardinality(v_states) = 1 and v_skipped = '{}' and v_blocked_by = '{}' then
         perform record_events(v_kind_orgs, p_job_ids, v_states, '{0}', array_remove(v_reasons, null), '{}');
       else
@@ -394,26 +408,6 @@ begin
   order by org_id, type, name
   on conflict on constraint series_identity do update
   set name = excluded.name;
-end
-$$;
-
-create or replace function announce_ready(p_types text[], p_states job_state[]) returns boolean
-language plpgsql
-as $$
--- Wakes the workers with the commit, which spares the caller a round trip, but only one commit in 5 ms does so: NOTIFY
--- holds a lock of the whole server while the commit is flushed. Returns whether this one does. If not, the caller wakes
--- them a moment later, unless another commit has by then (functions/jobs/announcer.ts). The time of the last
--- notification is kept in a sequence, which is read and set without locking a row.
-declare
-  v_now_ms constant bigint := extract(epoch from clock_timestamp()) * 1000;
-begin
-  -- The clock may have been set back a little.
-  if v_now_ms - pg_sequence_last_value('announced_ms') between -1000 and 4 then return false; end if;
-  perform setval('announced_ms', v_now_ms);
-  for i in 1 .. cardinality(p_types) loop
-    if p_states[i] = 'ready' then perform pg_notify('jobs_ready', p_types[i]); end if;
-  end loop;
-  return true;
 end
 $$;
 

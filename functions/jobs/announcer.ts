@@ -5,7 +5,7 @@ export type Announcer = {
   forget(types: Iterable<string>): void
 }
 
-/** As long as submit_jobs waits from one notification to the next (announce_ready). */
+/** As long as submit_jobs waits from one notification to the next. */
 const REST_MS = 5
 
 /** By then, the runtime has ended the request of whoever was to send what is remembered. */

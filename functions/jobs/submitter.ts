@@ -78,7 +78,7 @@ export const createSubmitter = (options: {
   }
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
-    await othersMayJoin()
+    await othersMayJoin(() => waiting.length)
     // Took a turn that it thought lost, and meanwhile its owner has sent this one too.
     if (own.sent) return
     await commit(takeGroup(own), hold)
@@ -172,10 +172,10 @@ export const createSubmitter = (options: {
 
 /**
  * Whoever has just been answered may have the next submission ready. Some rounds of the microtask queue, a few
- * microseconds, let it join: else every second group is that of the one who came first.
+ * microseconds, let it join: else every second group is that of the one who came first. A lone one need not wait long.
  */
-const othersMayJoin = async (): Promise<void> => {
-  for (let round = 0; round < 64; round++) await undefined
+const othersMayJoin = async (joined: () => number): Promise<void> => {
+  for (let round = 0; round < (joined() > 0 ? 64 : 16); round++) await undefined
 }
 
 /** Postgres rejects a value that everybody before it has let through. */
