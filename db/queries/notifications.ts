@@ -1,9 +1,9 @@
 import type { Query } from '../query.ts'
 
 /**
- * NOTIFY channels. Notifications are sent after the commit, by a statement of their own and several at once: inside the
- * transaction, NOTIFY holds a server-wide lock across the flush, and commits can no longer share one. Only a submission
- * to a quiet system and a pause send their own. Workers also poll slowly, in case a notification is lost.
+ * NOTIFY channels. Most notifications are sent after the commit, several in one statement: inside the transaction, NOTIFY
+ * holds a server-wide lock while the commit is flushed, and commits can no longer share a flush. Only one submission in
+ * 5 ms and a pause send their own. Workers also poll slowly, in case a notification is lost.
  */
 
 /** The payload is the type of jobs that became ready. */
