@@ -11,12 +11,7 @@ export const pauseQueue = (orgId: string, userId: string, type: string | null): 
       insert into smartqueue.pauses (org_id, type, paused_by)
       values ($1::uuid, $2::text, $3::uuid)
       on conflict on constraint pauses_once do nothing
-      returning org_id, type
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'queue.paused', jsonb_build_object('type', type)
-      from paused
+      returning smartqueue.audit(org_id, 'queue.paused', jsonb_build_object('type', type))
     )
     select pg_notify('queue_paused', concat_ws('/', $1::uuid, $2::text))`,
   values: [orgId, type, userId],
@@ -30,12 +25,7 @@ export const resumeQueue = (orgId: string, type: string | null): Query<{ type: s
       delete from smartqueue.pauses
       where org_id = $1::uuid
         and type is not distinct from $2::text
-      returning org_id, type
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select org_id, 'queue.resumed', jsonb_build_object('type', type)
-      from resumed
+      returning type, smartqueue.audit(org_id, 'queue.resumed', jsonb_build_object('type', type))
     )
     select distinct s.type
     from resumed r

@@ -70,8 +70,7 @@ begin
       and h.job_id in (select unnest(v_sought))
   )
   select
-    array_agg(g.job_id), array_agg(j.series_id), array_agg(g.attempts), array_agg(g.worker_id),
-    array_agg(g.claimed_at)
+    array_agg(g.job_id), array_agg(j.series_id), array_agg(g.attempts), array_agg(g.worker_id), array_agg(g.claimed_at)
   into v_job_ids, v_series_ids, v_attempts, v_worker_ids, v_claimed_ats
   from gone g
   join jobs j on j.org_id = p_org and j.id = g.job_id;
@@ -91,11 +90,9 @@ begin
   where v_claimed_ats[n] is not null
   group by v_series_ids[n];
   perform record_events(array[p_org], v_job_ids, '{cancelled}', v_attempts);
-  insert into audit_log (org_id, action, target)
-  select
-    p_org, 'jobs.cancelled',
-    jsonb_build_object('count', count(*), 'job_ids', (array_agg(c.id order by c.id))[:20])
-  from unnest(v_job_ids) as c (id);
+  perform audit(
+    p_org, 'jobs.cancelled', jsonb_build_object('count', cardinality(v_job_ids), 'job_ids', v_job_ids[:20])
+  );
   delete from reservations v where v.job_id = any (v_job_ids);
   perform release_dependents('{}', v_job_ids);
   return query select c.id, c.worker_id from unnest(v_job_ids, v_worker_ids) as c (id, worker_id);

@@ -83,8 +83,7 @@ begin
   where r.worker_id is not null
     and r.started_at is not null;
 
-  insert into audit_log (org_id, action, target)
-  values (p_org, 'jobs.retried', jsonb_build_object('count', cardinality(v_found), 'job_ids', v_found[:20]));
+  perform audit(p_org, 'jobs.retried', jsonb_build_object('count', cardinality(v_found), 'job_ids', v_found[:20]));
 
   with blocked as (
     insert into blocked_jobs (job_id, org_id, remaining, on_parent_failure)
