@@ -44,8 +44,8 @@ export type OnParentFailure = 'fail' | 'wait'
 
 export type PredictionSource = 'lstm' | 'series' | 'type' | 'default'
 
-/** `view`: where the API shows the field. Null: it does not, or shows what was made of it. */
-export type JobField = { view: string | null } & (
+/** `view`: where the API shows the field, if not by its own name. Null: it does not, or shows what was made of it. */
+export type JobField = { view?: string | null } & (
   | KindField
   /** Sent for each job, in a parameter of its own. */
   | { per: 'job' }
@@ -56,17 +56,13 @@ export type KindField = { per: 'kind'; isSame: (a: NewJob, b: NewJob) => boolean
 
 /** A function compares each field: reading fields by name takes longer than the rest of a submission. */
 export const JOB_FIELDS = {
-  id: { per: 'job', view: 'id' },
-  type: { per: 'kind', view: 'type', isSame: (a, b) => a.type === b.type },
-  name: { per: 'kind', view: 'name', isSame: (a, b) => a.name === b.name },
-  payload: { per: 'job', view: 'payload' },
-  priority: { per: 'kind', view: 'priority', isSame: (a, b) => a.priority === b.priority },
-  tags: { per: 'kind', view: 'tags', isSame: (a, b) => areEqual(a.tags, b.tags) },
-  timeout_seconds: {
-    per: 'kind',
-    view: 'timeout_seconds',
-    isSame: (a, b) => a.timeout_seconds === b.timeout_seconds,
-  },
+  id: { per: 'job' },
+  type: { per: 'kind', isSame: (a, b) => a.type === b.type },
+  name: { per: 'kind', isSame: (a, b) => a.name === b.name },
+  payload: { per: 'job' },
+  priority: { per: 'kind', isSame: (a, b) => a.priority === b.priority },
+  tags: { per: 'kind', isSame: (a, b) => areEqual(a.tags, b.tags) },
+  timeout_seconds: { per: 'kind', isSame: (a, b) => a.timeout_seconds === b.timeout_seconds },
   max_attempts: {
     per: 'kind',
     view: 'retry.max_attempts',
@@ -84,25 +80,13 @@ export const JOB_FIELDS = {
   },
   cpu_units: { per: 'kind', view: 'resources.cpu_units', isSame: (a, b) => a.cpu_units === b.cpu_units },
   memory_mb: { per: 'kind', view: 'resources.memory_mb', isSame: (a, b) => a.memory_mb === b.memory_mb },
-  run_at: { per: 'kind', view: 'run_at', isSame: (a, b) => a.run_at === b.run_at },
-  deadline: { per: 'kind', view: 'deadline', isSame: (a, b) => a.deadline === b.deadline },
-  depends_on: { per: 'job', view: 'depends_on' },
-  on_parent_failure: {
-    per: 'kind',
-    view: 'on_parent_failure',
-    isSame: (a, b) => a.on_parent_failure === b.on_parent_failure,
-  },
-  callback_url: {
-    per: 'kind',
-    view: 'callback_url',
-    isSame: (a, b) => a.callback_url === b.callback_url,
-  },
-  triggered_by: {
-    per: 'kind',
-    view: 'triggered_by',
-    isSame: (a, b) => a.triggered_by === b.triggered_by,
-  },
-  traceparent: { per: 'job', view: 'traceparent' },
+  run_at: { per: 'kind', isSame: (a, b) => a.run_at === b.run_at },
+  deadline: { per: 'kind', isSame: (a, b) => a.deadline === b.deadline },
+  depends_on: { per: 'job' },
+  on_parent_failure: { per: 'kind', isSame: (a, b) => a.on_parent_failure === b.on_parent_failure },
+  callback_url: { per: 'kind', isSame: (a, b) => a.callback_url === b.callback_url },
+  triggered_by: { per: 'kind', isSame: (a, b) => a.triggered_by === b.triggered_by },
+  traceparent: { per: 'job' },
   rank_base: { per: 'kind', view: null, isSame: (a, b) => a.rank_base === b.rank_base },
   rank_slope: { per: 'kind', view: null, isSame: (a, b) => a.rank_slope === b.rank_slope },
   prediction: {

@@ -59,7 +59,7 @@ test('submit_jobs stores every column', async () => {
 })
 
 test('what the API shows is in the view of a job and in its schema', async () => {
-  const shown = FIELDS.flatMap(([name, { view }]) => (view === null ? [] : [{ name, view }]))
+  const shown = FIELDS.flatMap(([name, { view = name }]) => (view === null ? [] : [{ name, view }]))
   const columns = [...(await columnsOf('job_overview')), 'depends_on']
   for (const { name, view } of shown) {
     assert.ok(columns.includes(name), `job_overview has ${name}`)
@@ -68,7 +68,7 @@ test('what the API shows is in the view of a job and in its schema', async () =>
 })
 
 test('what a client may send, it is shown again', () => {
-  const paths = FIELDS.flatMap(([, { view }]) => (view === null ? [] : [view.split('.')[0]]))
+  const paths = FIELDS.flatMap(([name, { view = name }]) => (view === null ? [] : [view.split('.')[0]]))
   const own = Object.keys(newJobSchema.shape).filter((name) => name !== 'idempotency_key')
   for (const name of own) assert.ok(paths.includes(name), name)
 })
