@@ -12,86 +12,60 @@
 
 create or replace function lock_parents(p_org uuid, p_job_ids uuid[]) returns table (job_id uuid, state text)
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 declare
-  v_sought uuid[] := array(select distinct w from unnest(p_job_ids) as w);
-  v_found uuid[];
+  v_sought uuid[] := array(select distinct unnest(p_job_ids));
   v_tokens bigint[];
+  v_finished uuid[] := '{}';
+  v_unfinished uuid[] := '{}';
+  v_unknown uuid[] := '{}';
 begin
   while v_sought <> '{}' loop
-    v_found := '{}';
-    for job_id, state in
-      select f.job_id, 'completed'
+    v_finished := v_finished || array(
+      select f.job_id
       from finished_jobs f
       where f.org_id = p_org
         and f.job_id = any (v_sought)
         and f.state = 'completed'
-      union all
-      select f.*
-      from (
-        select o.job_id, o.state::text
-        from finished_jobs o
-        where o.org_id = p_org
-          and o.job_id = any (v_sought)
-          and o.state <> 'completed'
-        order by o.job_id
-        for key share
-      ) f
-      union all
-      select r.job_id, 'ready'
-      from (
-        select o.job_id
-        from ready_jobs o
-        where o.org_id = p_org
-          and o.job_id = any (v_sought)
-        order by o.job_id
-        for key share
-      ) r
-      union all
-      select w.job_id, 'waiting'
-      from (
-        select o.job_id
-        from waiting_jobs o
-        where o.org_id = p_org
-          and o.job_id = any (v_sought)
-        order by o.job_id
-        for key share
-      ) w
-    loop
-      v_found := v_found || job_id;
-      return next;
-    end loop;
-    v_sought := array(select unnest(v_sought) except select unnest(v_found));
+    ) || array(
+      select f.job_id
+      from finished_jobs f
+      where f.org_id = p_org
+        and f.job_id = any (v_sought)
+        and f.state <> 'completed'
+      order by f.job_id
+      for key share
+    );
+    v_unfinished := v_unfinished || array(
+      select r.job_id from ready_jobs r where r.org_id = p_org and r.job_id = any (v_sought) order by 1 for key share
+    ) || array(
+      select w.job_id from waiting_jobs w where w.org_id = p_org and w.job_id = any (v_sought) order by 1 for key share
+    );
+    v_sought := array(select unnest(v_sought) except select unnest(v_finished || v_unfinished));
     exit when v_sought = '{}';
 
     v_tokens := array(select l.token from leases l where l.job_ids && v_sought order by l.token for key share);
-    for job_id, state in
+    v_unfinished := v_unfinished || array(
       -- With the lease locked, none of its jobs can end any more.
-      select h.job_id, 'running'
+      select h.job_id
       from held_jobs h
       where h.token = any (v_tokens)
         and h.org_id = p_org
         and h.job_id = any (v_sought)
-      union all
-      select b.job_id, 'blocked'
-      from (
-        select o.job_id
-        from blocked_jobs o
-        where o.org_id = p_org
-          and o.job_id = any (v_sought)
-        order by o.job_id
-        for key share
-      ) b
-      union all
-      select w, null
-      from unnest(v_sought) as w
-      where not exists (select from jobs j where j.org_id = p_org and j.id = w)
-    loop
-      v_found := v_found || job_id;
-      return next;
-    end loop;
-    v_sought := array(select unnest(v_sought) except select unnest(v_found));
+    ) || array(
+      select b.job_id from blocked_jobs b where b.org_id = p_org and b.job_id = any (v_sought) order by 1 for key share
+    );
+    v_unknown := v_unknown || array(
+      select w from unnest(v_sought) as w where not exists (select from jobs j where j.org_id = p_org and j.id = w)
+    );
+    v_sought := array(select unnest(v_sought) except select unnest(v_unfinished || v_unknown));
   end loop;
+
+  return query
+  select f.job_id, f.state::text from finished_jobs f where f.org_id = p_org and f.job_id = any (v_finished)
+  union all
+  select unnest(v_unfinished), 'unfinished'
+  union all
+  select unnest(v_unknown), null;
 end
 $$;
