@@ -49,8 +49,9 @@ create table ready_jobs (
   job_id uuid not null,
   series_id bigint not null,
   type text not null,
-  -- The rank, rounded to 0.1. 10000 is added while the job is parked: it is paused, no worker handles its type, or it
-  -- must run alone.
+  -- The rank, rounded to 0.1. 10000 is added while the job is parked: it is paused, or no worker handles its type.
+  -- 20000 is added to a suspect: the job lost its worker twice in a row, and runs alone until it is clear whether it
+  -- is the cause.
   lane smallint not null,
   -- The order in which jobs became ready. It only grows, so a worker can remember where a lane begins.
   key bigint not null default nextval('ready_keys'),
@@ -61,21 +62,19 @@ create table ready_jobs (
   -- The latest start that still meets the deadline.
   start_by timestamptz,
   ready_at timestamptz not null default now(),
-  alone boolean not null default false,
   primary key (org_id, job_id)
 )
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
-comment on column ready_jobs.alone is
-  'The job lost its worker twice in a row. It is parked, and runs alone until it is clear whether it is the cause.';
 
 -- Keys are unique, so looking for duplicates whenever a page is full would be wasted work.
 create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
-comment on index ready_jobs_order is 'Serves exchange: lowest lane first, in order of arrival within it.';
+comment on index ready_jobs_order is
+  'Serves exchange: lowest lane first, in order of arrival within it. Also serves all that looks for suspects.';
 
 create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) where lane < 5000;
 comment on index ready_jobs_age is 'Serves exchange: oldest first, regardless of the lane.';
 
-create index ready_jobs_parked on ready_jobs (key) where lane >= 5000;
+create index ready_jobs_parked on ready_jobs (key) where lane >= 5000 and lane < 15000;
 comment on index ready_jobs_parked is 'Serves move-held-back-jobs.';
 
 create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;
@@ -83,9 +82,6 @@ comment on index ready_jobs_start_by is 'Serves exchange: jobs that must start n
 
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
-
-create index ready_jobs_alone on ready_jobs (key) where alone;
-comment on index ready_jobs_alone is 'Serves claim-suspect, ask-to-isolate, look-out and reclaim-expired-leases.';
 
 create sequence announced_ms;
 comment on sequence announced_ms is 'When a submission last notified the workers, in milliseconds. See submit_jobs.';
@@ -205,8 +201,7 @@ select
   ) as lane,
   j.cpu_units, j.memory_mb,
   j.predicted_ms::real as predicted_ms,
-  j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by,
-  j.run_at
+  j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by
 from jobs j;
 comment on view queue_entries is 'The row in ready_jobs that a job gets if it becomes ready now.';
 

@@ -61,7 +61,7 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
           and (type is null or type = j.type)
       ) as pauses,
       (select worker_id from smartqueue.reservations where job_id = j.id and org_id = $1::uuid) as reserved_by,
-      coalesce(r.alone, false) as runs_alone,
+      coalesce(r.lane >= 15000, false) as runs_alone,
       q.running_jobs::integer as running_limit,
       (
         select count(*)::integer

@@ -41,7 +41,6 @@ create or replace function next_jobs(
   out keys bigint[]
 )
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- The next jobs in the order of the queue: those whose latest start has come, then by rank or by age. Rows that someone
 -- else has locked are skipped.
@@ -155,7 +154,6 @@ $$;
 
 create or replace function running_room(p_org_id uuid) returns bigint
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- How many more jobs of an organisation may run: null if there is no limit. One claim at a time may ask: another that
 -- comes meanwhile gets -1 and tries again later. With the lock held, the count sees what the claim before has taken.
@@ -192,7 +190,6 @@ create or replace function next_fitting_jobs(
   out contended boolean
 )
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- The next jobs that may start now and fit into what is free.
 declare

@@ -117,7 +117,6 @@ create or replace function lease_jobs(
   p_alone boolean default false
 ) returns json
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Moves jobs from ready_jobs into a new lease, and says what their worker needs to know. One row for all of them: each
 -- row costs the server and the worker more than what is in it. Jobs are taken in the order of their places, in which a
@@ -221,6 +220,7 @@ create or replace function claim_suspect(
 ) returns json
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
+set enable_seqscan = off
 as $$
 -- Claims a job that has to run alone (ADR 22), for a worker that holds no job and claims no other until this one has
 -- finished: the one that has waited longest among those that may run and fit into an empty worker.
@@ -231,7 +231,7 @@ begin
   select r.ctid
   into v_place
   from ready_jobs r
-  where r.alone
+  where r.lane >= 15000
     and r.type = any (p_types)
     and r.cpu_units <= p_cpu_units
     and r.memory_mb <= p_memory_mb
@@ -240,9 +240,8 @@ begin
   order by r.key
   limit 1
   for update skip locked;
-  return case
-    when v_place is not null then lease_jobs(p_worker_id, p_lease_seconds, array[v_place], false, false, p_alone => true)
-  end;
+  if not found then return null; end if;
+  return lease_jobs(p_worker_id, p_lease_seconds, array[v_place], false, false, p_alone => true);
 end
 $$;
 

@@ -14,7 +14,6 @@ create or replace function fold_samples(
   p_may_narrow boolean
 ) returns void
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Moves the estimate of each series towards its sample by max(1 − 0.9^m, m / (n + m)); a single wild run moves the
 -- mean by three deviations at most. The drift is how far the newest runs lay from the mean.
@@ -75,7 +74,6 @@ create or replace function learn_from_runs(
   p_timeout_logs double precision[]
 ) returns void
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- A series learns first from completed runs, which the worker has summed up, and then from those that timed out. A
 -- timed-out run would have taken at least as long as it did: where that is less than the mean it counts as the mean,

@@ -3,7 +3,7 @@
 -- Claims pass over jobs that are paused, or of a type that no worker handles. So that they need not step over a million
 -- of them each time, the leader parks such jobs: 10000 is added to their lane, and claims do not look beyond lane 5000.
 -- A parked job that may be claimed again comes back at the end of its lane, because keys only grow inside a lane. Jobs
--- that must run alone are parked too, and stay (expire.sql).
+-- that must run alone have lanes beyond 15000, and stay there (expire.sql).
 --
 -- When the estimate of a series has moved by a lane, its queued jobs move with it.
 --
@@ -49,7 +49,7 @@ begin
     from (
       (select org_id, job_id, key, type, false as parked from ready_jobs where lane < 5000 order by key)
       union all
-      (select org_id, job_id, key, type, true from ready_jobs where lane >= 5000 and not alone order by key)
+      (select org_id, job_id, key, type, true from ready_jobs where lane >= 5000 and lane < 15000 order by key)
     ) o
     where o.parked = p_parked
       and o.key > p_after_key

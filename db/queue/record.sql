@@ -42,7 +42,6 @@ create or replace function record_outcomes(
   out became_ready integer
 )
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 declare
   -- Every lease is still there with all of its jobs.
@@ -80,7 +79,7 @@ begin
     select array_agg(n)
     into v_lost
     from generate_series(1, cardinality(p_job_ids)) as n
-    where (p_tokens[least(n, cardinality(p_tokens))], p_job_ids[n]) not in (
+    where (nth(p_tokens, n), p_job_ids[n]) not in (
       select l.token, unnest(l.job_ids)
       from leases l
       where l.token = any (p_tokens)
@@ -102,14 +101,13 @@ begin
     from generate_series(1, cardinality(p_job_ids)) as n
     cross join lateral (
       select
-        p_outcomes[least(n, cardinality(p_outcomes))] as outcome,
-        p_attempts[least(n, cardinality(p_attempts))] as attempt,
-        (n = any (v_lost)) is true as lost, p_delays_ms[n] as delay_ms
+        nth(p_outcomes, n) as outcome, nth(p_attempts, n) as attempt, (n = any (v_lost)) is true as lost,
+        p_delays_ms[n] as delay_ms
     ) as o
     left join lateral (
       select retry_delay_ms(o.attempt, j.initial_delay_seconds, j.backoff_multiplier, o.delay_ms) as delay_ms
       from jobs j
-      where j.org_id = p_org_ids[least(n, cardinality(p_org_ids))]
+      where j.org_id = nth(p_org_ids, n)
         and j.id = p_job_ids[n]
         and o.outcome = 'failed'
         and not p_permanent[n]
@@ -133,26 +131,16 @@ begin
   -- 4. Move the others, those of one new state after the other.
   foreach v_state in array v_new_states loop
     select
-      array_agg(n), array_agg(p_job_ids[n]), array_agg(p_org_ids[least(n, cardinality(p_org_ids))]),
-      array_agg(p_series_ids[least(n, cardinality(p_series_ids))]),
-      array_agg(p_attempts[least(n, cardinality(p_attempts))]), array_agg(p_ran_ms[n]),
-      array_agg(p_results[least(n, cardinality(p_results))]), array_agg(p_errors[least(n, cardinality(p_errors))])
+      array_agg(n), array_agg(p_job_ids[n]), array_agg(nth(p_org_ids, n)), array_agg(nth(p_series_ids, n)),
+      array_agg(nth(p_attempts, n)), array_agg(p_ran_ms[n]), array_agg(p_results[n]), array_agg(p_errors[n])
     into v_numbers, v_job_ids, v_org_ids, v_series_ids, v_attempts, v_ran_ms, v_results, v_errors
     from generate_series(1, cardinality(p_job_ids)) as n
     where states[n] = v_state;
 
-    if v_state = 'completed' then
-      v_completed := v_job_ids;
+    if v_state in ('completed', 'failed') then
       perform finish_jobs(
-        'completed', v_org_ids, v_job_ids, v_series_ids, v_attempts, array[p_worker_id], '{}', v_ran_ms, v_results
+        v_state, v_org_ids, v_job_ids, v_series_ids, v_attempts, array[p_worker_id], '{}', v_ran_ms, v_results, v_errors
       );
-      perform record_events(v_org_ids, v_job_ids, '{completed}', v_attempts);
-    elsif v_state = 'failed' then
-      v_failed := v_job_ids;
-      perform finish_jobs(
-        'failed', v_org_ids, v_job_ids, v_series_ids, v_attempts, array[p_worker_id], '{}', v_ran_ms, '{}', v_errors
-      );
-      perform record_events(v_org_ids, v_job_ids, '{failed}', v_attempts, codes_of(v_errors));
     else
       -- A snoozed attempt does not count.
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
@@ -168,14 +156,19 @@ begin
         v_job_ids[n], v_org_ids[n], v_state, v_attempts[n],
         now() + v_delays_ms[v_numbers[n]] * interval '1 millisecond', v_errors[n]
       from generate_series(1, cardinality(v_job_ids)) as n;
-      perform record_events(
-        v_org_ids, v_job_ids, array[v_state], v_attempts,
-        case v_state when 'pending' then '{snoozed}' else codes_of(v_errors) end
-      );
     end if;
+    perform record_events(
+      v_org_ids, v_job_ids, array[v_state], v_attempts,
+      case v_state when 'completed' then '{}' when 'pending' then '{snoozed}' else codes_of(v_errors) end
+    );
 
-    if v_state <> 'completed' then
+    if v_state = 'completed' then
+      v_completed := v_job_ids;
+    else
       v_left := v_left || v_job_ids;
+    end if;
+    if v_state = 'failed' then
+      v_failed := v_job_ids;
     end if;
   end loop;
 
@@ -187,15 +180,15 @@ begin
   else
     insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
     select
-      p_org_ids[least(n, cardinality(p_org_ids))], p_series_ids[least(n, cardinality(p_series_ids))],
+      nth(p_org_ids, n), nth(p_series_ids, n),
       case
-        when states[least(n, cardinality(states))] = 'completed' then 'completed'
+        when nth(states, n) = 'completed' then 'completed'
         when p_errors[n] ->> 'code' = 'timeout' then 'timed_out'
         else 'failed'
       end,
       array_agg(p_job_ids[n]), array_agg(p_ran_ms[n])
     from generate_series(1, cardinality(p_job_ids)) as n
-    where states[least(n, cardinality(states))] <> 'pending'
+    where nth(states, n) <> 'pending'
     group by 1, 2, 3;
   end if;
 

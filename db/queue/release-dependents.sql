@@ -12,7 +12,6 @@
 
 create or replace function release_dependents(p_completed uuid[], p_failed uuid[]) returns integer
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 declare
   v_org_ids uuid[];
@@ -63,7 +62,6 @@ $$;
 create or replace function place_unblocked(p_org_ids uuid[], p_job_ids uuid[], p_reasons text[] default '{}')
 returns table (job_id uuid, type text, status job_state)
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Jobs that nothing blocks become ready, or wait for their run_at. One organisation may speak for all.
 declare
@@ -89,7 +87,7 @@ begin
   cross join lateral (
     select j.org_id, j.id, j.type, (case when j.run_at > now() then 'pending' else 'ready' end)::job_state as status
     from jobs j
-    where j.org_id = p_org_ids[least(n, cardinality(p_org_ids))]
+    where j.org_id = nth(p_org_ids, n)
       and j.id = p_job_ids[n]
     offset 0
   ) j;
@@ -101,7 +99,6 @@ $$;
 
 create or replace function fail_dependents(p_parents uuid[]) returns void
 language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Level by level, all the way down.
 declare

@@ -2,7 +2,7 @@
 --
 -- look_out answers for all duties at once. Most of the time there is nothing to do, and trying each duty takes several
 -- times as long. Each of its questions is answered by one probe of an index (waiting_jobs_due, series_moved,
--- ready_jobs_big, ready_jobs_alone) or from a table with few rows.
+-- ready_jobs_big, ready_jobs_order) or from a table with few rows.
 --
 -- The others lock rows of workers, in the order of their ids, and rows of reservations, which only the leader inserts.
 
@@ -19,7 +19,7 @@ begin
   moved := exists (select from series s where s.moved);
   big := exists (select from ready_jobs where (cpu_units > 1 or memory_mb > 64) and lane < 5000)
     or exists (select from reservations);
-  suspects := exists (select from ready_jobs where alone)
+  suspects := exists (select from ready_jobs where lane >= 15000)
     or exists (select from workers where isolates and status = 'online');
   -- Pauses and types without a worker, as text that changes whenever they do. Empty if there are none.
   held_back := concat_ws(
@@ -141,7 +141,7 @@ begin
           and a.outcome = 'lost'
       ) as waited_ms
     from ready_jobs r
-    where r.alone
+    where r.lane >= 15000
       and not is_paused(r.org_id, r.type)
       and not exists (
         select
