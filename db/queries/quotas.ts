@@ -15,13 +15,13 @@ export const getQuotas = (orgId: string): Query<QuotaRow> => ({
       values
         (
           'submissions_per_minute', q.submissions_per_minute,
-          smartqueue.ring_used(s.minute_slots, s.minute_at, s.second_jobs, clock.second)
+          smartqueue.ring_used(smartqueue.ring_moved(s.minute_slots, s.minute_at, s.second_jobs, clock.second))
         ),
         ('queued_jobs', q.queued_jobs, smartqueue.count_unfinished($1::uuid)),
         ('running_jobs', q.running_jobs, (select count(*) from smartqueue.held_jobs where org_id = $1::uuid)),
         (
           'payload_bytes_per_day', q.payload_bytes_per_day,
-          smartqueue.ring_used(s.day_slots, s.day_at, s.hour_bytes, clock.second / 3600)
+          smartqueue.ring_used(smartqueue.ring_moved(s.day_slots, s.day_at, s.hour_bytes, clock.second / 3600))
         )
     ) as u (quota, allowed, used)
     where s.org_id = $1::uuid`,

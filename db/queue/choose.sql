@@ -1,5 +1,5 @@
--- Choosing the next jobs, the first half of a claim. Chosen jobs are named by their places (ctid) in ready_jobs: they are
--- locked, so that they stay where they are until claim.sql takes them.
+-- Choosing the next jobs, the first half of a claim. Chosen jobs are named by their places (ctid) in ready_jobs: they
+-- are locked, so that they stay where they are until claim.sql takes them.
 
 create or replace function is_paused(p_org_id uuid, p_type text) returns boolean
 language sql stable

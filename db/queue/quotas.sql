@@ -21,14 +21,9 @@ return
   + (select count(*) from blocked_jobs where org_id = p_org)
   + (select count(*) from held_jobs where org_id = p_org);
 
-create or replace function ring_used(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint
+create or replace function ring_used(slots bigint[]) returns bigint
 language sql immutable parallel safe
--- What of a ring counts at a time, which is not before its newest slot.
-return (
-  select coalesce(sum(case slot when newest_at then newest else slots[slot % cardinality(slots) + 1] end), 0)
-  from generate_series(at - cardinality(slots) + 1, newest_at) as slot
-  where newest_at <= at
-);
+return (select sum(slot) from unnest(slots) as slot)::bigint;
 
 create or replace function ring_moved(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint[]
 language sql immutable parallel safe
@@ -79,13 +74,7 @@ begin
   if v_state.minute_at between v_second and v_second + 5 then v_second := v_state.minute_at; end if;
   v_hour := v_second / 3600;
   v_state.minute_slots := ring_moved(v_state.minute_slots, v_state.minute_at, v_state.second_jobs, v_second);
-  v_state.second_jobs := v_state.minute_slots[v_second % 61 + 1];
-  v_state.minute_used := ring_used(v_state.minute_slots, v_second, v_state.second_jobs, v_second);
-  v_state.minute_at := v_second;
   v_state.day_slots := ring_moved(v_state.day_slots, v_state.day_at, v_state.hour_bytes, v_hour);
-  v_state.hour_bytes := v_state.day_slots[v_hour % 25 + 1];
-  v_state.day_used := ring_used(v_state.day_slots, v_hour, v_state.hour_bytes, v_hour);
-  v_state.day_at := v_hour;
   if v_queue_limit is not null and (
     v_state.queued_bound is null
     or (
@@ -102,15 +91,16 @@ begin
   set
     queued_bound = v_state.queued_bound,
     counted_at = v_state.counted_at,
-    minute_at = v_state.minute_at,
-    second_jobs = v_state.second_jobs,
-    minute_used = v_state.minute_used,
+    minute_at = v_second,
+    second_jobs = v_state.minute_slots[v_second % 61 + 1],
+    minute_used = ring_used(v_state.minute_slots),
     minute_slots = v_state.minute_slots,
-    day_at = v_state.day_at,
-    hour_bytes = v_state.hour_bytes,
-    day_used = v_state.day_used,
+    day_at = v_hour,
+    hour_bytes = v_state.day_slots[v_hour % 25 + 1],
+    day_used = ring_used(v_state.day_slots),
     day_slots = v_state.day_slots
-  where s.org_id = p_org;
+  where s.org_id = p_org
+  returning s.* into v_state;
   return v_state;
 end
 $$;

@@ -30,7 +30,7 @@ create or replace function requeue_jobs(
 language plpgsql
 as $$
 -- Jobs that were submitted before become ready, at the end of the lane that the newest estimate of their series gives
--- them. One that must run alone is put where ordinary claims do not look. Returns them with their types, for the wake-up.
+-- them. One that must run alone is put where ordinary claims do not look. Returns their types for the wake-up.
 begin
   return query
   insert into ready_jobs as r (
