@@ -44,53 +44,43 @@ export type OnParentFailure = 'fail' | 'wait'
 
 export type PredictionSource = 'lstm' | 'series' | 'type' | 'default'
 
-/** `view`: where the API shows the field, if not by its own name. Null: it does not, or shows what was made of it. */
-export type JobField = { view?: string | null } & (
-  | KindField
-  /** Sent for each job, in a parameter of its own. */
-  | { per: 'job' }
-)
-
-/** Sent once for all jobs that are alike: those for which every `isSame` holds. */
-export type KindField = { per: 'kind'; isSame: (a: NewJob, b: NewJob) => boolean }
+export type JobField = {
+  /** Where the API shows the field, if not by its own name. Null: it does not, or shows what was made of it. */
+  view?: string | null
+  /** Sent once for all jobs that are alike: those for which every `isSame` holds. Without it: for each job. */
+  isSame?: (a: NewJob, b: NewJob) => boolean
+}
 
 /** A function compares each field: reading fields by name takes longer than the rest of a submission. */
 export const JOB_FIELDS = {
-  id: { per: 'job' },
-  type: { per: 'kind', isSame: (a, b) => a.type === b.type },
-  name: { per: 'kind', isSame: (a, b) => a.name === b.name },
-  payload: { per: 'job' },
-  priority: { per: 'kind', isSame: (a, b) => a.priority === b.priority },
-  tags: { per: 'kind', isSame: (a, b) => areEqual(a.tags, b.tags) },
-  timeout_seconds: { per: 'kind', isSame: (a, b) => a.timeout_seconds === b.timeout_seconds },
-  max_attempts: {
-    per: 'kind',
-    view: 'retry.max_attempts',
-    isSame: (a, b) => a.max_attempts === b.max_attempts,
-  },
+  id: {},
+  type: { isSame: (a, b) => a.type === b.type },
+  name: { isSame: (a, b) => a.name === b.name },
+  payload: {},
+  priority: { isSame: (a, b) => a.priority === b.priority },
+  tags: { isSame: (a, b) => areEqual(a.tags, b.tags) },
+  timeout_seconds: { isSame: (a, b) => a.timeout_seconds === b.timeout_seconds },
+  max_attempts: { view: 'retry.max_attempts', isSame: (a, b) => a.max_attempts === b.max_attempts },
   initial_delay_seconds: {
-    per: 'kind',
     view: 'retry.initial_delay_seconds',
     isSame: (a, b) => a.initial_delay_seconds === b.initial_delay_seconds,
   },
   backoff_multiplier: {
-    per: 'kind',
     view: 'retry.backoff_multiplier',
     isSame: (a, b) => a.backoff_multiplier === b.backoff_multiplier,
   },
-  cpu_units: { per: 'kind', view: 'resources.cpu_units', isSame: (a, b) => a.cpu_units === b.cpu_units },
-  memory_mb: { per: 'kind', view: 'resources.memory_mb', isSame: (a, b) => a.memory_mb === b.memory_mb },
-  run_at: { per: 'kind', isSame: (a, b) => a.run_at === b.run_at },
-  deadline: { per: 'kind', isSame: (a, b) => a.deadline === b.deadline },
-  depends_on: { per: 'job' },
-  on_parent_failure: { per: 'kind', isSame: (a, b) => a.on_parent_failure === b.on_parent_failure },
-  callback_url: { per: 'kind', isSame: (a, b) => a.callback_url === b.callback_url },
-  triggered_by: { per: 'kind', isSame: (a, b) => a.triggered_by === b.triggered_by },
-  traceparent: { per: 'job' },
-  rank_base: { per: 'kind', view: null, isSame: (a, b) => a.rank_base === b.rank_base },
-  rank_slope: { per: 'kind', view: null, isSame: (a, b) => a.rank_slope === b.rank_slope },
+  cpu_units: { view: 'resources.cpu_units', isSame: (a, b) => a.cpu_units === b.cpu_units },
+  memory_mb: { view: 'resources.memory_mb', isSame: (a, b) => a.memory_mb === b.memory_mb },
+  run_at: { isSame: (a, b) => a.run_at === b.run_at },
+  deadline: { isSame: (a, b) => a.deadline === b.deadline },
+  depends_on: {},
+  on_parent_failure: { isSame: (a, b) => a.on_parent_failure === b.on_parent_failure },
+  callback_url: { isSame: (a, b) => a.callback_url === b.callback_url },
+  triggered_by: { isSame: (a, b) => a.triggered_by === b.triggered_by },
+  traceparent: {},
+  rank_base: { view: null, isSame: (a, b) => a.rank_base === b.rank_base },
+  rank_slope: { view: null, isSame: (a, b) => a.rank_slope === b.rank_slope },
   prediction: {
-    per: 'kind',
     view: null,
     isSame: (a, b) => a.prediction === b.prediction || isPredictedAlike(a.prediction, b.prediction),
   },
@@ -122,10 +112,10 @@ const isPredictedAlike = (a: JobPrediction | null, b: JobPrediction | null): boo
 type FieldName = keyof typeof JOB_FIELDS
 
 export type KindFieldName = {
-  [Name in FieldName]: (typeof JOB_FIELDS)[Name] extends { per: 'kind' } ? Name : never
+  [Name in FieldName]: (typeof JOB_FIELDS)[Name] extends { isSame: unknown } ? Name : never
 }[FieldName]
 
-const isKindField = (name: string): name is KindFieldName => JOB_FIELDS[name as FieldName].per === 'kind'
+const isKindField = (name: string): name is KindFieldName => 'isSame' in JOB_FIELDS[name as FieldName]
 
 export const KIND_FIELDS = Object.keys(JOB_FIELDS).filter(isKindField)
 
