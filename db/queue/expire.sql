@@ -110,16 +110,8 @@ begin
     v_worker_ids := v_worker_ids || v_lost.worker_id;
   end loop;
 
-  update workers w
-  set lost_at = now()
-  from (
-    select o.worker_id
-    from workers o
-    where o.worker_id = any (v_worker_ids)
-    order by o.worker_id
-    for update
-  ) lost
-  where w.worker_id = lost.worker_id;
+  perform from workers w where w.worker_id = any (v_worker_ids) order by w.worker_id for update;
+  update workers w set lost_at = now() where w.worker_id = any (v_worker_ids);
   delete from leases l where l.token = any (v_tokens);
   if v_job_ids <> '{}' then
     perform requeue_jobs(v_org_ids, v_job_ids, v_attempts, v_suspects);

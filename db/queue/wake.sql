@@ -35,11 +35,9 @@ begin
     )
     returning w.org_id, w.job_id, w.attempts, w.wake_at
   )
-  select
-    array_agg(w.org_id order by w.wake_at), array_agg(w.job_id order by w.wake_at),
-    array_agg(w.attempts order by w.wake_at)
+  select array_agg(w.org_id), array_agg(w.job_id), array_agg(w.attempts)
   into v_org_ids, v_job_ids, v_attempts
-  from woken w;
+  from (select * from woken order by wake_at) w;
   if v_job_ids is null then return; end if;
 
   perform record_events(v_org_ids, v_job_ids, '{ready}', v_attempts);
