@@ -83,6 +83,21 @@ comment on index ready_jobs_start_by is 'Serves exchange: jobs that must start n
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
 comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller ones can overtake.';
 
+create type claim_request as (
+  max_jobs integer,
+  types text[],
+  -- age, rank or newest_rank.
+  job_order text,
+  -- Where the worker begins to read: nothing older is left in these lanes, lowest lane first, and by age.
+  floor_lanes smallint[],
+  floor_keys bigint[],
+  age_floor bigint,
+  free_cpu_units double precision,
+  free_memory_mb double precision,
+  -- How many of the jobs may be beyond what is free.
+  ahead integer
+);
+
 create sequence announced_ms;
 comment on sequence announced_ms is 'When a submission last notified the workers, in milliseconds. See submit_jobs.';
 

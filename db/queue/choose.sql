@@ -23,12 +23,7 @@ return (p_job).lane < 5000
   and (not p_some_paused or not is_paused((p_job).org_id, (p_job).type));
 
 create or replace function next_jobs(
-  p_limit integer,
-  p_types text[],
-  p_order text,
-  p_floor_lanes smallint[],
-  p_floor_keys bigint[],
-  p_age_floor bigint,
+  p_claim claim_request,
   p_most_cpu_units real,
   p_most_memory_mb integer,
   p_closed_orgs uuid[],
@@ -57,31 +52,31 @@ begin
       where r.start_by <= now()
         and r.start_by is not null
         and r.ctid <> all (places)
-        and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
       order by r.start_by
-      limit p_limit - cardinality(places)
+      limit p_claim.max_jobs - cardinality(places)
       for update skip locked
     );
   end if;
 
-  if p_order = 'age' then
+  if p_claim.job_order = 'age' then
     select array_agg(c.place), array_agg(c.lane), array_agg(c.key)
     into v_places, lanes, keys
     from (
       select r.ctid as place, r.lane, r.key
       from ready_jobs r
-      where r.key >= p_age_floor
+      where r.key >= p_claim.age_floor
         and r.ctid <> all (places)
-        and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
       order by r.key
-      limit p_limit - cardinality(places)
+      limit p_claim.max_jobs - cardinality(places)
       for update skip locked
     ) as c;
     places := places || v_places;
     return;
   end if;
 
-  if p_order = 'newest_rank' then
+  if p_claim.job_order = 'newest_rank' then
     -- The lane of a queued job is that of the estimate when it became ready. Look at 16 jobs more than are wanted,
     -- and take the best of them by the newest estimate (ADR 11). They are read without a lock and locked one by one,
     -- so that those that are left stay for others to claim at the same moment.
@@ -91,18 +86,18 @@ begin
       select c.place, c.lane, c.key
       from (
         select c.*
-        from generate_series(1, cardinality(p_floor_lanes)) as n
+        from generate_series(1, cardinality(p_claim.floor_lanes)) as n
         cross join lateral (
           select r.ctid as place, r.org_id, r.job_id, r.lane, r.key
           from ready_jobs r
-          where (r.lane, r.key) >= (p_floor_lanes[n], p_floor_keys[n])
-            and r.lane < coalesce(p_floor_lanes[n + 1], 5000)
+          where (r.lane, r.key) >= (p_claim.floor_lanes[n], p_claim.floor_keys[n])
+            and r.lane < coalesce(p_claim.floor_lanes[n + 1], 5000)
             and r.ctid <> all (places)
-            and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+            and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
           order by r.lane, r.key
-          limit p_limit + 16
+          limit p_claim.max_jobs + 16
         ) as c
-        limit p_limit + 16
+        limit p_claim.max_jobs + 16
       ) as c
       -- Job by job, by its key: planned while the tables are empty, a join would read all of them later.
       cross join lateral (
@@ -124,29 +119,31 @@ begin
           and r.key = keys[n]
         for update skip locked
       ) as r
-      limit p_limit - cardinality(places)
+      limit p_claim.max_jobs - cardinality(places)
     );
     -- If others were faster at all of them, what lies behind goes in the order of the index.
-    if cardinality(places) = p_limit or cardinality(keys) is distinct from p_limit + 16 then return; end if;
+    if cardinality(places) = p_claim.max_jobs or cardinality(keys) is distinct from p_claim.max_jobs + 16 then
+      return;
+    end if;
   end if;
 
   select array_agg(c.place), array_agg(c.lane), array_agg(c.key)
   into v_places, lanes, keys
   from (
     select c.place, c.lane, c.key
-    from generate_series(1, cardinality(p_floor_lanes)) as n
+    from generate_series(1, cardinality(p_claim.floor_lanes)) as n
     cross join lateral (
       select r.ctid as place, r.lane, r.key
       from ready_jobs r
-      where (r.lane, r.key) >= (p_floor_lanes[n], p_floor_keys[n])
-        and r.lane < coalesce(p_floor_lanes[n + 1], 5000)
+      where (r.lane, r.key) >= (p_claim.floor_lanes[n], p_claim.floor_keys[n])
+        and r.lane < coalesce(p_claim.floor_lanes[n + 1], 5000)
         and r.ctid <> all (places)
-        and is_claimable(r, p_types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
       order by r.lane, r.key
-      limit p_limit - cardinality(places)
+      limit p_claim.max_jobs - cardinality(places)
       for update skip locked
     ) as c
-    limit p_limit - cardinality(places)
+    limit p_claim.max_jobs - cardinality(places)
   ) as c;
   places := places || v_places;
 end
@@ -169,15 +166,7 @@ $$;
 
 create or replace function next_fitting_jobs(
   p_worker_id text,
-  p_limit integer,
-  p_types text[],
-  p_order text,
-  p_floor_lanes smallint[],
-  p_floor_keys bigint[],
-  p_age_floor bigint,
-  p_free_cpu_units double precision,
-  p_free_memory_mb double precision,
-  p_ahead integer,
+  p_claim claim_request,
   p_some_paused boolean,
   p_some_urgent boolean,
   p_some_limited boolean,
@@ -209,7 +198,7 @@ begin
   contended := false;
   -- Reserved capacity is not free for others.
   select
-    p_free_cpu_units - coalesce(sum(v.cpu_units), 0), p_free_memory_mb - coalesce(sum(v.memory_mb), 0),
+    p_claim.free_cpu_units - coalesce(sum(v.cpu_units), 0), p_claim.free_memory_mb - coalesce(sum(v.memory_mb), 0),
     coalesce(array_agg(v.job_id), '{}')
   into v_free_cpu_units, v_free_memory_mb, v_reserved_jobs
   from reservations v
@@ -245,18 +234,18 @@ begin
           and r.job_id = v.job_id
           and r.ctid <> all (places)
           and is_claimable(
-            r, p_types, p_free_cpu_units::real, p_free_memory_mb::integer, closed_orgs, p_some_paused
+            r, p_claim.types, p_claim.free_cpu_units::real, p_claim.free_memory_mb::integer, closed_orgs, p_some_paused
           )
         for update skip locked
       ) as c
       where v.worker_id = p_worker_id
-      limit p_limit - cardinality(places)
+      limit p_claim.max_jobs - cardinality(places)
     );
     select n.places[cardinality(next_fitting_jobs.places) + 1:]
     into v_candidates
     from next_jobs(
-      p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, greatest(v_free_cpu_units, 1)::real,
-      greatest(v_free_memory_mb, 64)::integer, closed_orgs, p_some_paused, p_some_urgent, places || v_reserved_places
+      p_claim, greatest(v_free_cpu_units, 1)::real, greatest(v_free_memory_mb, 64)::integer, closed_orgs,
+      p_some_paused, p_some_urgent, places || v_reserved_places
     ) as n;
     for v_job in
       select c.place, r.org_id, r.cpu_units, r.memory_mb, r.job_id = any (v_reserved_jobs) as reserved
@@ -267,7 +256,7 @@ begin
         v_org := array_position(v_known_orgs, v_job.org_id);
         if v_org is null then
           v_known_orgs := v_known_orgs || v_job.org_id;
-          v_rooms := v_rooms || coalesce(running_room(v_job.org_id), p_limit);
+          v_rooms := v_rooms || coalesce(running_room(v_job.org_id), p_claim.max_jobs);
           v_org := cardinality(v_rooms);
           contended := contended or v_rooms[v_org] < 0;
         end if;
@@ -282,7 +271,10 @@ begin
       end if;
       if not v_job.reserved then
         -- Jobs of the default size may be claimed ahead of the capacity that they need.
-        if v_job.cpu_units > v_free_cpu_units + p_ahead or v_job.memory_mb > v_free_memory_mb + 64 * p_ahead then
+        if
+          v_job.cpu_units > v_free_cpu_units + p_claim.ahead
+          or v_job.memory_mb > v_free_memory_mb + 64 * p_claim.ahead
+        then
           v_again := v_again
             or v_job.cpu_units > greatest(v_free_cpu_units, 1) or v_job.memory_mb > greatest(v_free_memory_mb, 64);
           exit;
@@ -292,7 +284,7 @@ begin
       end if;
       places := places || v_job.place;
     end loop;
-    exit when not v_again or cardinality(places) = p_limit;
+    exit when not v_again or cardinality(places) = p_claim.max_jobs;
   end loop;
 end
 $$;

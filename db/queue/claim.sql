@@ -3,19 +3,7 @@
 -- Of a claim for a lone job, most of the time goes into setting up its statements: 2 to 3 µs for each expression of a
 -- function and each aggregate, in every transaction. So what only some claims need is asked for only by those.
 
-create or replace function claim_jobs(
-  p_worker_id text,
-  p_lease_seconds integer,
-  p_limit integer,
-  p_types text[],
-  p_order text,
-  p_floor_lanes smallint[],
-  p_floor_keys bigint[],
-  p_age_floor bigint,
-  p_free_cpu_units double precision,
-  p_free_memory_mb double precision,
-  p_ahead integer
-) returns json
+create or replace function claim_jobs(p_worker_id text, p_lease_seconds integer, p_claim claim_request) returns json
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -52,19 +40,14 @@ begin
   if v_careful then
     select c.places, true, c.closed_orgs, c.reserved, c.contended
     into v_places, v_ordered, v_closed_orgs, v_reserved, v_contended
-    from next_fitting_jobs(
-      p_worker_id, p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, p_free_cpu_units,
-      p_free_memory_mb, p_ahead, v_some_paused, v_some_urgent, v_some_limited
-    ) as c;
+    from next_fitting_jobs(p_worker_id, p_claim, v_some_paused, v_some_urgent, v_some_limited) as c;
   else
     -- Nothing is held back, and every job has the default size, so that as many fit as were asked for.
-    v_next := next_jobs(
-      p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor, 1, 64, '{}', false, v_some_urgent, '{}'
-    );
+    v_next := next_jobs(p_claim, 1, 64, '{}', false, v_some_urgent, '{}');
     v_places := v_next.places;
     v_ordered := v_some_urgent or v_next.lanes[1] <> any (v_next.lanes);
     -- The next claim may read on from there, unless this one has emptied the queue.
-    if cardinality(v_places) = p_limit then
+    if cardinality(v_places) = p_claim.max_jobs then
       v_floors := (
         select json_object_agg(f.lane, f.key)
         from (
@@ -76,13 +59,13 @@ begin
     end if;
   end if;
 
-  if p_order = 'newest_rank' and (v_careful or cardinality(v_places) = p_limit) then
+  if p_claim.job_order = 'newest_rank' and (v_careful or cardinality(v_places) = p_claim.max_jobs) then
     select r.key
     into v_oldest_left
     from ready_jobs r
-    where r.key >= p_age_floor
+    where r.key >= p_claim.age_floor
       and r.ctid <> all (v_places)
-      and is_claimable(r, p_types, 'infinity', 2147483647, coalesce(v_closed_orgs, '{}'), v_some_paused)
+      and is_claimable(r, p_claim.types, 'infinity', 2147483647, coalesce(v_closed_orgs, '{}'), v_some_paused)
     order by r.key
     limit 1;
   end if;
@@ -92,7 +75,7 @@ begin
         when cardinality(v_places) > 0 then
           lease_jobs(
             p_worker_id, p_lease_seconds, v_places, v_some_big, v_ordered,
-            case p_order when 'newest_rank' then coalesce(v_oldest_left, 9223372036854775807) end
+            case p_claim.job_order when 'newest_rank' then coalesce(v_oldest_left, 9223372036854775807) end
           )
       end,
     'floors', v_floors,

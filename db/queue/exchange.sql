@@ -47,16 +47,7 @@ create or replace function exchange(
   p_sample_spreads double precision[],
   p_timeout_series bigint[],
   p_timeout_logs double precision[],
-  -- The claim.
-  p_limit integer,
-  p_types text[],
-  p_order text,
-  p_floor_lanes smallint[],
-  p_floor_keys bigint[],
-  p_age_floor bigint,
-  p_free_cpu_units double precision,
-  p_free_memory_mb double precision,
-  p_ahead integer
+  p_claim claim_request
 ) returns json
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
@@ -240,11 +231,8 @@ begin
   v_became_ready := release_dependents(v_completed, v_failed);
 
   -- 8. The claim.
-  if p_limit > 0 then
-    v_claim := claim_jobs(
-      p_worker_id, p_lease_seconds, p_limit, p_types, p_order, p_floor_lanes, p_floor_keys, p_age_floor,
-      p_free_cpu_units, p_free_memory_mb, p_ahead
-    );
+  if p_claim.max_jobs > 0 then
+    v_claim := claim_jobs(p_worker_id, p_lease_seconds, p_claim);
   end if;
 
   -- 9. What was learned. Last, because all workers that end jobs of a series wait for its row until this transaction

@@ -141,9 +141,10 @@ const recordAndClaim = ({ workerId, leaseSeconds, ended, closed, claim }: Exchan
   text: `
     select smartqueue.exchange(
       p_worker_id => $1::text, p_lease_seconds => $2::integer,
-      p_limit => $3::integer, p_types => $4::text[], p_order => $5::text,
-      p_floor_lanes => $6::smallint[], p_floor_keys => $7::bigint[], p_age_floor => $8::bigint,
-      p_free_cpu_units => $9::double precision, p_free_memory_mb => $10::double precision, p_ahead => $11::integer,
+      p_claim => row(
+        $3::integer, $4::text[], $5::text, $6::smallint[], $7::bigint[], $8::bigint, $9::double precision,
+        $10::double precision, $11::integer
+      )::smartqueue.claim_request,
       p_tokens => $12::bigint[], p_job_ids => $13::uuid[], p_org_ids => $14::uuid[], p_series_ids => $15::bigint[],
       p_attempts => $16::integer[], p_ran_ms => $17::double precision[], p_outcomes => $18::text[],
       p_results => $19::jsonb[], p_errors => $20::jsonb[], p_permanent => $21::boolean[],
@@ -174,9 +175,10 @@ const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeR
         'claim',
         smartqueue.claim_jobs(
           p_worker_id => $1::text, p_lease_seconds => $2::integer,
-          p_limit => $3::integer, p_types => $4::text[], p_order => $5::text,
-          p_floor_lanes => $6::smallint[], p_floor_keys => $7::bigint[], p_age_floor => $8::bigint,
-          p_free_cpu_units => $9::double precision, p_free_memory_mb => $10::double precision, p_ahead => $11::integer
+          p_claim => row(
+            $3::integer, $4::text[], $5::text, $6::smallint[], $7::bigint[], $8::bigint, $9::double precision,
+            $10::double precision, $11::integer
+          )::smartqueue.claim_request
         )
       ) as answer,
       set_config('synchronous_commit', 'off', true)`,
