@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createRedactor, passwordsOf, SECRET_PREFIXES } from '../db/rules/redaction.ts'
 import { createSecret, type SecretKind } from '../functions/auth/secrets.ts'
+import { createRedactor, passwordsOf, SECRET_PREFIXES } from '../functions/redaction.ts'
 import { newSecret } from '../functions/webhooks/secrets.ts'
 import { createLogger } from '../worker-runtime/logger.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { LOG_LEVELS } from '../db/rules/log-levels.ts'
-import { passwordsOf } from '../db/rules/redaction.ts'
+import { passwordsOf } from '../functions/redaction.ts'
 import {
   DEFAULT_ORGS_PER_ACCOUNT,
   HEADER_NAME,

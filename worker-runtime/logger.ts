@@ -1,5 +1,5 @@
 import { LOG_LEVELS, type LogLevel } from '../db/rules/log-levels.ts'
-import { createRedactor, type Redactor } from '../db/rules/redaction.ts'
+import { createRedactor, type Redactor } from '../functions/redaction.ts'
 import { describeError } from './describe-error.ts'
 
 export type LogFields = Record<string, unknown>

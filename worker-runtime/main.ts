@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { CALLBACK_TYPE } from '../db/rules/callbacks.ts'
-import { createRedactor } from '../db/rules/redaction.ts'
+import { createRedactor } from '../functions/redaction.ts'
 import { runCommand } from './command.ts'
 import { type Config, ConfigError, parseConfig, secretsOf } from './config.ts'
 import type { AnyJobHandler } from './handler-api.ts'

@@ -8,7 +8,7 @@ import {
   WORKER_ISOLATES,
 } from '../db/queries/notifications.ts'
 import type { EndState } from '../db/queue/exchange.ts'
-import { createRedactor } from '../db/rules/redaction.ts'
+import { createRedactor } from '../functions/redaction.ts'
 import { createCallbackJob } from './callbacks/handler.ts'
 import { createCapacity } from './capacity.ts'
 import { createClaimPlanner } from './claim-planner.ts'

@@ -11,7 +11,7 @@
  * The first half of a token is the secret of its session, which stays the same: access tokens carry it, and the
  * database, which knows only its hash, opens an organisation to those who have it. The second half is the token's own.
  */
-import { SECRET_PREFIXES } from '../../db/rules/redaction.ts'
+import { SECRET_PREFIXES } from '../redaction.ts'
 import type { KeyRing } from './key-ring.ts'
 import { deriveBits, hashSecret, isSecret, type Secret, toHex } from './secrets.ts'
 

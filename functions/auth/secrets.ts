@@ -1,4 +1,4 @@
-import { SECRET_PREFIXES } from '../../db/rules/redaction.ts'
+import { SECRET_PREFIXES } from '../redaction.ts'
 import type { KeyRing } from './key-ring.ts'
 
 /** Opaque secrets: 256 random bits, which need no slow hash. The prefix tells what it is, to people and to scanners. */

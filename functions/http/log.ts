@@ -1,4 +1,4 @@
-import { createRedactor, passwordsOf } from '../../db/rules/redaction.ts'
+import { createRedactor, passwordsOf } from '../redaction.ts'
 import { secretsOfHeaders } from '../tracing/otel-settings.ts'
 
 let redactor = createRedactor()

@@ -1,4 +1,4 @@
-import { createRedactor, type Redactor } from '../../db/rules/redaction.ts'
+import { createRedactor, type Redactor } from '../redaction.ts'
 import type { Body, Headers } from './event.ts'
 
 /** Headers and body as the journal keeps them: JSON, without what looks secret. */

@@ -1,6 +1,6 @@
 import type { ReceivingSourceRow } from '../../db/queries/webhook-sources.ts'
 import type { Condition } from '../../db/rules/conditions.ts'
-import type { Redactor } from '../../db/rules/redaction.ts'
+import type { Redactor } from '../redaction.ts'
 import { redactorOf } from './journal.ts'
 import { type Rules, readRules } from './plan.ts'
 import { type HmacSettings, type Scheme, schemeOf } from './schemes.ts'

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
-import { createRedactor } from '../../db/rules/redaction.ts'
 import { createKeyRing, type KeyRing } from '../../functions/auth/key-ring.ts'
+import { createRedactor } from '../../functions/redaction.ts'
 import { sealTicket, unsealTicket } from '../../functions/stream/ticket-seal.ts'
 
 const keyRing = (): KeyRing => {

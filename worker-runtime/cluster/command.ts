@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { createRedactor } from '../../db/rules/redaction.ts'
+import { createRedactor } from '../../functions/redaction.ts'
 import { runCommand } from '../command.ts'
 import { type Config, ConfigError, parseConfig, secretsOf } from '../config.ts'
 import { createLogger, type Logger } from '../logger.ts'

@@ -3,7 +3,7 @@
  * machine. In production they run at Cloudflare, and reach Neon without a gateway.
  */
 import { parseArgs } from 'node:util'
-import { createRedactor } from '../../db/rules/redaction.ts'
+import { createRedactor } from '../../functions/redaction.ts'
 import { runCommand, UsageError } from '../command.ts'
 import { ConfigError, parseConfig, secretsOf } from '../config.ts'
 import { createLogger } from '../logger.ts'

@@ -12,7 +12,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import type { ClaimedJob } from '../../db/queue/exchange.ts'
-import type { Redactor } from '../../db/rules/redaction.ts'
+import type { Redactor } from '../../functions/redaction.ts'
 import { formatTraceparent, parseTraceparent } from '../../functions/tracing/traceparent.ts'
 import type { Outcome } from '../outcome.ts'
 import { ofClaim, ofFetch, ofJob, outcomeName } from './attributes.ts'

@@ -11,7 +11,7 @@ import {
   SamplingDecision,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-node'
-import { createRedactor } from '../../db/rules/redaction.ts'
+import { createRedactor } from '../../functions/redaction.ts'
 import {
   DEFAULT_SAMPLER,
   parsePairs,
