@@ -17,7 +17,7 @@ type Migration = SqlFile & { version: number; name: string }
 
 export type MigrationReport = { version: number; applied: string[]; loaded: string[] }
 
-const FOLDER = new URL('./', import.meta.url)
+const FOLDER = new URL('.', import.meta.url)
 const MIGRATION_NAME = /^migrations\/((\d{4})_[a-z0-9_]+)\.sql$/
 /** Any constant will do, as long as every starter of SmartQueue uses the same. */
 const LOCK_KEY = 7_209_115_301

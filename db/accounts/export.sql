@@ -20,10 +20,8 @@ begin atomic
         )
         from quotas_of(o.id) q
       ) as quotas,
-      (
-        select coalesce(json_agg(json_build_object('job_type', p.type, 'paused_at', p.paused_at)), '[]')
-        from pauses p
-        where p.org_id = o.id
+      array(
+        select json_build_object('job_type', p.type, 'paused_at', p.paused_at) from pauses p where p.org_id = o.id
       ) as pauses
   ) l
   union all
@@ -116,20 +114,15 @@ begin atomic
       o.predicted_p90_ms, o.created_at, o.started_at, o.finished_at, o.runtime_ms, o.worker_id, o.progress,
       o.progress_note, o.attempts, o.result, o.error,
       array(select d.parent_id from job_dependencies d where d.child_id = o.id order by d.parent_id) as depends_on,
-      (
-        select coalesce(
-          json_agg(
-            json_build_object(
-              'attempt', a.attempt, 'outcome', a.outcome, 'error', a.error, 'worker_id', a.worker_id,
-              'started_at', a.started_at, 'finished_at', a.finished_at
-            )
-            order by a.id
-          ),
-          '[]'
+      array(
+        select json_build_object(
+          'attempt', a.attempt, 'outcome', a.outcome, 'error', a.error, 'worker_id', a.worker_id,
+          'started_at', a.started_at, 'finished_at', a.finished_at
         )
         from attempts a
         where a.org_id = p_org
           and a.job_id = o.id
+        order by a.id
       ) as unfinished_attempts
     from job_overview o
     where o.org_id = p_org

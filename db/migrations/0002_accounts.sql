@@ -62,7 +62,7 @@ create table refresh_families (
 
 create index refresh_families_by_user on refresh_families (user_id);
 comment on index refresh_families_by_user is
-  'Serves list-sessions, and change-password and end-other-sessions, which end the other sign-ins of a user.';
+  'Serves list-sessions, and change-password and end-own-sessions, which end the other sign-ins of a user.';
 
 create index refresh_families_by_expiry on refresh_families (expires_at);
 comment on index refresh_families_by_expiry is 'Serves delete_stale.';

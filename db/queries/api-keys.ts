@@ -96,13 +96,9 @@ export const revokeApiKey = (key: {
   values: [key.id, key.orgId, key.userId],
 })
 
-export type KeyHolder = {
-  id: string
+export type KeyHolder = Pick<ApiKeyRow, 'id' | 'user_id' | 'scopes' | 'expires_at'> & {
   org_id: string
-  user_id: string
   role: MemberRole
-  scopes: string[]
-  expires_at: string | null
 }
 
 /** Whose key has this hash. No row: nobody's, or it was revoked or has expired. */

@@ -71,11 +71,11 @@ export const holdSchedule = (
 
 export type NewTick = { tick_at: Date; job_id: string | null; outcome: TickOutcome; reason: string | null }
 
-/** Stores the ticks of a schedule that is held, and moves it on to the next one. */
+/** Stores the ticks of a schedule that is held, and moves it on to the next one or pauses it. */
 export const recordTicks = (
   { org_id, id }: NearSchedule,
   ticks: readonly NewTick[],
-  { next, skipped }: { next: Date | null; skipped: number },
+  { next, skipped, suspend }: { next: Date | null; skipped: number; suspend: boolean },
 ): Query<never> => ({
   name: 'record-ticks',
   text: `
@@ -89,21 +89,13 @@ export const recordTicks = (
     set
       next_at = $4::timestamptz,
       last_tick_at = (select max(tick_at) from jsonb_populate_recordset(null::smartqueue.schedule_ticks, $3::jsonb)),
-      skipped_ticks = skipped_ticks + $5::bigint
+      skipped_ticks = skipped_ticks + $5::bigint,
+      paused_at = case when $6::boolean then now() end,
+      version = version + $6::boolean::integer,
+      updated_at = case when $6::boolean then now() else updated_at end
     where org_id = $1::uuid
       and id = $2::uuid`,
-  values: [org_id, id, JSON.stringify(ticks), next?.toISOString() ?? null, skipped],
-})
-
-/** Pauses a schedule that is held and has no next tick any more. */
-export const suspendSchedule = ({ org_id, id }: NearSchedule): Query<never> => ({
-  name: 'suspend-schedule',
-  text: `
-    update smartqueue.schedules
-    set paused_at = now(), version = version + 1, updated_at = now()
-    where org_id = $1::uuid
-      and id = $2::uuid`,
-  values: [org_id, id],
+  values: [org_id, id, JSON.stringify(ticks), next?.toISOString() ?? null, skipped, suspend],
 })
 
 /** All null in the one row that a schedule without ticks answers; no row means no such schedule. */

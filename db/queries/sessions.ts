@@ -34,17 +34,21 @@ export const listSessions = (page: {
 })
 
 /**
- * Returns the sign-in's active organisation, or no row if the user has no such sign-in. Ending it twice is
- * harmless.
+ * Ends one sign-in of the user, or all the others. Returns a row with its active organisation for each that was ended,
+ * and for the one also if it has ended before.
  */
-export const endOwnSession = (session: { id: string; userId: string }): Query<{ org_id: string }> => ({
-  name: 'end-own-session',
+export const endOwnSessions = (session: {
+  id: string
+  userId: string
+  others: boolean
+}): Query<{ org_id: string }> => ({
+  name: 'end-own-sessions',
   text: `
     with ended as (
       update smartqueue.refresh_families
       set revoked_at = coalesce(revoked_at, now())
-      where id = $1::uuid
-        and user_id = $2::uuid
+      where user_id = $2::uuid
+        and case when $3::boolean then id <> $1::uuid and revoked_at is null and expires_at > now() else id = $1::uuid end
       returning id, org_id, user_id, revoked_at
     )
     select
@@ -55,28 +59,7 @@ export const endOwnSession = (session: { id: string; userId: string }): Query<{ 
         )
       end as audited
     from ended`,
-  values: [session.id, session.userId],
-})
-
-/** Ends all sign-ins of the user but one. Returns a row for each that was ended. */
-export const endOtherSessions = (session: { id: string; userId: string }): Query<{ org_id: string }> => ({
-  name: 'end-other-sessions',
-  text: `
-    with ended as (
-      update smartqueue.refresh_families
-      set revoked_at = now()
-      where user_id = $2::uuid
-        and id <> $1::uuid
-        and revoked_at is null
-        and expires_at > now()
-      returning id, org_id, user_id
-    )
-    select e.org_id
-    from ended e
-    cross join smartqueue.audit(
-      e.org_id, 'account.signed_out', jsonb_build_object('user_id', e.user_id, 'session_id', e.id)
-    )`,
-  values: [session.id, session.userId],
+  values: [session.id, session.userId, session.others],
 })
 
 /** Returns no row if the token is unknown, expired, revoked, or was presented before. */

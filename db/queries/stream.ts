@@ -134,17 +134,11 @@ export const readStream = (
             )
           end
         )::int as behind,
-        (
-          select coalesce(
-            json_agg(
-              json_build_object(
-                'xid', e.xid::text, 'id', e.id::text, 'position', e.position, 'job_id', e.job_id, 'name', j.name,
-                'type', j.type, 'priority', j.priority, 'tags', j.tags, 'state', e.state, 'attempts', e.attempt,
-                'reason', e.reason, 'at', e.at
-              )
-              order by e.xid, e.id, e.position
-            ),
-            '[]'
+        to_json(array(
+          select json_build_object(
+            'xid', e.xid::text, 'id', e.id::text, 'position', e.position, 'job_id', e.job_id, 'name', j.name,
+            'type', j.type, 'priority', j.priority, 'tags', j.tags, 'state', e.state, 'attempts', e.attempt,
+            'reason', e.reason, 'at', e.at
           )
           from told e
           -- By its key: the planner may think that it is quicker to read all jobs.
@@ -155,7 +149,8 @@ export const readStream = (
               and id = e.job_id
             offset 0
           ) j
-        ) as events
+          order by e.xid, e.id, e.position
+        )) as events
       from (select) one
       -- Nothing, if everything until now is in the page.
       left join lateral (

@@ -108,17 +108,18 @@ export const journalDelivery = (
       cross join charge c
       where o.status <> 'quarantined'
         or c.is_charged
-      returning org_id, id, source_id, replay_of, status, job_id
-    ),
-    audit as (
-      insert into smartqueue.audit_log (org_id, action, target)
-      select
-        org_id, 'webhook_delivery.replayed',
-        jsonb_build_object('delivery_id', replay_of, 'source_id', source_id, 'as', id, 'status', status, 'job_id', job_id)
-      from journalled
-      where replay_of is not null
+      returning id, source_id, replay_of, status, job_id
     )
-    select status, job_id
+    select
+      status, job_id,
+      case
+        when replay_of is not null then smartqueue.audit(
+          $1::uuid, 'webhook_delivery.replayed',
+          jsonb_build_object(
+            'delivery_id', replay_of, 'source_id', source_id, 'as', id, 'status', status, 'job_id', job_id
+          )
+        )
+      end as audited
     from journalled`,
   values: [
     ...recordValues(record),

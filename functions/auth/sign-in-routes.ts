@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { endOtherSessions, endOwnSession, listSessions } from '../../db/queries/sessions.ts'
+import { endOwnSessions, listSessions } from '../../db/queries/sessions.ts'
 import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
@@ -28,7 +28,9 @@ export const signInRoutes = () =>
     })
     .openapi(endRoute, async (c) => {
       const { id } = c.req.valid('param')
-      const ended = await c.get('run')(endOwnSession({ id, userId: c.get('principal').user_id }))
+      const ended = await c.get('run')(
+        endOwnSessions({ id, userId: c.get('principal').user_id, others: false }),
+      )
       if (ended.length === 0) throw new ProblemError('not-found', `You have no sign-in ${id}.`)
       closeStreams(c, ended)
       return c.body(null, 204)
@@ -36,7 +38,7 @@ export const signInRoutes = () =>
     .openapi(endOthersRoute, async (c) => {
       const { user_id: userId, session_id: id } = c.get('principal')
       if (id === null) throw new Error('Only a session can end the others')
-      const ended = await c.get('run')(endOtherSessions({ id, userId }))
+      const ended = await c.get('run')(endOwnSessions({ id, userId, others: true }))
       closeStreams(c, ended)
       return c.json({ ended_sessions: ended.length }, 200)
     })

@@ -21,11 +21,7 @@ import { listAttempts } from '../../db/queries/attempts.ts'
 import { listAuditLog } from '../../db/queries/audit.ts'
 import { readAutoscale } from '../../db/queries/autoscale.ts'
 import { findNearTicks, takeAutoscaleSnapshot } from '../../db/queries/autoscale-snapshot.ts'
-import {
-  disableCallbackUrl,
-  findCallbackAddress,
-  forgetDisabledUrls,
-} from '../../db/queries/callback-delivery.ts'
+import { disableCallbackUrl, findCallbackAddress } from '../../db/queries/callback-delivery.ts'
 import {
   changeEndpoint,
   createEndpoint,
@@ -90,13 +86,7 @@ import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { getLeader, listPodLoads, listWorkers } from '../../db/queries/registry.ts'
 import { FUNCTIONS_ROLE, findRowSecurityFault } from '../../db/queries/row-level-security.ts'
-import {
-  findDueSchedules,
-  holdSchedule,
-  listTicks,
-  recordTicks,
-  suspendSchedule,
-} from '../../db/queries/schedule-ticks.ts'
+import { findDueSchedules, holdSchedule, listTicks, recordTicks } from '../../db/queries/schedule-ticks.ts'
 import {
   auditScheduleRun,
   changeSchedule,
@@ -107,13 +97,7 @@ import {
 } from '../../db/queries/schedules.ts'
 import { schemaVersion } from '../../db/queries/schema-version.ts'
 import { enter, enterWithSource, takeTurns } from '../../db/queries/scope.ts'
-import {
-  endOtherSessions,
-  endOwnSession,
-  endSession,
-  listSessions,
-  rotateRefreshToken,
-} from '../../db/queries/sessions.ts'
+import { endOwnSessions, endSession, listSessions, rotateRefreshToken } from '../../db/queries/sessions.ts'
 import { auditFailedSignIn, beginSignIn, changePassword, startSession } from '../../db/queries/sign-in.ts'
 import { enterStream, readStream } from '../../db/queries/stream.ts'
 import { getDelivery, listDeliveries } from '../../db/queries/webhook-deliveries.ts'
@@ -264,9 +248,9 @@ const playAccounts = async ({ play }: Stage): Promise<void> => {
   await play(auditFailedSignIn('Ada', ORIGIN))
   await play(endSession(hash('b'), ORIGIN))
   await play(startSession(user, stored(61, '1'), ORIGIN))
-  await play(endOwnSession({ id: id(61), userId: TENANT.userId }))
+  await play(endOwnSessions({ id: id(61), userId: TENANT.userId, others: false }))
   await play(startSession(user, stored(62, '2'), ORIGIN))
-  await play(endOtherSessions({ id: id(3), userId: TENANT.userId }))
+  await play(endOwnSessions({ id: id(3), userId: TENANT.userId, others: true }))
   await play(listSessions({ userId: TENANT.userId, before: null, limit: 10 }))
   const change = { orgId: TENANT.orgId, sessionId: id(3), from: TEXT, to: 'other', revokeKeys: true }
   await play(changePassword(change))
@@ -579,10 +563,9 @@ const playSchedules = async ({ play }: Stage): Promise<void> => {
     { tick_at: new Date(nextAt), job_id: id(93), outcome: 'fired' as const, reason: null },
     { tick_at: new Date('2020-01-02'), job_id: null, outcome: 'skipped' as const, reason: TEXT },
   ]
-  await play(recordTicks(found, ticks, { next: new Date(nextAt), skipped: 2 ** 40 }))
+  await play(recordTicks(found, ticks, { next: new Date(nextAt), skipped: 2 ** 40, suspend: false }))
   await play(holdSchedule(term, found))
-  await play(recordTicks(found, ticks, { next: null, skipped: 0 }))
-  await play(suspendSchedule(found))
+  await play(recordTicks(found, ticks, { next: null, skipped: 0, suspend: true }))
   await play(listTicks({ orgId, scheduleId: id(91), before: null, limit: 2 }))
   await play(listTicks({ orgId, scheduleId: id(91), before: nextAt, limit: 2 }))
   const read = { orgId, id: id(91), version: '2' }
@@ -694,7 +677,7 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
   const callback = newJob({ id: id(93), type: 'callback', payload: { url: TEXT }, triggered_by })
   await play(submitJobs([{ orgId, userId: null, jobs: [callback] }], { charged: false }))
   await play(listJobCallbacks({ orgId, jobId: id(92), after: null, limit: 10 }))
-  await play(forgetDisabledUrls(term, 0))
+  await play(deleteExpired('disabled_urls', { term, days: 0, limit: 10 }))
   await play(deleteEndpoint(orgId, id(90)))
 }
 

@@ -1,11 +1,5 @@
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
-import {
-  type DueSchedule,
-  holdSchedule,
-  type NewTick,
-  recordTicks,
-  suspendSchedule,
-} from '../../db/queries/schedule-ticks.ts'
+import { type DueSchedule, holdSchedule, type NewTick, recordTicks } from '../../db/queries/schedule-ticks.ts'
 import type { Run } from '../../db/query.ts'
 import type { Database } from '../database.ts'
 import { describeError } from '../describe-error.ts'
@@ -61,8 +55,7 @@ const suspend = async (
   const suspended = await transaction(async (run) => {
     const held = await run(holdSchedule(term, schedule))
     if (held.length === 0) return false
-    await run(recordTicks(schedule, [tick], { next: null, skipped: 0 }))
-    await run(suspendSchedule(schedule))
+    await run(recordTicks(schedule, [tick], { next: null, skipped: 0, suspend: true }))
     return true
   })
   if (suspended) logger.warn('schedule suspended', { ...describe(schedule), reason })
@@ -79,7 +72,7 @@ const commitTicks = async (run: Run, firing: Firing): Promise<SubmittedTicks | u
   const fresh = jobs.filter(({ tickAt }) => !stored.has(tickAt.toISOString()))
   const done = await submitTicks(run, schedule.org_id, fresh)
   const ticks = [...skippedTick(schedule, plan), ...done.ticks]
-  await run(recordTicks(schedule, ticks, { next: plan.next, skipped: plan.skip.length }))
+  await run(recordTicks(schedule, ticks, { next: plan.next, skipped: plan.skip.length, suspend: false }))
   return done
 }
 
