@@ -1,6 +1,6 @@
 import { createAnalyticsDuties } from './analytics/duties.ts'
 import { createAutoscaleDuty } from './autoscale/duty.ts'
-import { createCallbackDuties } from './callbacks/duties.ts'
+import { createCallbackDuty } from './callbacks/duty.ts'
 import type { Config } from './config.ts'
 import { type Database, SHORT_TRANSACTIONS } from './database.ts'
 import { createDuties } from './duties.ts'
@@ -48,7 +48,7 @@ export const createLeading = (options: {
         logger,
         onError: failed('schedules'),
       }),
-      ...createCallbackDuties({ run, transaction, logger, retentionDays }),
+      createCallbackDuty({ run, transaction, logger }),
       ...createAnalyticsDuties({ run, logger }),
       createAutoscaleDuty({ run, config: options.config }),
       createLearningDuty({

@@ -32,14 +32,3 @@ export const disableCallbackUrl = (disabled: {
     where e.disabled_at is null`,
   values: [disabled.orgId, disabled.id, disabled.url, disabled.reason],
 })
-
-/** URLs of their own, one for each job, would pile up. One that is used again answers again that it is gone. */
-export const forgetDisabledUrls = (term: string, days: number): Query<never> => ({
-  name: 'forget-disabled-urls',
-  text: `
-    delete from smartqueue.callback_endpoints
-    where events = '{}'
-      and disabled_at < now() - $2::double precision * interval '1 day'
-      and (select smartqueue.in_term($1::bigint))`,
-  values: [term, days],
-})

@@ -3,6 +3,7 @@
 --
 -- Only the leader deletes these rows. Of finished jobs it skips those that somebody has locked, so it waits for nobody.
 -- Each kind has an index on its time, except executions and jobs: the oldest stand at the left of their primary keys.
+-- Callback endpoints are few, and all of them are read.
 -- Planned for the arguments: a generic plan would take a third of each table for expired and read all of it.
 
 create or replace function delete_expired(p_term bigint, p_kind text, p_days double precision, p_limit integer)
@@ -123,6 +124,13 @@ begin
       where (org_id, id) in (
         select org_id, id from webhook_deliveries where received_at < v_before order by received_at limit p_limit
       );
+
+    when 'disabled_urls' then
+      -- URLs of single jobs would pile up. One that is used again answers again that it is gone.
+      delete from callback_endpoints
+      where ctid = any (array(
+        select ctid from callback_endpoints where events = '{}' and disabled_at < v_before limit p_limit
+      ));
 
     when 'job_rollups' then
       delete from job_rollups

@@ -7,6 +7,7 @@ export const EXPIRING = [
   'executions',
   'ticks',
   'deliveries',
+  'disabled_urls',
   'job_rollups',
   'depth_rollups',
   'prediction_rollups',

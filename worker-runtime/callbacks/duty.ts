@@ -1,5 +1,5 @@
 /**
- * Callbacks, as duties of the leader: it reads which jobs have ended, and makes a job for each URL that wants to know.
+ * Callbacks, as a duty of the leader: it reads which jobs have ended, and makes a job for each URL that wants to know.
  * Nothing is added to the statements that end jobs.
  *
  * Most of the time nobody is to be told, and then nothing is written: how far the events have been read is remembered here,
@@ -8,7 +8,6 @@
  * event one moves it first, and the other submits nothing.
  */
 
-import { forgetDisabledUrls } from '../../db/queries/callback-delivery.ts'
 import {
   type EventPosition,
   findCallbacks,
@@ -30,21 +29,14 @@ export type CallbackDutyOptions = {
   /** Its commits wait for the disk: what was told must not be told again, under another id, after a crash. */
   transaction: Database['transaction']
   logger: Logger
-  retentionDays: number
 }
 
 const POLL_MS = 300
 /** While nobody is told anything, so much is read again after a change of leaders. */
 const STORE_MS = 5_000
-const HOUR_MS = 3_600_000
 
 /** A body may have 70 KB, and goes to up to 21 URLs: no page is larger than some 20 MB. */
 const LIMITS = { events: 1_000, callbacks: 250 }
-
-export const createCallbackDuties = (options: CallbackDutyOptions): Duty[] => [
-  tellOfEnds(options),
-  forgetUrls(options),
-]
 
 /** `stored`: where the cursor is; `read`: how far this leader has looked. */
 type Place = {
@@ -54,7 +46,7 @@ type Place = {
   storedAtMs: number
 }
 
-const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => {
+export const createCallbackDuty = ({ run, transaction, logger }: CallbackDutyOptions): Duty => {
   let place: Place | undefined
 
   const begin = async (term: string): Promise<Place> => {
@@ -116,11 +108,3 @@ const tellOfEnds = ({ run, transaction, logger }: CallbackDutyOptions): Duty => 
 
 const isSame = (a: EventPosition, b: EventPosition): boolean =>
   a.xid === b.xid && a.id === b.id && a.position === b.position
-
-const forgetUrls = ({ run, retentionDays }: CallbackDutyOptions): Duty => ({
-  name: 'deletion of disabled callback URLs',
-  step: async (term) => {
-    await run(forgetDisabledUrls(term, retentionDays))
-    return HOUR_MS
-  },
-})
