@@ -110,10 +110,9 @@ begin
     and (m.role = 'org_admin' or m.user_id = v_user)
   order by m.org_id, m.user_id
   for update;
-  outcome := 'deleted';
-  if exists (select from own_orgs() o where o.on_deletion = 'blocks') then
-    outcome := 'blocked';
-  end if;
+  outcome := case
+    when exists (select from own_orgs() o where o.on_deletion = 'blocks') then 'blocked' else 'deleted'
+  end;
   select coalesce(jsonb_agg(jsonb_build_object('id', o.id, 'name', o.name)), '[]') into orgs
   from own_orgs() o
   where o.on_deletion = case outcome when 'blocked' then 'blocks' else 'deleted' end;

@@ -43,7 +43,6 @@ return jsonb_build_object(
   'endpoint_id', p_endpoint.id, 'url', split_part(p_endpoint.url, '?', 1), 'events', p_endpoint.events
 );
 
-grant execute on function endpoint_target to smartqueue_functions;
+grant execute on function endpoint_target, callbacks_of_job to smartqueue_functions;
 grant execute on function callback_address to smartqueue_workers;
 grant execute on function new_signing_secret to smartqueue_functions, smartqueue_workers;
-grant execute on function callbacks_of_job to smartqueue_functions;

@@ -25,8 +25,8 @@ create or replace function unpack_events(
 )
 returns table (n integer, job_id uuid, state job_state, attempt integer, reason text, at timestamptz)
 language sql immutable
--- The events of a row of job_event_groups, from p_skipped + 1 to p_last. Slices: to read a single element of a large array,
--- Postgres reads all of it.
+-- The events of a row of job_event_groups, from p_skipped + 1 to p_last. Slices: to read a single element of a large
+-- array, Postgres reads all of it.
 begin atomic
   select
     (p_skipped + e.n)::integer, e.job_id, coalesce(e.state, p_states[1]), coalesce(e.attempt, p_attempts[1]),

@@ -1,8 +1,8 @@
 create or replace function receiving_source(p_source uuid) returns setof webhook_sources
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- The source whose address a delivery was sent to, with its secrets: the functions verify the signature with them. Only the
--- exact id, which is part of that address, finds it.
+-- The source whose address a delivery was sent to, with its secrets: the functions verify the signature with them. Only
+-- the exact id, which is part of that address, finds it.
 begin atomic
   select s.*
   from webhook_sources s
@@ -16,11 +16,12 @@ returns table (
   previous_expires_at timestamptz, created_by uuid, created_at timestamptz, updated_at timestamptz
 )
 language sql stable
--- A source as people see it. The hint is the end of the secret, enough to tell two apart; the end of a short one would be a
--- good part of it.
+-- A source as people see it. The hint is the end of the secret, enough to tell two apart; the end of a short one would
+-- be a good part of it.
 begin atomic
   select
-    p_source.id, p_source.name, p_source.scheme, p_source.verification, p_source.filter, p_source.template, p_source.enabled,
+    p_source.id, p_source.name, p_source.scheme, p_source.verification, p_source.filter, p_source.template,
+    p_source.enabled,
     case when char_length(p_source.secret) >= 16 then right(p_source.secret, 4) else '' end,
     case when p_source.previous_expires_at > now() then p_source.previous_expires_at end,
     p_source.created_by, p_source.created_at, p_source.updated_at;

@@ -233,14 +233,6 @@ export const findCallbacks = (
 /** A place among the events: a row of theirs, and how many of its jobs come before. */
 export type EventPosition = { xid: string; id: string; position: number }
 
-export const getCallbackCursor = (): Query<EventPosition> => ({
-  name: 'get-callback-cursor',
-  text: `
-    select xid::text, id::text, position
-    from smartqueue.callback_cursor`,
-  values: [],
-})
-
 /** Moves the cursor. No row: it is not where it was, or somebody else leads. */
 export const moveCallbackCursor = (
   term: string,
@@ -260,12 +252,12 @@ export const moveCallbackCursor = (
 })
 
 /**
- * A cursor beyond all transactions that there have been came with a dump of another server: it starts again at the
- * present. The restored rows are skipped for good, and streams from before cannot continue, because their positions are
- * of the other server. No row: the cursor is of this server, or somebody else leads.
+ * Where the cursor is. If it is beyond all transactions that there have been, it came with a dump of another server: it
+ * starts again at the present. The restored rows are skipped for good, and streams from before cannot continue, because
+ * their positions are of the other server.
  */
-export const restartCallbackCursor = (term: string): Query<{ restarted: true }> => ({
-  name: 'restart-callback-cursor',
+export const getCallbackCursor = (term: string): Query<EventPosition & { restarted: boolean }> => ({
+  name: 'get-callback-cursor',
   text: `
     with restarted as (
       update smartqueue.callback_cursor
@@ -285,7 +277,7 @@ export const restartCallbackCursor = (term: string): Query<{ restarted: true }> 
         )
       where xid > pg_snapshot_xmax(pg_current_snapshot())
         and (select smartqueue.in_term($1::bigint))
-      returning xid
+      returning xid, id, position
     ),
     -- The number before: whoever begins at the present is not lost.
     floor as (
@@ -293,7 +285,11 @@ export const restartCallbackCursor = (term: string): Query<{ restarted: true }> 
       set xid = (r.xid::text::numeric - 1)::text::xid8
       from restarted r
     )
-    select true as restarted
-    from restarted`,
+    select xid::text, id::text, position, true as restarted
+    from restarted
+    union all
+    select xid::text, id::text, position, false
+    from smartqueue.callback_cursor
+    where not exists (select from restarted)`,
   values: [term],
 })

@@ -55,8 +55,8 @@ export const listDeadLetters = (page: DeadLetterPage): Query<DeadLetterGroup> =>
       limit $4::int
     )
     select
-      page.fingerprint, page.count, page.first_failed_at, page.last_failed_at, page.position, newest.error, newest.types,
-      newest.example_job_ids
+      page.fingerprint, page.count, page.first_failed_at, page.last_failed_at, page.position, newest.error,
+      newest.types, newest.example_job_ids
     from page
     cross join lateral (
       select

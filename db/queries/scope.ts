@@ -74,5 +74,11 @@ export const takeTurns = (limited: Limited, ownerId: string): Entry => ({
   values: [limited, ownerId],
 })
 
-/** Resources whose number per organisation is limited. */
-type Limited = 'api-keys' | 'invitations' | 'schedules' | 'webhook-sources' | 'callback-endpoints'
+/** Resources whose number is limited: per organisation, and rejections per source. */
+type Limited =
+  | 'api-keys'
+  | 'invitations'
+  | 'schedules'
+  | 'webhook-sources'
+  | 'callback-endpoints'
+  | 'webhook-rejections'

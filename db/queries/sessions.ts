@@ -48,7 +48,8 @@ export const endOwnSessions = (session: {
       update smartqueue.refresh_families
       set revoked_at = coalesce(revoked_at, now())
       where user_id = $2::uuid
-        and case when $3::boolean then id <> $1::uuid and revoked_at is null and expires_at > now() else id = $1::uuid end
+        and (id = $1::uuid) <> $3::boolean
+        and (not $3::boolean or revoked_at is null and expires_at > now())
       returning id, org_id, user_id, revoked_at
     )
     select

@@ -26,12 +26,12 @@ export type DeliveryKeys = {
 export type Journalled = { status: DeliveryStatus; job_id: string | null }
 
 /**
- * Comes after the statement that submits the job `jobId`, in one transaction, and finds out what became of it: `accepted`
- * if it was stored, a `duplicate` if there is one under its keys, and else what `otherwise` says. Without that nothing is
- * journalled, and no row answered: the submission was refused, and the caller has been told why.
+ * Comes after the statement that submits the job `jobId`, in one transaction, and finds out what became of it:
+ * `accepted` if it was stored, a `duplicate` if there is one under its keys, and else what `otherwise` says. Without
+ * that nothing is journalled, and no row answered: the submission was refused, and the caller has been told why.
  *
- * What is kept counts for the payload bytes of the day. Once these are used up, headers and body are left out; what would be
- * quarantined is not journalled then, and no row answered: it would be lost in there.
+ * What is kept counts for the payload bytes of the day. Once these are used up, headers and body are left out; what
+ * would be quarantined is not journalled then, and no row answered: it would be lost in there.
  */
 export const journalDelivery = (
   record: DeliveryRecord,
@@ -86,7 +86,8 @@ export const journalDelivery = (
     remembered as (
       insert into smartqueue.idempotency_keys as k (org_id, key, body_hash, job_ids, created_at, expires_at)
       select
-        $1::uuid, $10::text, '', array[job_id], clock_timestamp(), clock_timestamp() + $11::integer * interval '1 second'
+        $1::uuid, $10::text, '', array[job_id], clock_timestamp(),
+        clock_timestamp() + $11::integer * interval '1 second'
       from earlier
       where $10::text is not null
         -- Keys are written by whoever has locked the quotas, here as elsewhere: no two wait for each other.
@@ -148,19 +149,7 @@ const recordValues = (record: DeliveryRecord) => [
 /** Of one source: nobody without its secret fills the journal. */
 export const REJECTIONS_PER_MINUTE = 60
 
-/** Comes before `journalRejection`, in one transaction: of two at the same time the second counts the first. */
-export const lockRejections = (orgId: string, sourceId: string): Query<unknown> => ({
-  name: 'lock-rejections',
-  text: `
-    select
-    from smartqueue.webhook_sources
-    where org_id = $1::uuid
-      and id = $2::uuid
-    for no key update`,
-  values: [orgId, sourceId],
-})
-
-/** No row: the journal has as many of this minute as it takes. */
+/** Comes after `takeTurns`, in one transaction. No row: the journal has as many of this minute as it takes. */
 export const journalRejection = (record: DeliveryRecord, reason: string): Query<{ id: string }> => ({
   name: 'journal-rejection',
   text: `

@@ -23,12 +23,8 @@ export const isJson = (value: unknown, depth: number): boolean => {
 export const sameJson = (a: unknown, b: unknown): boolean => {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Array.isArray(a) || Array.isArray(b)) {
-    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false
-    return a.every((item, n) => sameJson(item, b[n]))
-  }
   const keys = Object.keys(a)
-  if (keys.length !== Object.keys(b).length) return false
+  if (Array.isArray(a) !== Array.isArray(b) || keys.length !== Object.keys(b).length) return false
   return keys.every(
     (key) =>
       Object.hasOwn(b, key) &&

@@ -7,12 +7,13 @@
  *     insertion = "{{" ( lookup | JSON string ) "}}"
  *     literal   = a JSON string, number, true, false, null, [] or {}
  *
- * A string is a lookup if it begins with `$` and then a letter, `.` or `[`, or nothing follows, or `??`; it must then be
- * one to its end. So "$5" and "${{ $.price }}" are text, and "$.a costs 5" is a fault and not taken for text. Every `{{` begins
- * an insertion; the braces themselves are written {{ "{{" }}. Space may stand around `??` and inside the braces.
+ * A string is a lookup if it begins with `$` and then a letter, `.` or `[`, or nothing follows, or `??`; it must then
+ * be one to its end. So "$5" and "${{ $.price }}" are text, and "$.a costs 5" is a fault and not taken for text. Every
+ * `{{` begins an insertion; the braces themselves are written {{ "{{" }}. Space may stand around `??` and inside the
+ * braces.
  *
- * The default stands in for a value that is not there, and not for a null that is, unless told so. A value that is neither
- * there nor has a default is a fault. Keys of objects are literal.
+ * The default stands in for a value that is not there, and not for a null that is, unless told so. A value that is
+ * neither there nor has a default is a fault. Keys of objects are literal.
  */
 
 import { isPlainObject, isScalar, kindOf, roughSize } from './json-values.ts'
@@ -104,17 +105,9 @@ const listOf =
 
 const objectOf =
   (entries: readonly (readonly [string, Part])[]): Part =>
-  (run) => {
-    const made = {}
-    for (const [key, part] of entries) setOwn(made, key, part(run))
-    return made
-  }
-
-/** Assigned, a `__proto__` would change the prototype instead. */
-const setOwn = (target: Record<string, unknown>, key: string, value: unknown): void => {
-  if (key !== '__proto__') target[key] = value
-  else Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true })
-}
+  (run) =>
+    // Assigned one by one, a `__proto__` would change the prototype instead.
+    Object.fromEntries(entries.map(([key, part]) => [key, part(run)]))
 
 const foundBy =
   (lookup: Lookup, at: Place): Part =>
@@ -127,9 +120,8 @@ const textOf = (pieces: readonly Piece[], at: Place): Part => {
   const [only] = pieces
   if (pieces.length === 1 && typeof only === 'string') return () => only
   return (run) => {
-    let text = ''
-    for (const piece of pieces) text += typeof piece === 'string' ? piece : insert(piece, at, run)
-    return text.toWellFormed()
+    const texts = pieces.map((piece) => (typeof piece === 'string' ? piece : insert(piece, at, run)))
+    return texts.join('').toWellFormed()
   }
 }
 

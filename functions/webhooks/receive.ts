@@ -1,5 +1,5 @@
-import { enterWithSource, type Origin } from '../../db/queries/scope.ts'
-import { type DeliveryRecord, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
+import { enterWithSource, type Origin, takeTurns } from '../../db/queries/scope.ts'
+import { type DeliveryRecord, journalRejection } from '../../db/queries/webhook-journal.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { DatabaseUnavailable, NotEntered } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
@@ -129,7 +129,7 @@ const reject = async (
   }
   const [, , journalled] = await database.transaction<[unknown, unknown, { id: string }]>([
     enterWithSource(credentialsOf(source), origin),
-    lockRejections(source.orgId, source.id),
+    takeTurns('webhook-rejections', source.id),
     journalRejection(record, problem.message),
   ])
   if (journalled.length === 0) webhookRejections.reach(source.id)

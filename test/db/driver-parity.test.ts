@@ -32,12 +32,7 @@ import {
   rotateCallbackSecret,
 } from '../../db/queries/callback-endpoints.ts'
 import { listJobCallbacks } from '../../db/queries/callback-job.ts'
-import {
-  findCallbacks,
-  getCallbackCursor,
-  moveCallbackCursor,
-  restartCallbackCursor,
-} from '../../db/queries/callback-outbox.ts'
+import { findCallbacks, getCallbackCursor, moveCallbackCursor } from '../../db/queries/callback-outbox.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
 import {
   deleteAccount,
@@ -101,7 +96,7 @@ import { endOwnSessions, endSession, listSessions, rotateRefreshToken } from '..
 import { auditFailedSignIn, beginSignIn, changePassword, startSession } from '../../db/queries/sign-in.ts'
 import { enterStream, readStream } from '../../db/queries/stream.ts'
 import { getDelivery, listDeliveries } from '../../db/queries/webhook-deliveries.ts'
-import { journalDelivery, journalRejection, lockRejections } from '../../db/queries/webhook-journal.ts'
+import { journalDelivery, journalRejection } from '../../db/queries/webhook-journal.ts'
 import {
   changeSource,
   createSource,
@@ -596,7 +591,7 @@ const playWebhooks = async ({ play }: Stage): Promise<void> => {
   const otherwise = { status: 'quarantined' as const, reason: TEXT }
   const again = { ...first, id: id(96), replayOf: id(95) }
   await play(journalDelivery(again, { jobId: null, keys: { event: null, job: null }, otherwise }))
-  await play(lockRejections(orgId, id(94)))
+  await play(takeTurns('webhook-rejections', id(94)))
   await play(journalRejection({ ...first, id: id(97), body: null }, TEXT))
   await play(listDeliveries({ orgId, sourceId: id(94), status: null, before: null, limit: 2 }))
   await play(listDeliveries({ orgId, sourceId: id(94), status: 'quarantined', before: null, limit: 2 }))
@@ -666,13 +661,13 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
   await sql(`update smartqueue.job_event_groups set xid = '3', at = '2999-01-01', ats = '{2999-01-01}'`)
   const [page] = await play(findCallbacks(start, { events: 10, callbacks: 10 }))
   assert.equal(page?.events.length, 1)
-  const [cursor] = await play(getCallbackCursor())
+  const [cursor] = await play(getCallbackCursor(term))
   assert.ok(cursor)
   await play(
     moveCallbackCursor(term, cursor, { xid: '18446744073709551615', id: '9007199254740993', position: 7 }),
   )
-  await play(getCallbackCursor())
-  await play(restartCallbackCursor(term))
+  await play(getCallbackCursor(term))
+  await play(getCallbackCursor(term))
   const triggered_by = { kind: 'callback' as const, job_id: id(92), event: 'job.cancelled' }
   const callback = newJob({ id: id(93), type: 'callback', payload: { url: TEXT }, triggered_by })
   await play(submitJobs([{ orgId, userId: null, jobs: [callback] }], { charged: false }))

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
+import { takeTurns } from '../../db/queries/scope.ts'
 import {
   type DeliveryRecord,
   journalRejection,
-  lockRejections,
   REJECTIONS_PER_MINUTE,
 } from '../../db/queries/webhook-journal.ts'
 import type { Query } from '../../db/query.ts'
@@ -60,7 +60,7 @@ test('of two rejections at the same time the second counts the first', () =>
       (await client.query(text, [...values])).rowCount
     const reject = async (client: pg.Client): Promise<number | null> => {
       await client.query('begin')
-      await run(client, lockRejections(tenant.orgId, sourceId))
+      await run(client, takeTurns('webhook-rejections', sourceId))
       return run(client, journal())
     }
     assert.equal(await reject(first), 1)

@@ -13,7 +13,6 @@ import {
   findCallbacks,
   getCallbackCursor,
   moveCallbackCursor,
-  restartCallbackCursor,
 } from '../../db/queries/callback-outbox.ts'
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
@@ -50,11 +49,11 @@ export const createCallbackDuty = ({ run, transaction, logger }: CallbackDutyOpt
   let place: Place | undefined
 
   const begin = async (term: string): Promise<Place> => {
-    const [restarted] = await run(restartCallbackCursor(term))
-    if (restarted) logger.warn('callbacks begin at the present: the database came from another server')
-    const [cursor] = await run(getCallbackCursor())
+    const [cursor] = await run(getCallbackCursor(term))
     if (!cursor) throw new Error('The cursor of callbacks is one row')
-    return { term, stored: cursor, read: cursor, storedAtMs: performance.now() }
+    const { restarted, ...stored } = cursor
+    if (restarted) logger.warn('callbacks begin at the present: the database came from another server')
+    return { term, stored, read: stored, storedAtMs: performance.now() }
   }
 
   const pass = async (from: Place, next: EventPosition): Promise<Place | undefined> => {
