@@ -73,8 +73,13 @@ const compile = (
     if (isScalar(value)) return () => value
     if (!Array.isArray(value) && !isPlainObject(value)) return refuse(at, 'must be a JSON value')
     if (at.length >= DEEPEST) return refuse(at, 'is nested too deep')
-    if (Array.isArray(value)) return listOf(value.map((child, n) => visit(child, [...at, n])))
-    return objectOf(Object.entries(value).map(([key, child]) => [key, visit(child, [...at, key])]))
+    if (Array.isArray(value)) {
+      const parts = value.map((child, n) => visit(child, [...at, n]))
+      return (run) => parts.map((part) => part(run))
+    }
+    const entries = Object.entries(value).map(([key, child]) => [key, visit(child, [...at, key])] as const)
+    // Assigned one by one, a `__proto__` would change the prototype instead.
+    return (run) => Object.fromEntries(entries.map(([key, part]) => [key, part(run)]))
   }
 
   const visitString = (text: string, at: Place): Part => {
@@ -97,17 +102,6 @@ const compile = (
 
   return { part: visit(template, []), faults }
 }
-
-const listOf =
-  (parts: readonly Part[]): Part =>
-  (run) =>
-    parts.map((part) => part(run))
-
-const objectOf =
-  (entries: readonly (readonly [string, Part])[]): Part =>
-  (run) =>
-    // Assigned one by one, a `__proto__` would change the prototype instead.
-    Object.fromEntries(entries.map(([key, part]) => [key, part(run)]))
 
 const foundBy =
   (lookup: Lookup, at: Place): Part =>

@@ -5,21 +5,17 @@ let prefix = ''
 /** UUIDv7 (RFC 9562). Ids of one process sort in the order they were made, also within a millisecond. */
 export const uuidV7 = (): string => {
   const nowMs = Date.now()
-  if (nowMs > lastMs) {
-    beginMs(nowMs)
-    // Starts in the lower half, so that there is room to count up.
-    sequence = Math.floor(Math.random() * 0x800)
-  } else if (++sequence > 0xfff) {
-    beginMs(lastMs + 1)
-    sequence = 0
-  }
+  // Starts in the lower half, so that there is room to count up.
+  if (nowMs > lastMs) beginMs(nowMs, Math.floor(Math.random() * 0x800))
+  else if (++sequence > 0xfff) beginMs(lastMs + 1, 0)
   // The variant and 62 random bits of a UUIDv4. Runtimes fetch random bytes for many of these at a time.
   return prefix + sequence.toString(16).padStart(3, '0') + crypto.randomUUID().slice(18)
 }
 
 /** The text of the time is the same for all ids of a millisecond. */
-const beginMs = (ms: number): void => {
+const beginMs = (ms: number, first: number): void => {
   lastMs = ms
+  sequence = first
   prefix = prefixOf(ms)
 }
 
