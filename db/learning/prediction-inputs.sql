@@ -62,8 +62,7 @@ begin
       ) j on true
       left join lateral (
         select
-          e.runs, e.mean_log, e.deviation_log, coalesce(e.median_log, e.mean_log) as median_log, e.drift_log,
-          encode(e.memory, 'base64') as memory
+          e.runs, e.mean_log, e.deviation_log, e.median_log, e.drift_log, encode(e.memory, 'base64') as memory
         from org_type_estimates e
         where e.org_id = p_org
           and e.type = w.type
@@ -75,7 +74,7 @@ begin
   shared_types := (
     select coalesce(json_agg(row_to_json(t)), '[]')
     from (
-      select e.type, e.runs, e.mean_log, e.deviation_log, coalesce(e.median_log, e.mean_log) as median_log
+      select e.type, e.runs, e.mean_log, e.deviation_log, e.median_log
       from type_estimates e
       where e.type = any (p_types)
     ) t

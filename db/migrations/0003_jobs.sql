@@ -60,7 +60,7 @@ create table type_estimates (
   runs bigint not null,
   mean_log double precision not null,
   deviation_log double precision not null,
-  median_log double precision
+  median_log double precision not null
 );
 comment on table type_estimates is
   'The first estimate for a series whose organisation has not run the type, from all organisations. Empty unless

@@ -7,7 +7,7 @@ create table org_type_estimates (
   mean_log double precision not null,
   deviation_log double precision not null,
   -- About the median of the last thousand.
-  median_log double precision,
+  median_log double precision not null,
   drift_log double precision not null default 0,
   -- The newest executions, packed by functions/prediction/model/series-memory.ts.
   memory bytea,
@@ -100,14 +100,10 @@ insert into learning_state default values;
 create table accuracy_points (
   at timestamptz primary key default now(),
   model_version integer,
-  executions integer not null,
-  -- By predictor: mean absolute error of ln(runtime).
-  errors jsonb not null,
-  coverage double precision,
-  mape double precision
+  -- As in learning_state: AccuracyValues in db/queries/learning.ts.
+  accuracy jsonb not null
 );
-comment on table accuracy_points is
-  'Accuracy of predictions by the hour: coverage is the share of runtimes below the p90. Written by the learner.';
+comment on table accuracy_points is 'Accuracy of predictions by the hour. Written by the learner.';
 
 create table prediction_faults (
   reason text primary key,

@@ -17,9 +17,9 @@ create table load_forecasts (
   only_row boolean primary key default true,
   made_at timestamptz not null default now(),
   -- The start of the first minute, and the work that will arrive in each minute from there.
-  from_at timestamptz not null,
-  p50_ms double precision[] not null,
-  p90_ms double precision[] not null,
+  from_at timestamptz not null default now(),
+  p50_ms double precision[] not null default '{}',
+  p90_ms double precision[] not null default '{}',
   -- Why autoscaling must not use it: too little history, or a simple forecast is as good. Null if it may.
   unusable_because text,
   -- Errors on held-out minutes, and those of simple forecasts.

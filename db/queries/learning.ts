@@ -21,10 +21,10 @@ export const getLearningState = (term: string): Query<LearningStateRow> => ({
     select
       s.xid::text, s.id::text, s.learned::double precision as learned, s.by_source,
       (select coalesce(max(version), 0) from smartqueue.models) as newest_version,
-      extract(epoch from now() - p.at)::double precision as point_age_s, p.executions as point_executions
+      extract(epoch from now() - p.at)::double precision as point_age_s, (p.accuracy -> 'executions')::int as point_executions
     from smartqueue.learning_state s
     left join lateral (
-      select at, executions
+      select at, accuracy
       from smartqueue.accuracy_points
       order by at desc
       limit 1
@@ -113,7 +113,7 @@ export const recallOrgTypes = (orgTypes: readonly { org: string; type: string }[
   text: `
     select
       o.org_id, o.type, o.runs::double precision as runs, o.mean_log, o.deviation_log,
-      coalesce(o.median_log, o.mean_log) as median_log, o.drift_log, encode(o.memory, 'base64') as memory
+      o.median_log, o.drift_log, encode(o.memory, 'base64') as memory
     from unnest($1::uuid[], $2::text[]) as wanted (org_id, type)
     join smartqueue.org_type_estimates o on o.org_id = wanted.org_id and o.type = wanted.type`,
   values: [orgTypes.map(({ org }) => org), orgTypes.map(({ type }) => type)],
@@ -123,8 +123,7 @@ export const recallOrgTypes = (orgTypes: readonly { org: string; type: string }[
 export const recallTypes = (): Query<TypeEstimateRow> => ({
   name: 'recall-types',
   text: `
-    select type, runs::double precision as runs, mean_log, deviation_log,
-      coalesce(median_log, mean_log) as median_log
+    select type, runs::double precision as runs, mean_log, deviation_log, median_log
     from smartqueue.type_estimates`,
   values: [],
 })
@@ -145,8 +144,8 @@ export type AccuracyValues = {
   coverage: number
   /** Mean absolute error in percent of the runtime. */
   mape: number
-  /** Absolute mean of ln(runtime / p50) over the newest of them: how far they are off to one side. Earlier releases kept none. */
-  drift?: number
+  /** Absolute mean of ln(runtime / p50) over the newest of them: how far they are off to one side. */
+  drift: number
   executions: number
 }
 
@@ -239,13 +238,9 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
         median_log = excluded.median_log, drift_log = excluded.drift_log, memory = excluded.memory
     ),
     point as (
-      insert into smartqueue.accuracy_points (model_version, executions, errors, coverage, mape)
-      select
-        (select version from smartqueue.models where status = 'champion'), a.executions, a.errors, a.coverage, a.mape
+      insert into smartqueue.accuracy_points (model_version, accuracy)
+      select (select version from smartqueue.models where status = 'champion'), $6::text::jsonb
       from advanced
-      cross join jsonb_to_record($6::text::jsonb) as a (
-        executions integer, errors jsonb, coverage double precision, mape double precision
-      )
       where $13::boolean
         and $6::text is not null
       on conflict do nothing

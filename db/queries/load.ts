@@ -41,16 +41,14 @@ export const recallForecaster = (term: string): Query<{ forecaster: string | nul
   values: [term],
 })
 
-export type StoredForecast = {
+/** Stores the newest forecast beside the forecaster that made it. No row: the term is over, or no forecaster is stored. */
+export const storeForecast = (forecast: {
   term: string
   /** The first of the minutes ahead. */
   fromMinute: number
   p50Ms: readonly number[]
   p90Ms: readonly number[]
-}
-
-/** The newest forecast. What it is made with, and what that is worth, stays. No row: the term is over. */
-export const storeForecast = (forecast: StoredForecast): Query<{ made_at: string }> => ({
+}): Query<{ made_at: string }> => ({
   name: 'store-forecast',
   text: `
     update smartqueue.load_forecasts
@@ -62,34 +60,21 @@ export const storeForecast = (forecast: StoredForecast): Query<{ made_at: string
   values: [forecast.term, forecast.fromMinute, forecast.p50Ms, forecast.p90Ms],
 })
 
-export type StoredForecaster = StoredForecast & {
+/** Stores a trained forecaster, which a forecast follows. No row: the term is over. */
+export const storeForecaster = (trained: {
+  term: string
   unusableBecause: string | null
   evaluation: object
   /** In base64. Null: there is nothing yet to forecast with. */
   forecaster: string | null
-}
-
-/** And with what it is made with from now on. No row: the term is over. */
-export const storeForecaster = (stored: StoredForecaster): Query<{ made_at: string }> => ({
+}): Query<{ made_at: string }> => ({
   name: 'store-forecaster',
   text: `
-    insert into smartqueue.load_forecasts (made_at, from_at, p50_ms, p90_ms, unusable_because, evaluation, weights)
-    select
-      now(), to_timestamp(60 * $2::double precision), $3::double precision[], $4::double precision[], $5::text,
-      $6::text::jsonb, decode($7::text, 'base64')
+    insert into smartqueue.load_forecasts (unusable_because, evaluation, weights)
+    select $2::text, $3::text::jsonb, decode($4::text, 'base64')
     where (select smartqueue.in_term($1::bigint))
     on conflict (only_row) do update
-    set
-      made_at = excluded.made_at, from_at = excluded.from_at, p50_ms = excluded.p50_ms, p90_ms = excluded.p90_ms,
-      unusable_because = excluded.unusable_because, evaluation = excluded.evaluation, weights = excluded.weights
+    set unusable_because = excluded.unusable_because, evaluation = excluded.evaluation, weights = excluded.weights
     returning made_at`,
-  values: [
-    stored.term,
-    stored.fromMinute,
-    stored.p50Ms,
-    stored.p90Ms,
-    stored.unusableBecause,
-    JSON.stringify(stored.evaluation),
-    stored.forecaster,
-  ],
+  values: [trained.term, trained.unusableBecause, JSON.stringify(trained.evaluation), trained.forecaster],
 })

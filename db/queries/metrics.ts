@@ -28,8 +28,6 @@ export type MetricsRow = {
     learned: number
     by_source: Record<string, unknown>
     accuracy: Record<string, unknown>
-    /** Of the newest hour, if there is nothing newer. */
-    point: Record<string, unknown> | null
     version: number
     faults: Record<string, number>
   }
@@ -76,7 +74,6 @@ export const readMetrics = (): Query<MetricsRow> => ({
       (
         select jsonb_build_object(
           'learned', learned, 'by_source', by_source, 'accuracy', accuracy,
-          'point', (select to_jsonb(p) from smartqueue.accuracy_points p order by at desc limit 1),
           'version', coalesce((select max(version) from smartqueue.models where status = 'champion'), 0),
           'faults', (select coalesce(jsonb_object_agg(reason, faults), '{}') from smartqueue.prediction_faults)
         )

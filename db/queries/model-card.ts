@@ -1,34 +1,21 @@
 import type { Query } from '../query.ts'
+import type { AccuracyValues } from './learning.ts'
+import type { ModelRow } from './models.ts'
 
-export type ModelVersionRow = {
-  version: number
-  parent: number | null
-  status: 'champion' | 'retired' | 'rejected' | 'rolled_back'
+type ModelVersion = Omit<ModelRow, 'weights'> & {
   created_at: string
   decided_at: string | null
-  trained_on: number
   evaluation: Record<string, unknown>
 }
-
-export type AccuracyPointRow = {
-  at: string
-  model_version: number | null
-  executions: number
-  errors: Record<string, unknown>
-  coverage: number | null
-  mape: number | null
-}
-
-export type FaultRow = { reason: string; faults: number; last_at: string }
 
 export type ModelCardRow = {
   learned: number
   by_source: Record<string, unknown>
   accuracy: Record<string, unknown>
   updated_at: string
-  versions: ModelVersionRow[]
-  points: AccuracyPointRow[]
-  faults: FaultRow[]
+  versions: ModelVersion[]
+  points: ({ at: string; model_version: number | null } & Omit<AccuracyValues, 'drift'>)[]
+  faults: { reason: string; faults: number; last_at: string }[]
 }
 
 /** What is known of the model and how good it was. Nothing of it belongs to an organisation. */
@@ -48,9 +35,9 @@ export const getModelCard = (): Query<ModelCardRow> => ({
         ) listed
       ) as versions,
       (
-        select coalesce(jsonb_agg(to_jsonb(hours) order by at desc), '[]')
+        select coalesce(jsonb_agg(to_jsonb(hours) - 'accuracy' || (accuracy - 'drift') order by at desc), '[]')
         from (
-          select at, model_version, executions, errors, coverage, mape
+          select at, model_version, accuracy
           from smartqueue.accuracy_points
           order by at desc
           -- The hours of a week.

@@ -121,13 +121,10 @@ export const storeChallenger = (
         and version in (select version from smartqueue.models order by version desc offset 499)
     ),
     point as (
-      insert into smartqueue.accuracy_points (model_version, executions, errors, coverage, mape)
-      select
-        d.version, (p.accuracy ->> 'executions')::integer, p.accuracy -> 'errors',
-        (p.accuracy ->> 'coverage')::double precision, (p.accuracy ->> 'mape')::double precision
-      from decided d
-      cross join (select $8::text::jsonb as accuracy) p
-      where p.accuracy is not null
+      insert into smartqueue.accuracy_points (model_version, accuracy)
+      select version, $8::text::jsonb
+      from decided
+      where $8::text is not null
       on conflict do nothing
     )
     select version

@@ -435,7 +435,7 @@ language sql stable rows 1
 begin atomic
   select
     case when coalesce(o.type, t.type) is null then 'default' else 'type' end,
-    coalesce(o.mean_log, t.median_log, t.mean_log, ln(1000)),
+    coalesce(o.mean_log, t.median_log, ln(1000)),
     coalesce(o.deviation_log, t.deviation_log, 1.44)
   from (select p_org as org_id, p_type as type) wanted
   left join org_type_estimates o on o.org_id = wanted.org_id and o.type = wanted.type

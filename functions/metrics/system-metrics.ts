@@ -92,12 +92,10 @@ const ofPredictions = ({
   learned,
   by_source,
   accuracy,
-  point,
   version,
   faults,
 }: MetricsRow['learning']): Metric[] => {
-  const recent = { ...point, ...accuracy }
-  const percent = numberIn(recent, 'mape')
+  const percent = numberIn(accuracy, 'mape')
   return [
     gauge(
       'prediction_mape',
@@ -107,19 +105,19 @@ const ofPredictions = ({
     gauge(
       'prediction_p90_coverage',
       'The share of recent runtimes below their predicted 90th percentile.',
-      numberIn(recent, 'coverage'),
+      numberIn(accuracy, 'coverage'),
     ),
     gauge(
       'prediction_drift',
       'How far off the newest predictions are to one side: the absolute mean of ln(runtime / p50).',
-      numberIn(recent, 'drift'),
+      numberIn(accuracy, 'drift'),
     ),
     {
       ...gauge(
         'prediction_mean_abs_log_error',
         'Mean absolute error of ln(runtime) over recent executions, by predictor.',
       ),
-      samples: labelled('predictor', errorsIn(recent)),
+      samples: labelled('predictor', errorsIn(accuracy)),
     },
     {
       ...counter('predictions_total', 'Predictions of jobs that have run, by what they came from.'),

@@ -424,7 +424,13 @@ const playLearning = async ({ play, sql }: Stage, term: string): Promise<void> =
   assert.ok(series)
   const estimate = { runs: 3, mean_log: 1 / 3, deviation_log: 1e-7, median_log: 2 / 3 }
   const memory = btoa('\0\xff')
-  const accuracy = { errors: { smartqueue: 1 / 3, series: 1e-7 }, coverage: 0.9, mape: 12.5, executions: 7 }
+  const accuracy = {
+    errors: { smartqueue: 1 / 3, series: 1e-7 },
+    coverage: 0.9,
+    mape: 12.5,
+    drift: 0.1,
+    executions: 7,
+  }
   // Transactions have other numbers in the other database.
   const none = { xid: '0', id: '0' }
   const learned = {
@@ -615,7 +621,7 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
     `insert into smartqueue.models (version, status, weights, trained_on) values (3, 'champion', '\\x0102', 9)`,
   )
   await sql(
-    `insert into smartqueue.accuracy_points (executions, errors, coverage) values (9, '{"series": 0.25}', 0.875)`,
+    `insert into smartqueue.accuracy_points (accuracy) values ('{"executions": 9, "errors": {"series": 0.25}, "coverage": 0.875}')`,
   )
   await play(refreshQueueSums())
   await play(
@@ -780,8 +786,8 @@ const playLoad = async ({ play, sql }: Stage): Promise<void> => {
   await play(storeForecast(forecast))
   await play(recallForecaster(term))
   const evaluation = { minutes: 7, errors: { lstm: 1 / 3 } }
-  await play(storeForecaster({ ...forecast, unusableBecause: TEXT, evaluation, forecaster: null }))
-  await play(storeForecaster({ ...forecast, unusableBecause: null, evaluation, forecaster: btoa('\0\xff') }))
+  await play(storeForecaster({ term, unusableBecause: TEXT, evaluation, forecaster: null }))
+  await play(storeForecaster({ term, unusableBecause: null, evaluation, forecaster: btoa('\0\xff') }))
   await play(recallForecaster(term))
   await play(storeForecast(forecast))
 }

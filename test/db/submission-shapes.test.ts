@@ -237,11 +237,11 @@ test('without a prediction the organisation is believed before the type, and the
   }
   await look('a')
   await database.sql(
-    `insert into type_estimates (type, runs, mean_log, deviation_log) values ('test', 9, ln(20), 1)`,
+    `insert into type_estimates (type, runs, mean_log, deviation_log, median_log) values ('test', 9, ln(20), 1, ln(20))`,
   )
   await look('c')
   await database.sql(
-    `insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log) values ($1, 'test', 9, ln(30), 1)`,
+    `insert into org_type_estimates (org_id, type, runs, mean_log, deviation_log, median_log) values ($1, 'test', 9, ln(30), 1, ln(30))`,
     [tenant.orgId],
   )
   await look('d')

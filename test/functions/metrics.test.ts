@@ -248,7 +248,7 @@ test('a histogram counts what is below each bound, and labels are escaped', () =
 const NOTHING: MetricsRow = {
   ...{ totals: null, edge: [], queue: null, leader: null, forecast: null },
   ...{ in_flight: 0, expired_leases: 0, slow_jobs: 0, backlog_ms: 0, workers: {}, slots: 0 },
-  learning: { learned: 0, by_source: {}, accuracy: {}, point: null, version: 0, faults: {} },
+  learning: { learned: 0, by_source: {}, accuracy: {}, version: 0, faults: {} },
 }
 
 test('who asks while the database is asked gets the text before, unless counters of another isolate may be newer', async () => {

@@ -53,8 +53,11 @@ test('the card shows the versions, how good they were, and never the weights', a
       accuracy = '{"errors": {"lstm": 0.21, "series": 0.3}}'`,
   )
   await database.sql(
-    `insert into accuracy_points (at, model_version, executions, errors, coverage, mape)
-    select now() - n * interval '1 hour', 2, 100 + n, '{"series": 0.3}', 0.9, 20 from generate_series(0, 200) n`,
+    `insert into accuracy_points (at, model_version, accuracy)
+    select
+      now() - n * interval '1 hour', 2,
+      '{"errors": {"series": 0.3}, "coverage": 0.9, "mape": 20, "drift": 0}' || jsonb_build_object('executions', 100 + n)
+    from generate_series(0, 200) n`,
   )
   const body = await card()
   assert.deepEqual([body.version, body.trained_on, body.learned], [2, 2000, 2500])

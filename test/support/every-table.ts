@@ -21,7 +21,7 @@ export const fillTables = async (database: TestDatabase, tenant: Tenant): Promis
     `insert into smartqueue.job_progress (org_id, job_id) values ($1, $3)`,
     `insert into smartqueue.pauses (org_id, type) values ($1, 'none')`,
     `insert into smartqueue.reservations (job_id, org_id, worker_id, cpu_units, memory_mb) values ($3, $1, 'w', 1, 1)`,
-    `insert into smartqueue.org_type_estimates (org_id, type, runs, mean_log, deviation_log) values ($1, 'test', 1, 1, 1)`,
+    `insert into smartqueue.org_type_estimates (org_id, type, runs, mean_log, deviation_log, median_log) values ($1, 'test', 1, 1, 1, 1)`,
     `insert into smartqueue.org_memories (org_id, memory) values ($1, '')`,
     `insert into smartqueue.series_memories (series_id, org_id, memory) select id, org_id, '' from smartqueue.series where org_id = $1`,
     `insert into smartqueue.webhook_sources (org_id, id, name, scheme, secret, template) values ($1, $3, 's', 'hmac', 'x', '{}')`,

@@ -290,7 +290,10 @@ test('what another release has left of a series is begun anew', async () => {
 
 test('the accuracy is a point of the learning curve from the first 200 executions on, and then every hour', async () => {
   const points = () =>
-    database.sql('select executions, coverage, model_version from accuracy_points order by at')
+    database.sql(
+      `select (accuracy -> 'executions')::int as executions, (accuracy -> 'coverage')::float8 as coverage, model_version
+      from accuracy_points order by at`,
+    )
   const learner = learnerOf(await lead(run))
   // Of jobs that look alike only a few are learned from.
   const unlike = (count: number, ranMs: number) =>
@@ -364,8 +367,10 @@ test('a better version is promoted, one that turns out worse rolled back, and no
   ])
   assert.ok(Number(row?.trained_on) >= 100)
   for (const { status, has_weights } of promoted) assert.equal(has_weights, status !== 'rejected')
-  const points = await database.sql<{ executions: number; coverage: number }>('select * from accuracy_points')
-  assert.ok(points.length >= 1 && points.every(({ executions }) => executions > 0))
+  const points = await database.sql<{ accuracy: { executions: number } }>(
+    'select accuracy from accuracy_points',
+  )
+  assert.ok(points.length >= 1 && points.every(({ accuracy }) => accuracy.executions > 0))
   first.dispose()
 
   // Another leads; and from now on the input means the opposite, which only the newest version takes for granted.

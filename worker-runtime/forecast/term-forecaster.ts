@@ -85,6 +85,10 @@ export const createTermForecaster = (options: TermForecasterOptions): TermForeca
     forecaster && known.values.length > 0 ? forecastLoad(forecaster, known, settings) : nothing
 
   /** False: the term is over. */
+  const store = async (known: LoadSeries, fromMinute: number): Promise<boolean> =>
+    (await run(storeForecast({ term, fromMinute, ...forecast(known) }))).length > 0
+
+  /** False: the term is over. */
   const trainOn = async (known: LoadSeries, fromMinute: number): Promise<boolean> => {
     const begun =
       forecaster && !isOutdated(forecaster, known, settings)
@@ -95,18 +99,16 @@ export const createTermForecaster = (options: TermForecasterOptions): TermForeca
     const unusableBecause =
       'forecaster' in begun ? whyUnusable(begun.forecaster.record) : begun.unusableBecause
     const evaluation = forecaster ? { window_minutes: horizon.window, ...evaluate(forecaster.record) } : {}
-    const stored = await run(
+    await run(
       storeForecaster({
         term,
-        fromMinute,
-        ...forecast(known),
         unusableBecause,
         evaluation,
         forecaster: forecaster ? Buffer.from(packForecaster(forecaster, horizon)).toString('base64') : null,
       }),
     )
     logger.debug('load forecast trained', { unusable_because: unusableBecause, ...evaluation })
-    return stored.length > 0
+    return store(known, fromMinute)
   }
 
   const step = async (): Promise<number> => {
@@ -116,10 +118,7 @@ export const createTermForecaster = (options: TermForecasterOptions): TermForeca
     const fromMinute = known.firstMinute + known.values.length
     const isTrainingDue = fromMinute >= trainAtMinute
     // First the forecast: training takes a while.
-    if (forecaster || !isTrainingDue) {
-      const stored = await run(storeForecast({ term, fromMinute, ...forecast(known) }))
-      isLoaded = stored.length > 0
-    }
+    if (forecaster || !isTrainingDue) isLoaded = await store(known, fromMinute)
     if (!isLoaded || !isTrainingDue) return untilNextMinute(now.seconds_into)
     isLoaded = await trainOn(known, fromMinute)
     // All of it is read again: what is too old is left behind.
