@@ -18,12 +18,15 @@ language sql stable
 -- newest sample. The oldest ready job is searched among the 5,000 submitted first.
 begin atomic
   select jsonb_build_object(
-    'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, n.pending) end,
-    'blocked', case when w.blocked < 5000 then w.blocked else greatest(w.blocked, n.blocked) end,
-    'ready', case when r.jobs < 5000 then r.jobs else greatest(r.jobs, n.ready) end,
+    'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, (n.depth -> 'pending')::bigint) end,
+    'blocked', case when w.blocked < 5000 then w.blocked else greatest(w.blocked, (n.depth -> 'blocked')::bigint) end,
+    'ready', case when r.jobs < 5000 then r.jobs else greatest(r.jobs, (n.depth -> 'ready')::bigint) end,
     'running', h.running,
-    'retrying', case when w.retrying < 5000 then w.retrying else greatest(w.retrying, n.retrying) end,
-    'predicted_ms', h.ms + case when r.jobs < 5000 then r.ms else greatest(r.ms, n.predicted_seconds * 1000 - h.ms) end,
+    'retrying', case when w.retrying < 5000 then w.retrying else greatest(w.retrying, (n.depth -> 'retrying')::bigint) end,
+    'predicted_ms', h.ms + case
+      when r.jobs < 5000 then r.ms
+      else greatest(r.ms, (n.depth -> 'predicted_seconds')::double precision * 1000 - h.ms)
+    end,
     'oldest_ready_seconds', extract(epoch from now() - r.oldest)
   )
   from (

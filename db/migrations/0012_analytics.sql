@@ -34,15 +34,23 @@ create table job_rollups (
   waited bigint not null default 0,
   wait_ms double precision not null default 0,
   waits bigint[] not null default '{}',
+  -- Number of samples of the queue, and the sums over them. None: the queue was empty all the time.
+  samples integer not null default 0,
+  pending bigint not null default 0,
+  blocked bigint not null default 0,
+  ready bigint not null default 0,
+  running bigint not null default 0,
+  retrying bigint not null default 0,
+  predicted_seconds double precision not null default 0,
   primary key (org_id, span, at),
   constraint job_rollups_span check (span in (60, 3600))
 )
 with (fillfactor = 50);
 comment on table job_rollups is
-  'Submitted and ended jobs: by the minute for a day, by the hour for as long as jobs are kept.';
+  'Submitted, ended and queued jobs: by the minute for a day, by the hour for as long as jobs are kept.';
 
 create index job_rollups_by_time on job_rollups (span, at);
-comment on index job_rollups_by_time is 'Serves delete_expired.';
+comment on index job_rollups_by_time is 'Serves sample-depths and delete_expired.';
 
 create table prediction_rollups (
   org_id uuid not null,
@@ -67,36 +75,10 @@ comment on table prediction_rollups is 'Prediction errors of completed jobs.';
 create index prediction_rollups_by_time on prediction_rollups (at);
 comment on index prediction_rollups_by_time is 'Serves delete_expired.';
 
-create table depth_rollups (
-  org_id uuid not null,
-  span smallint not null,
-  at timestamptz not null,
-  -- Number of samples, and the sums over them.
-  samples integer not null,
-  pending bigint not null,
-  blocked bigint not null,
-  ready bigint not null,
-  running bigint not null,
-  retrying bigint not null,
-  predicted_seconds double precision not null,
-  primary key (org_id, span, at),
-  constraint depth_rollups_span check (span in (60, 3600))
-)
-with (fillfactor = 50);
-comment on table depth_rollups is 'Queue depth by organisation. Times without jobs have no row.';
-
-create index depth_rollups_by_time on depth_rollups (span, at);
-comment on index depth_rollups_by_time is 'Serves sample-depths and delete_expired.';
-
 create table depth_samples (
   org_id uuid primary key,
-  at timestamptz not null,
-  pending bigint not null,
-  blocked bigint not null,
-  ready bigint not null,
-  running bigint not null,
-  retrying bigint not null,
-  predicted_seconds double precision not null
+  -- Jobs by status, and predicted_seconds.
+  depth jsonb not null
 )
 with (fillfactor = 50);
 comment on table depth_samples is
@@ -202,15 +184,15 @@ with (fillfactor = 10);
 comment on table queue_snapshots is
   'Sums over the queue, renewed by a reader that finds them too old. Unlogged: they are only valid for seconds.';
 
-call isolate_by_org('job_rollups', 'prediction_rollups', 'depth_rollups', 'depth_samples', 'scheduling_gains');
+call isolate_by_org('job_rollups', 'prediction_rollups', 'depth_samples', 'scheduling_gains');
 
 grant select on
-  job_rollups, prediction_rollups, depth_rollups, depth_samples, scheduling_gains, slot_changes, job_totals,
-  edge_totals, queue_gauges
+  job_rollups, prediction_rollups, depth_samples, scheduling_gains, slot_changes, job_totals, edge_totals,
+  queue_gauges
 to smartqueue_functions;
 grant insert, update on edge_totals to smartqueue_functions;
 grant select, insert, update, delete on
-  job_rollups, prediction_rollups, depth_rollups, depth_samples, scheduling_gains, slot_changes, job_totals,
-  edge_totals, queue_gauges
+  job_rollups, prediction_rollups, depth_samples, scheduling_gains, slot_changes, job_totals, edge_totals,
+  queue_gauges
 to smartqueue_workers;
 grant select, update on analytics_cursors to smartqueue_workers;

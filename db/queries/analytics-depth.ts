@@ -13,10 +13,10 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
     -- The sample before decides which share of each status is looked up.
     with step as materialized (
       select
-        greatest(1, coalesce(sum(pending), 0)::bigint / 5000) as pending,
-        greatest(1, coalesce(sum(blocked), 0)::bigint / 5000) as blocked,
-        greatest(1, coalesce(sum(ready), 0)::bigint / 5000) as ready,
-        greatest(1, coalesce(sum(retrying), 0)::bigint / 5000) as retrying
+        greatest(1, coalesce(sum((depth -> 'pending')::bigint), 0)::bigint / 5000) as pending,
+        greatest(1, coalesce(sum((depth -> 'blocked')::bigint), 0)::bigint / 5000) as blocked,
+        greatest(1, coalesce(sum((depth -> 'ready')::bigint), 0)::bigint / 5000) as ready,
+        greatest(1, coalesce(sum((depth -> 'retrying')::bigint), 0)::bigint / 5000) as retrying
       from smartqueue.depth_samples
     ),
     part as materialized (
@@ -70,44 +70,43 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
       from (values (60::smallint), (3600::smallint)) as s (span)
     ),
     sampled as (
-      insert into smartqueue.depth_rollups as r (
+      insert into smartqueue.job_rollups as r (
         org_id, span, at, samples, pending, blocked, ready, running, retrying, predicted_seconds
       )
       select
-        org_id, span, at, 1 + floor(extract(epoch from now() - at) / $2::double precision), pending, blocked, ready, running,
-        retrying, predicted_seconds
+        org_id, span, at, 1 + floor(extract(epoch from now() - at) / $2::double precision), pending, blocked, ready,
+        running, retrying, predicted_seconds
       from seen
       cross join spans
-      order by org_id, span
+      union all
+      -- Queues that have become empty.
+      select org_id, span, at, 1, 0, 0, 0, 0, 0, 0
+      from smartqueue.job_rollups
+      join spans using (span, at)
+      where samples > 0
+        and org_id not in (select org_id from seen)
+        and (select smartqueue.in_term($1::bigint))
+      -- In the order of roll-up, which adds to the same rows.
+      order by 1, 2
       on conflict (org_id, span, at) do update
       set
-        samples = r.samples + 1, pending = r.pending + excluded.pending, blocked = r.blocked + excluded.blocked,
+        samples = case r.samples when 0 then excluded.samples else r.samples + 1 end,
+        pending = r.pending + excluded.pending, blocked = r.blocked + excluded.blocked,
         ready = r.ready + excluded.ready, running = r.running + excluded.running,
         retrying = r.retrying + excluded.retrying,
         predicted_seconds = r.predicted_seconds + excluded.predicted_seconds
     ),
-    emptied as (
-      update smartqueue.depth_rollups r
-      set samples = r.samples + 1
-      from spans s
-      where r.span = s.span
-        and r.at = s.at
-        and not exists (select from seen where org_id = r.org_id)
-        and (select smartqueue.in_term($1::bigint))
-    ),
     newest as (
-      insert into smartqueue.depth_samples as s (org_id, at, pending, blocked, ready, running, retrying, predicted_seconds)
-      select org_id, now(), pending, blocked, ready, running, retrying, predicted_seconds
+      insert into smartqueue.depth_samples (org_id, depth)
+      select org_id, to_jsonb(seen)
       from seen
       order by org_id
       on conflict (org_id) do update
-      set
-        at = excluded.at, pending = excluded.pending, blocked = excluded.blocked, ready = excluded.ready,
-        running = excluded.running, retrying = excluded.retrying, predicted_seconds = excluded.predicted_seconds
+      set depth = excluded.depth
     ),
     gone as (
-      delete from smartqueue.depth_samples s
-      where not exists (select from seen where org_id = s.org_id)
+      delete from smartqueue.depth_samples
+      where org_id not in (select org_id from seen)
         and (select smartqueue.in_term($1::bigint))
     ),
     slots as (

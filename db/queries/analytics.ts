@@ -20,14 +20,15 @@ export const getThroughput = (orgId: string, buckets: Buckets): Query<Throughput
   name: 'get-throughput',
   text: `
     select
-      b.at, coalesce(r.submitted, 0)::double precision as submitted, coalesce(r.completed, 0)::double precision as completed,
-      coalesce(r.failed, 0)::double precision as failed, coalesce(r.cancelled, 0)::double precision as cancelled,
-      r.runtime_mean_ms, r.wait_mean_ms
+      b.at, coalesce(r.submitted, 0)::double precision as submitted,
+      coalesce(r.completed, 0)::double precision as completed, coalesce(r.failed, 0)::double precision as failed,
+      coalesce(r.cancelled, 0)::double precision as cancelled, r.runtime_mean_ms, r.wait_mean_ms
     from smartqueue.buckets($2::int, $3::int) as b (at)
     left join (
       select
-        date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(submitted) as submitted, sum(completed) as completed, sum(failed) as failed,
-        sum(cancelled) as cancelled, sum(runtime_ms) / nullif(sum(ran), 0)::double precision as runtime_mean_ms,
+        date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(submitted) as submitted,
+        sum(completed) as completed, sum(failed) as failed, sum(cancelled) as cancelled,
+        sum(runtime_ms) / nullif(sum(ran), 0)::double precision as runtime_mean_ms,
         sum(wait_ms) / nullif(sum(waited), 0)::double precision as wait_mean_ms
       from smartqueue.job_rollups
       where org_id = $1::uuid
@@ -63,16 +64,19 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
             round((coalesce(sum(r.ready::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as ready,
             round((coalesce(sum(r.running::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as running,
             round((coalesce(sum(r.retrying::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as retrying,
-            round((coalesce(sum(r.predicted_seconds::double precision / r.samples), 0) / max(b.rows))::numeric, 2) as predicted_seconds
+            round((coalesce(sum(r.predicted_seconds / r.samples), 0) / max(b.rows))::numeric, 2) as predicted_seconds
           from (
-            select at, least($2::int / $4::int, 1 + floor(extract(epoch from now() - at) / $4::int))::double precision as rows
+            select
+              at,
+              least($2::int / $4::int, 1 + floor(extract(epoch from now() - at) / $4::int))::double precision as rows
             from smartqueue.buckets($2::int, $3::int) as s (at)
           ) b
-          left join smartqueue.depth_rollups r
+          left join smartqueue.job_rollups r
             on r.org_id = $1::uuid
             and r.span = $4::smallint
             and r.at >= b.at
             and r.at < b.at + $2::int * interval '1 second'
+            and r.samples > 0
           group by b.at
         ) item
       ) as items,
@@ -108,8 +112,9 @@ export const getSchedulingGain = (orgId: string, buckets: Omit<Buckets, 'span'>)
   name: 'get-scheduling-gain',
   text: `
     select
-      date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(jobs)::double precision as jobs, sum(wait_ms) as wait_ms, sum(fifo_wait_ms) as fifo_wait_ms,
-      max(max_wait_ms) as max_wait_ms, max(fifo_max_wait_ms) as fifo_max_wait_ms
+      date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(jobs)::double precision as jobs,
+      sum(wait_ms) as wait_ms, sum(fifo_wait_ms) as fifo_wait_ms, max(max_wait_ms) as max_wait_ms,
+      max(fifo_max_wait_ms) as fifo_max_wait_ms
     from smartqueue.scheduling_gains
     where org_id = $1::uuid
       and at >= smartqueue.bucket_start($2::int, $3::int)

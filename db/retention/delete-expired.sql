@@ -141,15 +141,6 @@ begin
         limit p_limit
       ));
 
-    when 'depth_rollups' then
-      delete from depth_rollups
-      where ctid = any (array(
-        select ctid
-        from depth_rollups
-        where span = 60 and at < v_minutes_before or span = 3600 and at < v_before
-        limit p_limit
-      ));
-
     when 'prediction_rollups' then
       delete from prediction_rollups
       where ctid = any (array(select ctid from prediction_rollups where at < v_before limit p_limit));

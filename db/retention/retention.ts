@@ -9,7 +9,6 @@ export const EXPIRING = [
   'deliveries',
   'disabled_urls',
   'job_rollups',
-  'depth_rollups',
   'prediction_rollups',
   'scheduling_gains',
   'slot_changes',

@@ -282,7 +282,7 @@ test('who leads no more counts nothing', async () => {
   const [page] = await database.run(rollUp(former, { groups: 10, jobs: 10 }))
   assert.deepEqual(page, { groups: 0, jobs: 0, more: false })
   await database.run(sampleDepths(former, 15))
-  assert.deepEqual(await database.sql('select from depth_rollups'), [])
+  assert.deepEqual(await database.sql('select from job_rollups'), [])
   await rollUpEverything()
   assert.deepEqual(await countsOf(ada), { ...NONE, submitted: 1 })
 })
