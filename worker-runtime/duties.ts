@@ -244,10 +244,10 @@ const forgetSeries = ({ run, logger, retentionDays: days }: DutyOptions): Duty =
   }
 }
 
-const forget = ({ run }: DutyOptions): Duty => ({
+const forget = ({ run, retentionDays }: DutyOptions): Duty => ({
   name: 'deletion of what is stale',
   step: async (term) => {
-    await run(deleteStale(term))
+    await run(deleteStale(term, retentionDays))
     return 60 * SECOND
   },
 })

@@ -154,7 +154,7 @@ declare
     ready_jobs, waiting_jobs, blocked_jobs, reservations, schedule_ticks, schedules, webhook_deliveries,
     webhook_sources, callback_endpoints, callback_secrets, idempotency_keys, api_keys, invitations, refresh_tokens,
     refresh_families, memberships, job_event_groups, attempts, finished_jobs, job_logs, job_dependencies, jobs,
-    job_rollups, prediction_rollups, depth_samples, scheduling_gains
+    job_rollups, prediction_rollups, scheduling_gains
   }';
   -- Removed only when nobody can write to them any more.
   v_settled_tables constant text[] := '{

@@ -33,8 +33,9 @@ begin atomic
       and at >= bucket_start(3600, p_hours)
   )
   select jsonb_build_object(
-    'submitted', coalesce(sum(submitted), 0), 'completed', coalesce(sum(completed), 0), 'failed', coalesce(sum(failed), 0),
-    'cancelled', coalesce(sum(cancelled), 0), 'ran', coalesce(sum(ran), 0), 'runtime_ms', coalesce(sum(runtime_ms), 0),
+    'submitted', coalesce(sum(submitted), 0), 'completed', coalesce(sum(completed), 0),
+    'failed', coalesce(sum(failed), 0), 'cancelled', coalesce(sum(cancelled), 0), 'ran', coalesce(sum(ran), 0),
+    'runtime_ms', coalesce(sum(runtime_ms), 0),
     'waits', (
       select jsonb_agg(count order by bucket)
       from (

@@ -18,14 +18,14 @@ language sql stable
 -- newest sample. The oldest ready job is searched among the 5,000 submitted first.
 begin atomic
   select jsonb_build_object(
-    'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, (n.depth -> 'pending')::bigint) end,
-    'blocked', case when w.blocked < 5000 then w.blocked else greatest(w.blocked, (n.depth -> 'blocked')::bigint) end,
-    'ready', case when r.jobs < 5000 then r.jobs else greatest(r.jobs, (n.depth -> 'ready')::bigint) end,
+    'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, n.pending) end,
+    'blocked', case when w.blocked < 5000 then w.blocked else greatest(w.blocked, n.blocked) end,
+    'ready', case when r.jobs < 5000 then r.jobs else greatest(r.jobs, n.ready) end,
     'running', h.running,
-    'retrying', case when w.retrying < 5000 then w.retrying else greatest(w.retrying, (n.depth -> 'retrying')::bigint) end,
+    'retrying', case when w.retrying < 5000 then w.retrying else greatest(w.retrying, n.retrying) end,
     'predicted_ms', h.ms + case
       when r.jobs < 5000 then r.ms
-      else greatest(r.ms, (n.depth -> 'predicted_seconds')::double precision * 1000 - h.ms)
+      else greatest(r.ms, n.predicted_seconds * 1000 - h.ms)
     end,
     'oldest_ready_seconds', extract(epoch from now() - r.oldest)
   )
@@ -59,7 +59,19 @@ begin atomic
       ) as retrying,
       (select count(*) from (select from blocked_jobs where org_id = in_org limit 5000) counted) as blocked
   ) w
-  left join depth_samples n on n.org_id = in_org;
+  left join lateral (
+    select s.pending, s.blocked, s.ready, s.retrying, s.predicted_seconds
+    from job_rollups r
+    cross join lateral jsonb_to_record(r.newest_sample) as s (
+      pending bigint, blocked bigint, ready bigint, retrying bigint, predicted_seconds double precision
+    )
+    where org_id = in_org
+      and span = 60
+      and at > now() - interval '10 minutes'
+      and samples > 0
+    order by at desc
+    limit 1
+  ) n on true;
 end;
 
 create or replace function load_ahead(in_org uuid) returns jsonb

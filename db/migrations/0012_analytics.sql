@@ -42,6 +42,8 @@ create table job_rollups (
   running bigint not null default 0,
   retrying bigint not null default 0,
   predicted_seconds double precision not null default 0,
+  -- The newest sample. It answers for deep queues, which take too long to count for each request.
+  newest_sample jsonb not null default '{}',
   primary key (org_id, span, at),
   constraint job_rollups_span check (span in (60, 3600))
 )
@@ -74,15 +76,6 @@ comment on table prediction_rollups is 'Prediction errors of completed jobs.';
 
 create index prediction_rollups_by_time on prediction_rollups (at);
 comment on index prediction_rollups_by_time is 'Serves delete_expired.';
-
-create table depth_samples (
-  org_id uuid primary key,
-  -- Jobs by status, and predicted_seconds.
-  depth jsonb not null
-)
-with (fillfactor = 50);
-comment on table depth_samples is
-  'The newest sample of each queue. It answers for deep queues, which take too long to count for each request.';
 
 create table slot_changes (
   at timestamptz primary key default now(),
@@ -184,15 +177,15 @@ with (fillfactor = 10);
 comment on table queue_snapshots is
   'Sums over the queue, renewed by a reader that finds them too old. Unlogged: they are only valid for seconds.';
 
-call isolate_by_org('job_rollups', 'prediction_rollups', 'depth_samples', 'scheduling_gains');
+call isolate_by_org('job_rollups', 'prediction_rollups', 'scheduling_gains');
 
 grant select on
-  job_rollups, prediction_rollups, depth_samples, scheduling_gains, slot_changes, job_totals, edge_totals,
+  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals,
   queue_gauges
 to smartqueue_functions;
 grant insert, update on edge_totals to smartqueue_functions;
 grant select, insert, update, delete on
-  job_rollups, prediction_rollups, depth_samples, scheduling_gains, slot_changes, job_totals, edge_totals,
+  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals,
   queue_gauges
 to smartqueue_workers;
 grant select, update on analytics_cursors to smartqueue_workers;

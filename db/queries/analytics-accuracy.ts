@@ -43,7 +43,8 @@ export const getPredictionAccuracy = (
         select coalesce(jsonb_agg(to_jsonb(point) order by at), '[]')
         from (
           select
-            date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(jobs) as jobs, sum(log_error) as log_error, sum(abs_log_error) as abs_log_error,
+            date_bin($2::int * interval '1 second', at, 'epoch') as at, sum(jobs) as jobs,
+            sum(log_error) as log_error, sum(abs_log_error) as abs_log_error,
             sum(baseline_abs_log_error) as baseline_abs_log_error, sum(within_p50) as within_p50,
             sum(within_p90) as within_p90
           from recent
@@ -72,8 +73,8 @@ export const getPredictionAccuracy = (
         select coalesce(jsonb_agg(to_jsonb(sample) order by sample.at desc), '[]')
         from (
           select
-            f.job_id, j.name, j.type, j.predicted_ms, j.predicted_p90_ms, f.runtime_ms as actual_ms, f.finished_at as at,
-            j.prediction_source as source
+            f.job_id, j.name, j.type, j.predicted_ms, j.predicted_p90_ms, f.runtime_ms as actual_ms,
+            f.finished_at as at, j.prediction_source as source
           from (
             select job_id, state, runtime_ms, finished_at
             from smartqueue.finished_jobs

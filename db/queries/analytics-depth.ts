@@ -13,11 +13,12 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
     -- The sample before decides which share of each status is looked up.
     with step as materialized (
       select
-        greatest(1, coalesce(sum((depth -> 'pending')::bigint), 0)::bigint / 5000) as pending,
-        greatest(1, coalesce(sum((depth -> 'blocked')::bigint), 0)::bigint / 5000) as blocked,
-        greatest(1, coalesce(sum((depth -> 'ready')::bigint), 0)::bigint / 5000) as ready,
-        greatest(1, coalesce(sum((depth -> 'retrying')::bigint), 0)::bigint / 5000) as retrying
-      from smartqueue.depth_samples
+        greatest(1, coalesce(sum(jobs) filter (where status = 'pending'), 0)::bigint / 5000) as pending,
+        greatest(1, coalesce(sum(jobs) filter (where status = 'blocked'), 0)::bigint / 5000) as blocked,
+        greatest(1, coalesce(sum(jobs) filter (where status = 'ready'), 0)::bigint / 5000) as ready,
+        greatest(1, coalesce(sum(jobs) filter (where status = 'retrying'), 0)::bigint / 5000) as retrying
+      from smartqueue.queue_gauges
+      cross join jsonb_to_recordset(depths) as d (status text, jobs bigint)
     ),
     part as materialized (
       select
@@ -71,16 +72,16 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
     ),
     sampled as (
       insert into smartqueue.job_rollups as r (
-        org_id, span, at, samples, pending, blocked, ready, running, retrying, predicted_seconds
+        org_id, span, at, samples, pending, blocked, ready, running, retrying, predicted_seconds, newest_sample
       )
       select
         org_id, span, at, 1 + floor(extract(epoch from now() - at) / $2::double precision), pending, blocked, ready,
-        running, retrying, predicted_seconds
+        running, retrying, predicted_seconds, to_jsonb(seen)
       from seen
       cross join spans
       union all
       -- Queues that have become empty.
-      select org_id, span, at, 1, 0, 0, 0, 0, 0, 0
+      select org_id, span, at, 1, 0, 0, 0, 0, 0, 0, '{}'
       from smartqueue.job_rollups
       join spans using (span, at)
       where samples > 0
@@ -94,20 +95,7 @@ export const sampleDepths = (term: string, everySeconds: number): Query<{ orgs: 
         pending = r.pending + excluded.pending, blocked = r.blocked + excluded.blocked,
         ready = r.ready + excluded.ready, running = r.running + excluded.running,
         retrying = r.retrying + excluded.retrying,
-        predicted_seconds = r.predicted_seconds + excluded.predicted_seconds
-    ),
-    newest as (
-      insert into smartqueue.depth_samples (org_id, depth)
-      select org_id, to_jsonb(seen)
-      from seen
-      order by org_id
-      on conflict (org_id) do update
-      set depth = excluded.depth
-    ),
-    gone as (
-      delete from smartqueue.depth_samples
-      where org_id not in (select org_id from seen)
-        and (select smartqueue.in_term($1::bigint))
+        predicted_seconds = r.predicted_seconds + excluded.predicted_seconds, newest_sample = excluded.newest_sample
     ),
     slots as (
       insert into smartqueue.slot_changes (slots)

@@ -146,7 +146,8 @@ export const storeGains = (
       insert into smartqueue.scheduling_gains as g (
         org_id, at, jobs, wait_ms, fifo_wait_ms, max_wait_ms, fifo_max_wait_ms
       )
-      select r.org_id, to_timestamp(r.at_ms / 1000), r.jobs, r.wait_ms, r.fifo_wait_ms, r.max_wait_ms, r.fifo_max_wait_ms
+      select
+        r.org_id, to_timestamp(r.at_ms / 1000), r.jobs, r.wait_ms, r.fifo_wait_ms, r.max_wait_ms, r.fifo_max_wait_ms
       from jsonb_to_recordset($6::jsonb) as r (
         org_id uuid, at_ms double precision, jobs bigint, wait_ms double precision, fifo_wait_ms double precision,
         max_wait_ms double precision, fifo_max_wait_ms double precision

@@ -30,7 +30,8 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       select
         g.xid, g.id, g.org_id, g.at, g.job_ids, g.states, g.attempts, g.reasons,
         cardinality(g.job_ids) as jobs,
-        cardinality(g.ats) = 0 and g.attempts = '{0}' and g.states[1] in ('pending', 'blocked', 'ready') as is_submission
+        cardinality(g.ats) = 0 and g.attempts = '{0}' and g.states[1] in ('pending', 'blocked', 'ready')
+          as is_submission
       from start s
       cross join lateral (
         select xid, id, org_id, at, job_ids, states, attempts, reasons, ats
@@ -61,8 +62,10 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         org_id, date_trunc('minute', at) as at,
         coalesce(sum(jobs) filter (where is_submission), 0) as submitted,
         coalesce(sum(smartqueue.count_in_state(states, jobs, 'pending')) filter (where is_submission), 0) as delayed,
-        sum(smartqueue.count_in_state(states, jobs, 'completed')) as completed, sum(smartqueue.count_in_state(states, jobs, 'failed')) as failed,
-        sum(smartqueue.count_in_state(states, jobs, 'cancelled')) as cancelled, sum(smartqueue.count_in_state(states, jobs, 'retrying')) as retrying
+        sum(smartqueue.count_in_state(states, jobs, 'completed')) as completed,
+        sum(smartqueue.count_in_state(states, jobs, 'failed')) as failed,
+        sum(smartqueue.count_in_state(states, jobs, 'cancelled')) as cancelled,
+        sum(smartqueue.count_in_state(states, jobs, 'retrying')) as retrying
       from page
       group by 1, 2
     ),
@@ -110,7 +113,8 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         org_id, date_trunc('minute', at) as at, smartqueue.log_bucket(wait_ms) as bucket,
         coalesce(sum(weight) filter (where runtime_ms is not null), 0) as ran,
         coalesce(sum(weight * runtime_ms), 0) as runtime_ms,
-        coalesce(sum(weight) filter (where wait_ms is not null), 0) as waited, coalesce(sum(weight * wait_ms), 0) as wait_ms
+        coalesce(sum(weight) filter (where wait_ms is not null), 0) as waited,
+        coalesce(sum(weight * wait_ms), 0) as wait_ms
       from looked_up
       group by 1, 2, 3
     ),
@@ -158,8 +162,8 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         coalesce(sum(weight) filter (where runtime_ms <= predicted_p90_ms), 0) as within_p90
       from (
         select
-          org_id, type, date_bin('1 hour', at, 'epoch') as at, weight, runtime_ms, predicted_ms, predicted_p90_ms, residual_log,
-          ln(runtime_ms / predicted_ms) as log_error, abs(predicted_ms - runtime_ms) / runtime_ms as ape
+          org_id, type, date_bin('1 hour', at, 'epoch') as at, weight, runtime_ms, predicted_ms, predicted_p90_ms,
+          residual_log, ln(runtime_ms / predicted_ms) as log_error, abs(predicted_ms - runtime_ms) / runtime_ms as ape
         from looked_up
         where runtime_ms is not null
       ) predicted
@@ -204,8 +208,8 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       on conflict (at) do update
       set jobs = m.jobs + excluded.jobs, work_ms = m.work_ms + excluded.work_ms
     ),
-    -- An attempt whose worker was lost has not failed, and a job that fails with its parent had no attempt. Handlers may
-    -- use these codes too, so the state counts as well.
+    -- An attempt whose worker was lost has not failed, and a job that fails with its parent had no attempt. Handlers
+    -- may use these codes too, so the state counts as well.
     notable as materialized (
       select
         count(*) filter (where reason = 'worker_lost' and state in ('ready', 'failed')) as lost,
@@ -222,18 +226,18 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         where g.reasons && '{worker_lost,retried,dependency_failed}'
       ) said
     ),
-    runtimes as materialized (
+    histograms as materialized (
       select
-        smartqueue.histogram_of(array_agg(smartqueue.log_bucket(runtime_ms)), array_agg(weight::bigint)) as counts,
-        coalesce(sum(weight * runtime_ms), 0) as ms
+        smartqueue.histogram_of(
+          array_agg(smartqueue.log_bucket(runtime_ms)) filter (where runtime_ms is not null),
+          array_agg(weight::bigint) filter (where runtime_ms is not null)
+        ) as runtimes,
+        smartqueue.histogram_of(
+          array_agg(smartqueue.log_bucket(wait_ms)) filter (where wait_ms is not null),
+          array_agg(weight::bigint) filter (where wait_ms is not null)
+        ) as waits,
+        coalesce(sum(weight * runtime_ms), 0) as runtime_ms, coalesce(sum(weight * wait_ms), 0) as wait_ms
       from looked_up
-      where runtime_ms is not null
-    ),
-    all_waits as materialized (
-      select
-        smartqueue.histogram_of(array_agg(bucket), array_agg(waited::bigint)) as counts, coalesce(sum(wait_ms), 0) as ms
-      from measures
-      where waited > 0
     ),
     totalled as (
       update smartqueue.job_totals t
@@ -241,8 +245,8 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         submitted = t.submitted + c.submitted, completed = t.completed + c.completed, dead = t.dead + c.failed,
         failed_attempts = t.failed_attempts + c.retrying + c.failed - n.without_failure,
         retried = t.retried + c.retrying + n.retried, cancelled = t.cancelled + c.cancelled,
-        lost_leases = t.lost_leases + n.lost, runtime_ms = t.runtime_ms + r.ms, wait_ms = t.wait_ms + w.ms,
-        runtimes = smartqueue.add_counts(t.runtimes, r.counts), waits = smartqueue.add_counts(t.waits, w.counts)
+        lost_leases = t.lost_leases + n.lost, runtime_ms = t.runtime_ms + h.runtime_ms, wait_ms = t.wait_ms + h.wait_ms,
+        runtimes = smartqueue.add_counts(t.runtimes, h.runtimes), waits = smartqueue.add_counts(t.waits, h.waits)
       from (
         select
           sum(submitted) as submitted, sum(completed) as completed, sum(failed) as failed, sum(retrying) as retrying,
@@ -251,8 +255,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         having count(*) > 0
       ) c
       cross join notable n
-      cross join runtimes r
-      cross join all_waits w
+      cross join histograms h
     )
     select
       (select count(*)::int from page) as groups, (select coalesce(sum(jobs), 0)::int from page) as jobs,

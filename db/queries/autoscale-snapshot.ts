@@ -130,7 +130,8 @@ export const takeAutoscaleSnapshot = (snapshot: {
           when f.made_at < now() - interval '3 minutes' then concat(
             'the newest forecast is ', round(extract(epoch from now() - f.made_at) / 60), ' minutes old'
           )
-          when f.from_at + cardinality(f.p50_ms) * interval '1 minute' < now() + $5::double precision * interval '1 second'
+          when f.from_at + cardinality(f.p50_ms) * interval '1 minute'
+            < now() + $5::double precision * interval '1 second'
           then 'the forecast does not reach to the end of the lead time'
         end as unused_because
       from (values (true)) as always (is_there)
@@ -153,8 +154,8 @@ export const takeAutoscaleSnapshot = (snapshot: {
     )
     insert into smartqueue.autoscale_snapshots as s (
       queued_seconds, running_seconds, arriving_per_second, scheduled_seconds, forecast_p50_seconds,
-      forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds, lead_seconds, min_workers,
-      max_workers
+      forecast_p90_seconds, no_forecast_because, workers, slots_per_worker, drain_goal_seconds, lead_seconds,
+      min_workers, max_workers
     )
     select
       q.queued_ms / 1000, q.running_ms / 1000, a.ms_per_second / 1000,

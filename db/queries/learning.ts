@@ -21,7 +21,8 @@ export const getLearningState = (term: string): Query<LearningStateRow> => ({
     select
       s.xid::text, s.id::text, s.learned::double precision as learned, s.by_source,
       (select coalesce(max(version), 0) from smartqueue.models) as newest_version,
-      extract(epoch from now() - p.at)::double precision as point_age_s, (p.accuracy -> 'executions')::int as point_executions
+      extract(epoch from now() - p.at)::double precision as point_age_s,
+      (p.accuracy -> 'executions')::int as point_executions
     from smartqueue.learning_state s
     left join lateral (
       select at, accuracy
@@ -47,8 +48,8 @@ export type ExecutionRow = Cursor & {
 }
 
 /**
- * The next executions to learn from, in the order of their transactions. Only up to the oldest transaction that still runs:
- * beyond it, one that commits later could come before one that was read.
+ * The next executions to learn from, in the order of their transactions, up to the oldest transaction that still
+ * runs: beyond it, one that commits later could come before one that was read.
  */
 export const readExecutions = (after: Cursor, limit: number): Query<ExecutionRow> => ({
   name: 'read-executions',
@@ -168,8 +169,8 @@ export type Learned = {
 }
 
 /**
- * Memories and the cursor are stored as one, so that after a failure nothing is learned twice and nothing is lost. If the
- * cursor is not where it was, or the term is over, nothing changes and there is no row. So it can be sent again.
+ * Memories and the cursor are stored together, so that after a failure nothing is learned twice and nothing is lost.
+ * If the cursor has moved, or the term is over, nothing changes and there is no row. So it can be sent again.
  */
 export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
   const { accuracy, series, orgs, types, orgTypes } = learned
@@ -210,9 +211,7 @@ export const storeLearned = (learned: Learned): Query<{ learned: number }> => {
     types_estimated as (
       insert into smartqueue.type_estimates (type, runs, mean_log, deviation_log, median_log)
       select type, runs, mean_log, deviation_log, median_log
-      from jsonb_to_recordset($11::text::jsonb) as t (
-        type text, runs bigint, mean_log double precision, deviation_log double precision, median_log double precision
-      )
+      from jsonb_populate_recordset(null::smartqueue.type_estimates, $11::text::jsonb)
       where exists (select from advanced)
       order by type
       on conflict (type) do update

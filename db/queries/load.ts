@@ -1,4 +1,4 @@
-/** Work that comes unannounced, by the minute, and the forecast of it. What fills the minutes is in analytics-rollup.ts. */
+/** Unannounced work by the minute, which analytics-rollup.ts adds up, and the forecast of it. */
 import type { Query } from '../query.ts'
 
 export type LoadRow = {
@@ -41,7 +41,7 @@ export const recallForecaster = (term: string): Query<{ forecaster: string | nul
   values: [term],
 })
 
-/** Stores the newest forecast beside the forecaster that made it. No row: the term is over, or no forecaster is stored. */
+/** Stores the newest forecast beside its forecaster. No row: the term is over, or no forecaster is stored. */
 export const storeForecast = (forecast: {
   term: string
   /** The first of the minutes ahead. */

@@ -49,7 +49,7 @@ export const readMetrics = (): Query<MetricsRow> => ({
         from smartqueue.queue_gauges
       ) as queue,
       l.in_flight::double precision as in_flight, l.expired::double precision as expired_leases,
-      smartqueue.count_slow_jobs()::double precision as slow_jobs,
+      l.slow::double precision as slow_jobs,
       (
         select
           -- Null while somebody takes the very first.

@@ -69,29 +69,27 @@ export const getEtaAccuracy = (
 ): Query<EtaAccuracyRow> => ({
   name: 'get-eta-accuracy',
   text: `
-    with recent as materialized (
-      select job_id, started_at, finished_at
+    with kept as materialized (
+      select
+        extract(epoch from f.started_at - j.created_at) - j.promised_wait_ms / 1000 as error_s,
+        f.finished_at <= j.created_at + interval '1 millisecond' * (
+          j.promised_wait_ms + j.predicted_p90_ms + $3::double precision
+          + $2::double precision * greatest(
+            0,
+            j.promised_wait_ms - greatest(0, coalesce(extract(epoch from j.run_at - j.created_at) * 1000, 0))
+          )
+        ) as in_time
       from (
         select job_id, state, attempts, started_at, finished_at
         from smartqueue.finished_jobs
         where org_id = $1::uuid
         order by job_id desc
         limit 2000
-      ) newest
-      where state = 'completed'
-        and attempts = 1
-    ),
-    kept as materialized (
-      select
-        extract(epoch from r.started_at - j.created_at) - j.promised_wait_ms / 1000 as error_s,
-        r.finished_at <= j.created_at + interval '1 millisecond' * (
-          j.promised_wait_ms + j.predicted_p90_ms + $3::double precision
-          + $2::double precision
-            * greatest(0, j.promised_wait_ms - greatest(0, coalesce(extract(epoch from j.run_at - j.created_at) * 1000, 0)))
-        ) as in_time
-      from recent r
-      join smartqueue.jobs j on j.org_id = $1::uuid and j.id = r.job_id
-      where j.promised_wait_ms is not null
+      ) f
+      join smartqueue.jobs j on j.org_id = $1::uuid and j.id = f.job_id
+      where f.state = 'completed'
+        and f.attempts = 1
+        and j.promised_wait_ms is not null
     )
     select
       count(*)::integer as jobs,

@@ -10,7 +10,7 @@ export type ModelRow = {
   weights: string | null
 }
 
-/** The champion, then those that could take its place, the best first: one that was rolled back only if there is no other. */
+/** The champion, then its possible successors, the best first. A version that was rolled back comes last. */
 export const listModels = (): Query<ModelRow> => ({
   name: 'list-models',
   text: `

@@ -148,19 +148,6 @@ begin
     when 'scheduling_gains' then
       delete from scheduling_gains
       where ctid = any (array(select ctid from scheduling_gains where at < v_before limit p_limit));
-
-    when 'slot_changes' then
-      delete from slot_changes
-      where ctid = any (array(select ctid from slot_changes where at < v_before order by at limit p_limit))
-        -- The newest says how many slots there are.
-        and at < (select max(at) from slot_changes);
-
-    when 'load_minutes' then
-      -- The forecast compares four weeks with the one after them.
-      delete from load_minutes
-      where ctid = any (array(
-        select ctid from load_minutes where at < now() - interval '5 weeks' order by at limit p_limit
-      ));
   end case;
 
   get diagnostics v_deleted = row_count;
@@ -168,11 +155,11 @@ begin
 end
 $$;
 
-create or replace function delete_stale(p_term bigint) returns void
+create or replace function delete_stale(p_term bigint, p_days double precision) returns void
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Rows that are valid for a fixed time.
+-- Rows that are valid for a fixed time, and slot_changes, which are few.
 begin
   if in_term(p_term) then
     delete from rate_limits where last_hit < now() - interval '1 hour';
@@ -181,6 +168,12 @@ begin
     delete from invitations where expires_at < now() - interval '30 days';
     delete from refresh_tokens where expires_at < now();
     delete from refresh_families where expires_at < now();
+    -- The forecast compares four weeks with the one after them.
+    delete from load_minutes where at < now() - interval '5 weeks';
+    -- The newest says how many slots there are.
+    delete from slot_changes
+    where at < now() - p_days * interval '1 day'
+      and at < (select max(at) from slot_changes);
   end if;
 end
 $$;

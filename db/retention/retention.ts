@@ -11,8 +11,6 @@ export const EXPIRING = [
   'job_rollups',
   'prediction_rollups',
   'scheduling_gains',
-  'slot_changes',
-  'load_minutes',
 ] as const
 
 export type Expiring = (typeof EXPIRING)[number]
@@ -27,11 +25,11 @@ export const deleteExpired = (
   values: [term, kind, days, limit],
 })
 
-/** Deletes counts of limits, idempotency keys, invitations and refresh tokens that are no longer valid. */
-export const deleteStale = (term: string): Query<never> => ({
+/** Deletes small things that are no longer valid or needed, such as idempotency keys and refresh tokens. */
+export const deleteStale = (term: string, days: number): Query<never> => ({
   name: 'delete-stale',
-  text: 'select smartqueue.delete_stale($1::bigint)',
-  values: [term],
+  text: 'select smartqueue.delete_stale($1::bigint, $2::double precision)',
+  values: [term, days],
 })
 
 /** Looks at the next series and forgets the idle ones. `forgotten` is null if submissions prevented it. */

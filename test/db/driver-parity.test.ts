@@ -395,7 +395,7 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
   await playLearning({ play, sql }, term)
   for (const kind of EXPIRING) await play(deleteExpired(kind, { term, days: 30, limit: 10 }))
   await play(forgetIdleSeries({ term, days: 30, afterId: '0', limit: 10 }))
-  await play(deleteStale(term))
+  await play(deleteStale(term, 30))
 }
 
 const playDeletion = async ({ play, sql }: Stage): Promise<void> => {

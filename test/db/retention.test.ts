@@ -135,7 +135,7 @@ test('a worker may delete everything that expires', async () => {
   const worker = await connect(asLogin(database.url, 'workers'))
   const retention = [
     ...EXPIRING.map((kind) => deleteExpired(kind, { term, days: 30, limit: 10 })),
-    deleteStale(term),
+    deleteStale(term, 30),
     forgetIdleSeries({ term, days: 30, afterId: '0', limit: 10 }),
   ]
   for (const { text, values } of retention) await worker.query(text, [...values])

@@ -33,7 +33,6 @@ export const fillTables = async (database: TestDatabase, tenant: Tenant): Promis
     `insert into smartqueue.callback_secrets (org_id, secret) values ($1, 'x')`,
     `insert into smartqueue.job_rollups (org_id, span, at) values ($1, 60, now())`,
     `insert into smartqueue.prediction_rollups values ($1, '', now(), 1, 0, 0, 0, 1, 1, '{}')`,
-    `insert into smartqueue.depth_samples values ($1, '{}')`,
     `insert into smartqueue.scheduling_gains values ($1, now(), 1, 0, 0, 0, 0)`,
   ]
   for (const row of rows) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { readLoad } from '../../../db/queries/load.ts'
-import { deleteExpired } from '../../../db/retention/retention.ts'
+import { deleteStale } from '../../../db/retention/retention.ts'
 import { createTermForecaster } from '../../../worker-runtime/forecast/term-forecaster.ts'
 import { useWasmBackend } from '../../../worker-runtime/learning/wasm-backend.ts'
 import { rollUpAll } from '../../support/analytics.ts'
@@ -135,14 +135,8 @@ test('the load is read in whole minutes, and forgotten after five weeks by the l
   const [part] = await database.run(readLoad((load?.end_minute ?? 0) - 5))
   assert.equal(part?.minutes.length, 1)
   const [old, term] = [await lead(database.run, 'old'), await lead(database.run, 'new')]
-  assert.deepEqual(await database.run(deleteExpired('load_minutes', { term: old, days: 30, limit: 10 })), [
-    { deleted: 0 },
-  ])
-  assert.deepEqual(await database.run(deleteExpired('load_minutes', { term, days: 30, limit: 1 })), [
-    { deleted: 1 },
-  ])
-  assert.deepEqual(await database.run(deleteExpired('load_minutes', { term, days: 30, limit: 10 })), [
-    { deleted: 1 },
-  ])
+  await database.run(deleteStale(old, 30))
+  assert.equal((await database.sql('select from load_minutes')).length, 5)
+  await database.run(deleteStale(term, 30))
   assert.equal((await database.sql('select from load_minutes')).length, 3)
 })
