@@ -22,15 +22,10 @@ begin atomic
     select submitted, completed, failed, cancelled, ran, runtime_ms, waits
     from job_rollups
     where org_id = p_org
-      and span = 60
-      and at > now() - p_hours * interval '1 hour'
-      and at < bucket_start(3600, p_hours)
-    union all
-    select submitted, completed, failed, cancelled, ran, runtime_ms, waits
-    from job_rollups
-    where org_id = p_org
-      and span = 3600
-      and at >= bucket_start(3600, p_hours)
+      and (
+        span = 60 and at > now() - p_hours * interval '1 hour' and at < bucket_start(3600, p_hours)
+        or span = 3600 and at >= bucket_start(3600, p_hours)
+      )
   )
   select jsonb_build_object(
     'submitted', coalesce(sum(submitted), 0), 'completed', coalesce(sum(completed), 0),

@@ -66,18 +66,14 @@ export const takeAutoscaleSnapshot = (snapshot: {
 }): Query<{ queued_seconds: number }> => ({
   name: 'take-autoscale-snapshot',
   text: `
-    with goal as materialized (
-      select $4::double precision * 1000 as ms
-    ),
-    queue as materialized (
+    with queue as materialized (
       select
         (
-          select coalesce(sum(least(ms, jobs * goal.ms)), 0)
+          select coalesce(sum(least(ms, jobs * $4::double precision * 1000)), 0)
           from unnest(q.lane_jobs, q.lane_ms) as lane (jobs, ms)
         ) as queued_ms,
-        (select coalesce(sum(least(ms, goal.ms)), 0) from unnest(q.running_ms) ms) as running_ms
+        (select coalesce(sum(least(ms, $4::double precision * 1000)), 0) from unnest(q.running_ms) ms) as running_ms
       from smartqueue.queue_snapshot(true) q
-      cross join goal
       where q.only_row
     ),
     waking as materialized (
@@ -86,9 +82,8 @@ export const takeAutoscaleSnapshot = (snapshot: {
       where wake_at < now() + $5::double precision * interval '1 second'
     ),
     first_waking as materialized (
-      select count(*) as jobs, sum(least(r.predicted_ms, goal.ms)) filter (where r.may_run) as ms
-      from goal
-      cross join (
+      select count(*) as jobs, sum(least(r.predicted_ms, $4::double precision * 1000)) filter (where r.may_run) as ms
+      from (
         select
           j.predicted_ms,
           -- Sets that are made once, and no look at the pauses for each job.
@@ -114,10 +109,9 @@ export const takeAutoscaleSnapshot = (snapshot: {
     ),
     arrivals as materialized (
       select
-        coalesce(sum(least(work_ms, jobs * goal.ms)), 0)
+        coalesce(sum(least(work_ms, jobs * $4::double precision * 1000)), 0)
           / (extract(epoch from now() - date_trunc('minute', now()))::double precision + 60) as ms_per_second
       from smartqueue.load_minutes
-      cross join goal
       where at >= date_trunc('minute', now()) - interval '1 minute'
     ),
     forecast as materialized (

@@ -45,8 +45,8 @@ export const getModelCard = (): Query<ModelCardRow> => ({
         ) hours
       ) as points,
       (
-        select coalesce(jsonb_agg(to_jsonb(fault) order by reason), '[]')
-        from (select reason, faults, last_at from smartqueue.prediction_faults) fault
+        select coalesce(jsonb_agg(to_jsonb(f) order by reason), '[]')
+        from smartqueue.prediction_faults f
       ) as faults
     from smartqueue.learning_state s`,
   values: [],

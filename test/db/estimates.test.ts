@@ -73,7 +73,7 @@ const estimateOf = async (name: string): Promise<SeriesEstimate> => {
   }
 }
 /** What the learner stores of a type; the empty type stands for all of them. */
-const learn = (type: string, { meanMs, medianMs }: { meanMs: number; medianMs: number | null }) =>
+const learn = (type: string, { meanMs, medianMs }: { meanMs: number; medianMs: number }) =>
   database.sql(
     `insert into type_estimates (type, runs, mean_log, deviation_log, median_log)
     values ($1, 3, ln($2::double precision), 0.3, ln($3::double precision))`,
@@ -238,7 +238,7 @@ test('a prediction comes from the series, else from its type, else from the defa
 
   const [before] = await submit({ name: 'sibling' })
   assert.equal(before?.prediction_source, 'default', 'the learner does not know the type yet')
-  await learn('test', { meanMs: 200, medianMs: null })
+  await learn('test', { meanMs: 200, medianMs: 200 })
   const [sibling] = await submit({ name: 'another sibling' })
   assert.deepEqual([sibling?.prediction_source, Math.round(sibling?.predicted_ms ?? 0)], ['type', 200])
   const [stranger] = await submit({ type: 'other', name: 'x' })
