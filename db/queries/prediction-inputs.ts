@@ -57,22 +57,7 @@ export const getModelWeights = (version: number): Query<{ weights: string }> => 
   values: [version],
 })
 
-/**
- * Why the functions predicted without the model. `refused`: the database accepted the submission only without
- * predictions.
- */
-export const PREDICTION_FAULTS = [
-  'timeout',
-  'inputs-error',
-  'corrupt-weights',
-  'model-error',
-  'experts-error',
-  'refused',
-] as const
-
-export type PredictionFault = (typeof PREDICTION_FAULTS)[number]
-
-export const countFaults = (reason: PredictionFault, faults: number): Query<never> => ({
+export const countFaults = (reason: string, faults: number): Query<never> => ({
   name: 'count-prediction-faults',
   text: `
     insert into smartqueue.prediction_faults as f (reason, faults)

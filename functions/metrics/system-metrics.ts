@@ -1,8 +1,8 @@
 import type { AutoscaleRow } from '../../db/queries/autoscale.ts'
 import type { EdgeTotal, JobTotals, MetricsRow } from '../../db/queries/metrics.ts'
-import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
 import { scalingSignal } from '../../db/rules/autoscale.ts'
 import { PRIORITIES } from '../../db/rules/priority.ts'
+import { PREDICTION_FAULTS } from '../prediction/faults.ts'
 import { DELIVERIES, DELIVERY_OUTCOMES, DUPLICATES } from './edge-totals.ts'
 import { histogramOf, type Metric, type Sample } from './prometheus-text.ts'
 

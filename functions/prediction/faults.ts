@@ -1,7 +1,22 @@
-import { countFaults, type PredictionFault } from '../../db/queries/prediction-inputs.ts'
+import { countFaults } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
 import type { Hold } from '../http/background.ts'
 import { log, logFailure } from '../http/log.ts'
+
+/**
+ * Why the functions predicted without the model. `refused`: the database accepted the submission only without
+ * predictions.
+ */
+export const PREDICTION_FAULTS = [
+  'timeout',
+  'inputs-error',
+  'corrupt-weights',
+  'model-error',
+  'experts-error',
+  'refused',
+] as const
+
+export type PredictionFault = (typeof PREDICTION_FAULTS)[number]
 
 export type Faults = { count(reason: PredictionFault, error: unknown, hold: Hold): void }
 

@@ -1,9 +1,9 @@
 import { z } from '@hono/zod-openapi'
 import { isoTime } from '../../db/iso-time.ts'
 import type { EtaAccuracyRow, ModelCardRow } from '../../db/queries/model-card.ts'
-import { PREDICTION_FAULTS } from '../../db/queries/prediction-inputs.ts'
 import { timestamp } from '../http/openapi.ts'
 import { round } from '../jobs/job-view.ts'
+import { PREDICTION_FAULTS } from './faults.ts'
 import { INPUT_NAMES } from './model/encoder.ts'
 import { EXPERTS } from './model/experts.ts'
 
