@@ -101,7 +101,7 @@ type Answer = {
   unpredicted?: string | null
 }
 
-/** A call of `submit_jobs`. `read` says what became of each job: `rows` of one submission are in the order of its jobs. */
+/** A call of `submit_jobs`. `read` says what became of each job, in the order of the jobs. */
 export type SubmitCall = Query<SubmitAnswer> & { read(answers: readonly SubmitAnswer[]): Submitted }
 
 export type SubmitAnswer = { answer: Answer[] }

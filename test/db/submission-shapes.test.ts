@@ -310,6 +310,10 @@ test('jobs that are nobody’s need no member', async () => {
   assert.deepEqual(await database.sql('select distinct created_by from jobs'), [{ created_by: null }])
 })
 
+test('a call without submissions does nothing', async () => {
+  assert.deepEqual(await submitAll(database.run, []), [])
+})
+
 test('what is free is stored although the organisation is over its quota', async () => {
   await database.sql(`insert into quotas (org_id, queued_jobs) values ($1, 0)`, [tenant.orgId])
   const submissions = [{ orgId: tenant.orgId, userId: null, jobs: [newJob()] }]
