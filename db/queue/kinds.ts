@@ -2,11 +2,8 @@ import { arrayOf } from '../array-literal.ts'
 import { rankTerms } from '../rules/priority.ts'
 import { areAlike, KIND_FIELDS, type NewJob, PREDICTION_FIELDS } from './job-fields.ts'
 
-/** What jobs have in common, as JSON and in the order of their numbers, and the kind of each job. */
-export type Kinds = { kinds: string; jobKinds: number[] }
-
-/** Jobs of one member that are alike are of one kind. */
-export const toKinds = (jobs: readonly { job: NewJob; member: number }[]): Kinds => {
+/** Jobs of one member that are alike are of one kind. Returns all kinds as JSON, and the number of each job's kind. */
+export const toKinds = (jobs: readonly { job: NewJob; member: number }[]) => {
   const numbers = new Map<string, number>()
   const kinds: { fields: string; jobs: number[] }[] = []
   // Most jobs are like the one before, which is found out without serialising them.

@@ -233,7 +233,7 @@ const toKeyRows = (submissions: readonly Submission[]): string | null => {
       key,
       body_hash: bodyHash,
       job_ids: jobIds,
-      ...(keepSeconds !== undefined && { keep_seconds: keepSeconds }),
+      keep_seconds: keepSeconds,
     })),
   )
   return rows.length > 0 ? JSON.stringify(rows) : null
