@@ -127,7 +127,7 @@ begin
     end if;
   end if;
 
-  select array_agg(c.place), array_agg(c.lane), array_agg(c.key)
+  select array_agg(c.place), lanes || array_agg(c.lane), keys || array_agg(c.key)
   into v_places, lanes, keys
   from (
     select c.place, c.lane, c.key
@@ -191,6 +191,7 @@ declare
   v_rooms bigint[] := '{}';
   v_org integer;
   v_again boolean;
+  v_places_before integer;
   v_job record;
 begin
   places := '{}';
@@ -223,6 +224,7 @@ begin
   -- In rounds: each passes over what the rounds before have found to be held back or too big.
   loop
     v_again := false;
+    v_places_before := cardinality(places);
     -- Jobs that capacity is reserved for go first, as soon as they fit.
     v_reserved_places := array(
       select c.place
@@ -272,11 +274,11 @@ begin
       if not v_job.reserved then
         -- Jobs of the default size may be claimed ahead of the capacity that they need.
         if
-          v_job.cpu_units > v_free_cpu_units + p_claim.ahead
-          or v_job.memory_mb > v_free_memory_mb + 64 * p_claim.ahead
+          v_job.cpu_units > (v_free_cpu_units + p_claim.ahead)::real
+          or v_job.memory_mb > (v_free_memory_mb + 64 * p_claim.ahead)::integer
         then
-          v_again := v_again
-            or v_job.cpu_units > greatest(v_free_cpu_units, 1) or v_job.memory_mb > greatest(v_free_memory_mb, 64);
+          -- Less is free than at the beginning of the round: the next one looks for smaller jobs.
+          v_again := v_again or cardinality(places) > v_places_before;
           exit;
         end if;
         v_free_cpu_units := v_free_cpu_units - v_job.cpu_units;

@@ -28,6 +28,8 @@ set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_sort = off
+set enable_hashjoin = off
+set enable_mergejoin = off
 as $$
 -- Looks at queued jobs and parks those that are held back, or looks at parked jobs and brings the others back. `missed`
 -- counts jobs that should have moved but were locked: the caller looks once more.

@@ -166,7 +166,11 @@ const SUBMIT = `
     ) as answer`
 
 const isSameMember = (a: Submitter, b: Submitter): boolean =>
-  a.orgId === b.orgId && a.userId === b.userId && a.sessionId === b.sessionId && a.keyId === b.keyId
+  a.orgId === b.orgId &&
+  a.userId === b.userId &&
+  a.sessionId === b.sessionId &&
+  a.keyId === b.keyId &&
+  a.secret === b.secret
 
 /** All jobs in their order, each with the number of its member. */
 const flatten = (submissions: readonly Submission[]) => {

@@ -1,8 +1,10 @@
 /** Tells workers which types have jobs that no commit has told them of. */
 export type Announcer = {
   announce(types: Iterable<string>): Promise<void>
-  /** A commit has announced these types, and with them the jobs that were committed before it. */
-  forget(types: Iterable<string>): void
+  /** Before a submission is sent. */
+  mark(): number
+  /** The submission has announced these types, and with them all jobs that were committed before the mark. */
+  forget(types: Iterable<string>, mark: number): void
 }
 
 /** As long as submit_jobs waits from one notification to the next. */
@@ -19,20 +21,24 @@ export const createAnnouncer = (
   send: (types: string[]) => Promise<unknown>,
   onError: (error: unknown) => void,
 ): Announcer => {
-  const remembered = new Set<string>()
+  /** By type, the number of the last announcement. */
+  const remembered = new Map<string, number>()
+  let announcements = 0
   let sinceMs = 0
 
   return {
-    forget: (types) => {
-      for (const type of types) remembered.delete(type)
+    mark: () => announcements,
+    forget: (types, mark) => {
+      for (const type of types) if ((remembered.get(type) ?? 0) <= mark) remembered.delete(type)
     },
     announce: async (types) => {
       const isSomebodySending = remembered.size > 0 && Date.now() - sinceMs < LOST_MS
-      for (const type of types) remembered.add(type)
+      announcements++
+      for (const type of types) remembered.set(type, announcements)
       if (isSomebodySending) return
       sinceMs = Date.now()
       await rest()
-      const left = [...remembered]
+      const left = [...remembered.keys()]
       remembered.clear()
       if (left.length > 0) await send(left).catch(onError)
     },

@@ -110,6 +110,7 @@ export const createSubmitter = (options: {
   }
 
   const commit = async (group: readonly Entry[], hold: Hold): Promise<void> => {
+    const mark = announcer.mark()
     try {
       const rows = await send(group, hold)
       const bySubmission = Map.groupBy(rows, (row) => row.submission)
@@ -121,7 +122,7 @@ export const createSubmitter = (options: {
       })
       commitBusy(busy, hold)
       const { announced, unannounced } = readyTypes(group, rows)
-      announcer.forget(announced)
+      announcer.forget(announced, mark)
       if (unannounced.size > 0) hold(announcer.announce(unannounced))
     } catch (error) {
       for (const entry of group) settle(entry, ({ reject }) => reject(error))
