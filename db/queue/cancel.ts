@@ -1,9 +1,9 @@
 import type { Query } from '../query.ts'
 
-/** `worker_id`: who holds the job and must let go of it. */
+/** `worker_id`: the worker that holds the job and must stop it. */
 export type CancelledJob = { job_id: string; worker_id: string | null }
 
-/** Finished jobs are not in the answer, and neither is a job that moved meanwhile: try again. */
+/** The result leaves out finished jobs and jobs that moved in the meantime: try those again. */
 export const cancelJobs = (orgId: string, jobIds: readonly string[]): Query<CancelledJob> => ({
   name: 'cancel-jobs',
   text: `

@@ -1,5 +1,5 @@
--- Choosing the next jobs, the first half of a claim. Chosen jobs are named by their places (ctid) in ready_jobs: they
--- are locked, so that they stay where they are until claim.sql takes them.
+-- Choosing the next jobs, the first half of a claim. Chosen jobs are identified by their ctid in ready_jobs (their
+-- `place`), which is stable because the rows stay locked until claim.sql deletes them.
 
 create or replace function is_paused(p_org_id uuid, p_type text) returns boolean
 language sql stable
@@ -14,7 +14,7 @@ create or replace function is_claimable(
   p_some_paused boolean
 ) returns boolean
 language sql stable
--- Postgres writes these conditions into the query that calls it, so that it can use the partial indexes.
+-- Postgres inlines these conditions into the calling query, so the planner can use the partial indexes.
 return (p_job).lane < 5000
   and (p_job).type = any (p_types)
   and (p_job).cpu_units <= p_most_cpu_units
@@ -29,19 +29,19 @@ create or replace function next_jobs(
   p_closed_orgs uuid[],
   p_some_paused boolean,
   p_some_urgent boolean,
-  -- Jobs that were chosen before. The next are added, until there are as many as the limit.
+  -- Jobs chosen earlier. More are appended, up to max_jobs.
   inout places tid[],
-  -- Nothing older than these keys is left in these lanes.
+  -- The jobs that were examined. Nothing older than the lowest key of a lane is left in that lane.
   out lanes smallint[],
   out keys bigint[]
 )
 language plpgsql
 as $$
--- The next jobs in the order of the queue: those whose latest start has come, then by rank or by age. Rows that someone
--- else has locked are skipped.
+-- The next jobs in queue order: first those that must start now to meet their deadline, then by rank or by age. Rows
+-- locked by another transaction are skipped.
 --
--- Lanes are read from the floors that the worker remembers (ADR 5): part n begins at floor n and ends where the lane
--- of floor n + 1 begins.
+-- Lanes are read from the floors that the worker remembers (ADR 5): range n starts at floor n and ends where the lane
+-- of floor n + 1 starts.
 declare
   v_places tid[];
 begin
@@ -77,9 +77,9 @@ begin
   end if;
 
   if p_claim.job_order = 'newest_rank' then
-    -- The lane of a queued job is that of the estimate when it became ready. Look at 16 jobs more than are wanted,
-    -- and take the best of them by the newest estimate (ADR 11). They are read without a lock and locked one by one,
-    -- so that those that are left stay for others to claim at the same moment.
+    -- A queued job stays in the lane of the estimate it had when it became ready. Read 16 more jobs than are wanted,
+    -- and take the best of them by the newest estimate (ADR 11). They are read without locks and then locked one by
+    -- one, so that concurrent claims can take the rest.
     select array_agg(w.place), array_agg(w.lane), array_agg(w.key)
     into v_places, lanes, keys
     from (
@@ -99,7 +99,7 @@ begin
         ) as c
         limit p_claim.max_jobs + 16
       ) as c
-      -- Job by job, by its key: planned while the tables are empty, a join would read all of them later.
+      -- One key lookup per job: a join planned while the tables were empty would later scan them.
       cross join lateral (
         select e.lane
         from queue_entries e
@@ -121,7 +121,7 @@ begin
       ) as r
       limit p_claim.max_jobs - cardinality(places)
     );
-    -- If others were faster at all of them, what lies behind goes in the order of the index.
+    -- If concurrent claims took so many that too few were left, continue behind the window in index order.
     if cardinality(places) = p_claim.max_jobs or cardinality(keys) is distinct from p_claim.max_jobs + 16 then
       return;
     end if;
@@ -152,8 +152,8 @@ $$;
 create or replace function running_room(p_org_id uuid) returns bigint
 language plpgsql
 as $$
--- How many more jobs of an organisation may run: null if there is no limit. One claim at a time may ask: another that
--- comes meanwhile gets -1 and tries again later. With the lock held, the count sees what the claim before has taken.
+-- How many more jobs of an organisation may run; null if there is no limit. Claims take turns: while one holds the
+-- lock, another gets -1 and retries later. With the lock held, the count includes what the previous claim took.
 declare
   v_allowed bigint;
 begin
@@ -171,16 +171,16 @@ create or replace function next_fitting_jobs(
   p_some_urgent boolean,
   p_some_limited boolean,
   out places tid[],
-  -- Organisations that have as many jobs running as they may.
+  -- Organisations at their limit of running jobs.
   out closed_orgs uuid[],
   -- Capacity of the worker is reserved for a big job.
   out reserved boolean,
-  -- Another claim was counting the running jobs of an organisation at the same moment.
+  -- A concurrent claim was counting the running jobs of an organisation.
   out contended boolean
 )
 language plpgsql
 as $$
--- The next jobs that may start now and fit into what is free.
+-- The next jobs that may start now and fit into the worker's free capacity.
 declare
   v_free_cpu_units double precision;
   v_free_memory_mb double precision;
@@ -197,7 +197,7 @@ begin
   places := '{}';
   closed_orgs := '{}';
   contended := false;
-  -- Reserved capacity is not free for others.
+  -- Reserved capacity is not free for other jobs.
   select
     p_claim.free_cpu_units - coalesce(sum(v.cpu_units), 0), p_claim.free_memory_mb - coalesce(sum(v.memory_mb), 0),
     coalesce(array_agg(v.job_id), '{}')
@@ -205,7 +205,7 @@ begin
   from reservations v
   where v.worker_id = p_worker_id;
   reserved := cardinality(v_reserved_jobs) > 0;
-  -- Full organisations are passed over as a whole: a first look, without a lock.
+  -- Skip organisations that are at their limit. This first check takes no lock.
   if p_some_limited then
     closed_orgs := array(
       select h.org_id
@@ -221,11 +221,11 @@ begin
     );
   end if;
 
-  -- In rounds: each passes over what the rounds before have found to be held back or too big.
+  -- Each round skips what the rounds before found to be held back or too big.
   loop
     v_again := false;
     v_places_before := cardinality(places);
-    -- Jobs that capacity is reserved for go first, as soon as they fit.
+    -- Jobs with a reservation go first, as soon as they fit.
     v_reserved_places := array(
       select c.place
       from reservations v
@@ -272,7 +272,7 @@ begin
         v_rooms[v_org] := v_rooms[v_org] - 1;
       end if;
       if not v_job.reserved then
-        -- Jobs of the default size may be claimed ahead of the capacity that they need.
+        -- Jobs of the default size may be claimed before there is capacity for them.
         if
           v_job.cpu_units > (v_free_cpu_units + p_claim.ahead)::real
           or v_job.memory_mb > (v_free_memory_mb + 64 * p_claim.ahead)::integer

@@ -1,7 +1,7 @@
--- Claiming: the second half of an exchange, or a call of its own. exchange.sql says what it guarantees.
+-- Claiming: the second half of an exchange, or a call of its own. exchange.sql describes the guarantees.
 --
--- Of a claim for a lone job, most of the time goes into setting up its statements: 2 to 3 µs for each expression of a
--- function and each aggregate, in every transaction. So what only some claims need is asked for only by those.
+-- A claim of a single job spends most of its time on setting up its statements: 2 to 3 µs for each expression and each
+-- aggregate, in every transaction. So whatever only some claims need is a separate statement that only they run.
 
 create or replace function claim_jobs(p_worker_id text, p_lease_seconds integer, p_claim claim_request) returns json
 language plpgsql security definer
@@ -42,11 +42,11 @@ begin
     into v_places, v_ordered, v_closed_orgs, v_reserved, v_contended
     from next_fitting_jobs(p_worker_id, p_claim, v_some_paused, v_some_urgent, v_some_limited) as c;
   else
-    -- Nothing is held back, and every job has the default size, so that as many fit as were asked for.
+    -- Nothing is held back and every job has the default size, so as many fit as were requested.
     v_next := next_jobs(p_claim, 1, 64, '{}', false, v_some_urgent, '{}');
     v_places := v_next.places;
     v_ordered := v_some_urgent or v_next.lanes[1] <> any (v_next.lanes);
-    -- The next claim may read on from there, unless this one has emptied the queue.
+    -- The next claim can start reading there, unless this one emptied the queue.
     if cardinality(v_places) = p_claim.max_jobs then
       v_floors := (
         select json_object_agg(f.lane, f.key)
@@ -95,19 +95,19 @@ create or replace function lease_jobs(
   p_sized boolean,
   -- The order in which they start matters.
   p_ordered boolean,
-  -- The answer says how much of the work is older than this.
+  -- The answer includes how much of the claimed work is older than this key.
   p_oldest_left bigint default null,
   p_alone boolean default false
 ) returns json
 language plpgsql
 as $$
--- Moves jobs from ready_jobs into a new lease, and says what their worker needs to know. One row for all of them: each
--- row costs the server and the worker more than what is in it. Jobs are taken in the order of their places, in which a
--- scan by places visits them, and read in that of their index: half as long as one by one. The order in which they
--- should start is sent where they differ.
+-- Moves jobs from ready_jobs into a new lease, and returns what the worker needs to run them. The answer is one row,
+-- because each row costs the server and the worker more than its contents. Jobs are deleted in the order of a TID scan
+-- and read in the order of an index, which takes half as long as one by one. The order in which they should start is
+-- sent only where it differs.
 declare
-  -- Milliseconds and a sequence. The sequence alone could go back: a claim does not wait for the disk, and a crash of
-  -- the server may undo that its number was taken.
+  -- Milliseconds and a sequence. The sequence alone could go backwards: a claim commits asynchronously, so a server
+  -- crash may undo the increment.
   v_token constant bigint :=
     ((extract(epoch from clock_timestamp()) * 1000)::bigint << 20) | (nextval('lease_tokens') & 1048575);
   v_job_ids uuid[];
@@ -144,7 +144,7 @@ begin
     v_token, p_worker_id, now() + p_lease_seconds * interval '1 second', now(), v_job_ids, v_org_ids, v_attempts,
     cardinality(v_job_ids), p_alone
   );
-  -- Values that all jobs share are told once.
+  -- A value that all jobs share is sent once.
   if cardinality(v_job_ids) > 1 then
     if v_attempts[1] = all (v_attempts) then
       v_attempts := v_attempts[1:1];
@@ -205,8 +205,8 @@ language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
 as $$
--- Claims a job that has to run alone (ADR 22), for a worker that holds no job and claims no other until this one has
--- finished: the one that has waited longest among those that may run and fit into an empty worker.
+-- Claims a suspect, a job that must run alone (ADR 22), for a worker that holds no jobs and claims none until this one
+-- has finished. Of the suspects that may run and fit into an empty worker, it takes the one that has waited longest.
 declare
   v_place tid;
 begin

@@ -1,14 +1,14 @@
 -- Lock the parents of new and retried jobs.
 --
--- Returns where each parent stands and keeps it from finishing until the caller commits. So the transition that
--- finishes a parent either sees the new dependent, or the caller sees that the parent has finished. The state is null
--- for a job that does not exist in the organisation.
+-- Returns the state of each parent and keeps it from finishing until the caller commits. So either the transition that
+-- finishes a parent sees the new dependent, or the caller sees that the parent has finished. The state is null for a
+-- job that does not exist in the organisation.
 --
--- Locks: finished, ready and waiting jobs, leases, blocked jobs, in the order in which all transitions lock them, and
--- in each table by id or token. Key share: parents of several dependents are locked by all of them at once. Completed
--- jobs are not locked, because nothing follows on them; a failed or cancelled one may be retried.
+-- Locks: finished, ready and waiting jobs, leases, then blocked jobs, each by id or token. The locks are key share, so
+-- that several callers can lock the same parent at once. Completed jobs are not locked, because that state is final; a
+-- failed or cancelled job may be retried.
 --
--- A job that moves from one table to another between two looks is found by the next round.
+-- A job that moves from one table to another between two statements is found in the next round.
 
 create or replace function lock_parents(p_org uuid, p_job_ids uuid[]) returns table (job_id uuid, state text)
 language plpgsql
@@ -46,7 +46,7 @@ begin
 
     v_tokens := array(select l.token from leases l where l.job_ids && v_sought order by l.token for key share);
     v_unfinished := v_unfinished || array(
-      -- With the lease locked, none of its jobs can end any more.
+      -- While the lease is locked, none of its jobs can end.
       select h.job_id
       from held_jobs h
       where h.token = any (v_tokens)

@@ -1,33 +1,32 @@
--- The exchange of a worker with the queue: outcomes go in, the next jobs come out, in one call and one transaction.
+-- The exchange of a worker with the queue: outcomes go in and the next jobs come out, in one call and one transaction.
 --
--- The outcomes are recorded by exchange itself, fenced by the lease, with events, executions and dependents. Then
--- claim_jobs (claim.sql) leases the next jobs of the order (choose.sql) under one new token, and learn_from_runs
--- (learn.sql) moves the running estimates of the series.
+-- exchange itself records the outcomes, fenced by the lease, and writes events and executions and releases dependents.
+-- Then claim_jobs (claim.sql) leases the next jobs in queue order (choose.sql) under one new token, and learn_from_runs
+-- (learn.sql) updates the running estimates of the series.
 --
 -- Guarantees. An outcome is recorded only while its lease still names the job; otherwise its state in the answer is
--- null. A claimed job counts as running: it is in exactly one lease, and its running event is written by the claim.
--- What becomes of a failed attempt is decided here, from the policy of its job. An exchange waits for the disk. A
--- worker without outcomes calls claim_jobs alone and does not wait: a claim that a crash undoes is simply ready again.
+-- null. A claimed job counts as running: it is in exactly one lease, and the claim writes its running event. The retry
+-- policy of the job decides here what happens after a failed attempt. An exchange commits synchronously. A worker
+-- without outcomes calls only claim_jobs and commits asynchronously: if a crash undoes the claim, its jobs are ready.
 --
--- Locks, in this order: the leases named, by token; blocked_jobs of dependents, by id; rows of ready_jobs, which are
--- skipped if someone else has them, so that nobody waits; series, by id, last and for as short as possible. Where an
--- organisation has a limit of running jobs, an advisory lock that is tried and never waited for.
+-- Locks, in this order: the named leases, by token; blocked_jobs of dependents, by id; rows of ready_jobs, skipping
+-- locked ones, so that no claim waits; series, by id, last, to hold them as briefly as possible. If an organisation has
+-- a limit on running jobs, also an advisory lock, which is tried but never waited for.
 --
 -- Indexes: leases by token; ready_jobs_start_by, ready_jobs_order from the floors that the worker remembers, or
--- ready_jobs_age; ready_jobs_big, quotas_running and reservations_by_worker to see whether the careful way is needed;
--- jobs and series by key.
+-- ready_jobs_age; ready_jobs_big and quotas_running to see whether the careful claim is needed, which also reads
+-- reservations_by_worker; jobs and series by key.
 --
--- Plans are pinned by the settings below, because statistics of queue tables are wrong whenever they matter.
+-- The settings below pin the plans, because the statistics of queue tables are wrong whenever they matter.
 --
--- Measured on one connection of a busy machine, call by call in turn with the statements composed before (commit
--- a14bf06), Postgres 18, median server CPU against before: 1.02 times with 300 jobs a call (12.5 µs a job), 1.01 to
--- 1.05 with 10 (120 µs), 1.2 to 1.3 for the claim of a lone job (330 to 440 µs), for which there was a statement of its
--- own.
+-- Measured on Postgres 18, one connection on a busy machine, alternating with the composed statements that this
+-- replaced (commit a14bf06). Median server CPU relative to those: 1.02 with 300 jobs per call (12.5 µs per job), 1.01
+-- to 1.05 with 10 (120 µs), 1.2 to 1.3 for claiming a single job (330 to 440 µs), which had a statement of its own.
 
 create or replace function exchange(
   p_worker_id text,
   p_lease_seconds integer,
-  -- Attempts that ended: values for each job, or one for all.
+  -- Attempts that ended: one value per job, or one for all jobs.
   p_tokens bigint[],
   p_job_ids uuid[],
   p_org_ids uuid[],
@@ -40,7 +39,7 @@ create or replace function exchange(
   p_permanent boolean[],
   p_delays_ms double precision[],
   p_closed bigint[],
-  -- What completed runs teach their series, and how long timed-out ones ran at least.
+  -- Samples of completed runs by series, and lower bounds from runs that timed out.
   p_sample_series bigint[],
   p_sample_runs double precision[],
   p_sample_logs double precision[],
@@ -60,9 +59,9 @@ set enable_sort = off
 set jit = off
 as $$
 declare
-  -- The state that each outcome has put its job in, null if the lease was lost. One value speaks for all jobs.
+  -- The new state of each job, null if its lease was lost. A single value applies to all jobs.
   v_states job_state[];
-  -- Every lease is still there with all of its jobs.
+  -- Whether every lease still exists with all of its jobs.
   v_whole boolean;
   v_lost integer[];
   v_delays_ms double precision[];
@@ -82,7 +81,7 @@ declare
   v_became_ready integer;
   v_claim json;
 begin
-  -- 1. Lock the leases, in the order of their tokens, so that nobody takes a job out of one meanwhile.
+  -- 1. Lock the leases, by token, so that no other transaction can remove a job from one.
   select bool_and(l.is_whole) and count(*) = (select count(distinct token) from unnest(p_tokens) as token)
   into v_whole
   from (
@@ -93,8 +92,8 @@ begin
     for update
   ) as l;
 
-  -- 2. Fence: an outcome counts only if the lease that it names still names the job. If all jobs completed and none
-  -- was ever taken out of these leases, none can be missing, and looking for each of them would take 0.6 µs a job.
+  -- 2. Fence: an outcome counts only if its lease still names the job. If all jobs completed and none was ever removed
+  -- from these leases, none can be missing, and checking each one would take 0.6 µs per job.
   if v_whole is not true or p_outcomes <> '{completed}' then
     select array_agg(n)
     into v_lost
@@ -106,7 +105,7 @@ begin
     );
   end if;
 
-  -- 3. Decide what becomes of each job. Usually all of them completed, and are moved as they are.
+  -- 3. Decide the new state of each job. Usually all of them completed, and the arrays are used as they are.
   if v_lost is null and p_outcomes = '{completed}' then
     v_states := '{completed}';
     v_completed := p_job_ids;
@@ -148,7 +147,7 @@ begin
     v_new_states := array(select distinct state from unnest(v_states) as state where state is not null);
   end if;
 
-  -- 4. Move the others, those of one new state after the other.
+  -- 4. Otherwise move the jobs, one new state at a time.
   foreach v_state in array v_new_states loop
     select
       array_agg(n), array_agg(p_job_ids[n]), array_agg(nth(p_org_ids, n)), array_agg(nth(p_series_ids, n)),
@@ -162,7 +161,7 @@ begin
         v_state, v_org_ids, v_job_ids, v_series_ids, v_attempts, array[p_worker_id], '{}', v_ran_ms, v_results, v_errors
       );
     else
-      -- A snoozed attempt does not count.
+      -- A snoozed attempt is not counted.
       insert into attempts (org_id, job_id, attempt, outcome, error, worker_id, started_at)
       select
         v_org_ids[n], v_job_ids[n], v_attempts[n], case v_state when 'pending' then 'snoozed' else 'failed' end,
@@ -192,9 +191,9 @@ begin
     end if;
   end loop;
 
-  -- 5. What the learner reads: attempts that ran to their end. A snoozed one did not.
+  -- 5. Executions, for the learner: attempts that ran to their end, so not the snoozed ones.
   if v_states = '{completed}' and p_series_ids[1] = all (p_series_ids) then
-    -- One group: the arrays as they were given. Grouping them takes 0.7 µs a job.
+    -- One group, so the arrays are stored as given. Grouping would take 0.7 µs per job.
     insert into executions (org_id, series_id, outcome, job_ids, ran_ms)
     values (p_org_ids[1], p_series_ids[1], 'completed', p_job_ids, p_ran_ms);
   else
@@ -213,8 +212,8 @@ begin
   end if;
 
   -- 6. Leases: close those that are done, if nothing was lost, and renew the others, because this worker is alive. A
-  -- completed job stays named until the lease is closed, because nothing can follow on it; one that may come back
-  -- leaves at once.
+  -- completed job stays in the arrays until its lease is closed, because that state is final. Every other job, which
+  -- may come back, is removed at once.
   if cardinality(v_left) > 0 then
     perform drop_from_leases(p_tokens, v_left);
   end if;
@@ -227,7 +226,7 @@ begin
     where token = any (p_tokens);
   end if;
 
-  -- 7. Dependents. With the leases locked, none can have been added that does not know of these ends.
+  -- 7. Dependents. The leases are locked, so no dependent can be added that has not seen these outcomes.
   v_became_ready := release_dependents(v_completed, v_failed);
 
   -- 8. The claim.
@@ -235,8 +234,8 @@ begin
     v_claim := claim_jobs(p_worker_id, p_lease_seconds, p_claim);
   end if;
 
-  -- 9. What was learned. Last, because all workers that end jobs of a series wait for its row until this transaction
-  -- has committed. A group of which a part was lost teaches nothing.
+  -- 9. Learn. Last, because every worker that ends jobs of a series waits for its row until this transaction commits.
+  -- If any job was lost, nothing is learned from the group.
   if cardinality(p_sample_series) > 0 and v_lost is null then
     perform learn_from_runs(
       p_sample_series, p_sample_runs, p_sample_logs, p_sample_spreads, p_timeout_series, p_timeout_logs
@@ -257,9 +256,9 @@ create or replace function retry_delay_ms(
   p_retry_after_ms double precision
 ) returns double precision
 language sql volatile parallel safe
--- Exponential backoff with full jitter, at most an hour: jobs that failed together do not come back together. It is
--- added to what the handler asks for (Retry-After), which is believed up to a day, because a server that turns many
--- away tells all of them the same. In logarithms, because Postgres refuses a power that overflows.
+-- Exponential backoff with full jitter, at most an hour, so that jobs that failed together do not retry together. It
+-- is added to the delay that the handler asks for (Retry-After, at most a day), because a throttling server gives all
+-- callers the same one. Computed in logarithms, because Postgres raises an error if a power overflows.
 return round(
   least(greatest(coalesce(nullif(p_retry_after_ms, 'NaN'), 0), 0), 86400000)
   + random() * case

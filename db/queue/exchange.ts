@@ -4,31 +4,31 @@ import type { Query } from '../query.ts'
 import { sampleRuntimes, timeoutBounds } from '../rules/estimate.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 
-/** Names a held job. Every write of a worker carries the token: a former holder matches no row. */
+/** Identifies a held job. Every write by a worker carries the token, so a former holder matches no row. */
 export type LeaseKey = { job_id: string; token: string }
 
-/** What a worker was told about a job and repeats when the job ends, so that nothing has to be read for it. */
+/** What a worker received with a job and sends back when the job ends, so that nothing has to be looked up. */
 export type HeldKey = LeaseKey & { org_id: string; series_id: string; attempt: number }
 
 /** How an attempt ended. `ranMs` is its runtime by the worker's clock. */
 export type EndedAttempt = HeldKey & { ranMs: number } & (
     | { outcome: 'completed'; resultJson: string | null }
-    /** `retryAfterMs`: the handler knows that a retry is of no use sooner. */
+    /** `retryAfterMs`: the handler knows that an earlier retry would fail. */
     | { outcome: 'failed'; error: JobFailure; permanent: boolean; retryAfterMs?: number | undefined }
     | { outcome: 'snoozed'; delayMs: number }
   )
 
-/** What became of a job. Null: its lease was lost, and the outcome was dropped. */
+/** The new state of a job. Null: its lease was lost, and the outcome was discarded. */
 export type EndState = 'completed' | 'failed' | 'retrying' | 'pending' | null
 
-/** Everything older than the key has left the lane. */
+/** Nothing older than the key is left in the lane. */
 export type LaneFloor = { lane: number; key: number }
 
-/** `newest_rank`: by the newest estimates of 16 more jobs than are taken. For small claims. */
+/** `newest_rank`: reads 16 more jobs than are taken, and ranks them by the newest estimates. For small claims. */
 export type ClaimOrder = 'age' | 'rank' | 'newest_rank'
 
 export type Claim = {
-  /** Jobs of the default size. Bigger ones are claimed only if they fit into what is free. */
+  /** Counts jobs of the default size. Bigger ones are claimed only if they fit into the free capacity. */
   limit: number
   types: readonly string[]
   order: ClaimOrder
@@ -37,7 +37,7 @@ export type Claim = {
   ageFloor: number
   freeCpuUnits: number
   freeMemoryMb: number
-  /** How many of the jobs are beyond what is free. */
+  /** How many of the jobs may exceed the free capacity. */
   ahead: number
 }
 
@@ -45,12 +45,12 @@ export type Exchange = {
   workerId: string
   leaseSeconds: number
   ended: readonly EndedAttempt[]
-  /** Leases of which no job is held any more once the ended ones have ended. */
+  /** Leases that hold no more jobs once these outcomes are recorded. */
   closed: readonly string[]
   claim: Claim
 }
 
-/** Where the trace of a job goes on. */
+/** The trace that a job continues. */
 export type JobTrace = {
   /** The span in which it was submitted. */
   traceparent: string
@@ -62,49 +62,49 @@ export type ClaimedJob = HeldKey & {
   name: string
   payload: Record<string, unknown>
   timeout_seconds: number | null
-  /** Beyond this an attempt is slow. Null: too little is known about the series. */
+  /** An attempt that takes longer is slow. Null: too little is known about the series. */
   predicted_p99_ms: number | null
   cpu_units: number
   memory_mb: number
   checkpoint: unknown
-  /** Null: it was submitted in none. */
+  /** Null: the job is not traced. */
   trace: JobTrace | null
 }
 
-/** What a claim says besides the jobs, for the next one. */
+/** What a claim returns besides the jobs, for the next claim. */
 export type ClaimNews = {
-  /** Predicted work claimed. */
+  /** The predicted runtime of the claimed jobs. */
   predicted_ms: number | null
-  /** The first key of each lane that jobs were taken from. */
+  /** The lowest key that was read in each lane. */
   floors: Record<string, number> | null
-  /** In the order `newest_rank`: predicted work of jobs that were the oldest anyway, and the key of the oldest left. */
+  /** With `newest_rank`: predicted runtime of jobs that were the oldest anyway, and the key of the oldest job left. */
   oldest_ms: number | null
   oldest_left: number | null
-  /** A pause, a limit, a big job or a reservation was about: jobs may have been passed over. */
+  /** A pause, a limit on running jobs or a big job exists, so jobs may have been skipped. */
   careful: boolean
   /** Capacity of this worker is reserved for a big job. */
   reserved: boolean
-  /** Jobs were passed over only because another claim was counting the running jobs of their organisation. */
+  /** Jobs were skipped only because a concurrent claim was counting the running jobs of their organisation. */
   contended: boolean
 }
 
 export type Exchanged = {
   /** One for each ended attempt. */
   states: EndState[]
-  /** Dependents that the outcomes made ready. */
+  /** The number of dependents that became ready. */
   becameReady: number
   claimed: ClaimedJob[]
   news: ClaimNews
 }
 
-/** Lists of the leased jobs. A list with one value speaks for all jobs. */
+/** The leased jobs as lists. A list with one value applies to all jobs. */
 type Leased = {
   token: string
-  /** The turn of each job. Null: they start in any order, because they differ in nothing that matters. */
+  /** The position of each job in the starting order. Null: the order does not matter. */
   order: number[] | null
-  /** In the order of these ids, if there are any, are the lists from `attempts` on. */
+  /** The lists from `attempts` on are in the order of these ids, or of `ids` if null. */
   job_ids: string[] | null
-  /** In the order of these, that of an index, are the lists up to `p99s`. */
+  /** The lists up to `p99s` are in the order of these ids, which is that of an index. */
   ids: string[] | null
   payloads: Record<string, unknown>[]
   timeouts: (number | null)[] | null
@@ -122,17 +122,17 @@ type Leased = {
 }
 
 type Answer = {
-  /** Null: all have completed. */
+  /** Null: all jobs completed. */
   states?: EndState[] | null
   became_ready?: number
-  /** Null: nothing was to be claimed. */
+  /** Null: no jobs were requested. */
   claim: (Omit<ClaimNews, 'predicted_ms' | 'oldest_ms'> & { leased: Leased | null }) | null
 }
 
 export type ExchangeRow = { answer: Answer }
 export type SuspectRow = { leased: Leased | null }
 
-/** Records outcomes, if there are any, then claims jobs, in one call. db/queue/exchange.sql says what it guarantees. */
+/** Records outcomes, if there are any, then claims jobs, in one call. db/queue/exchange.sql has the guarantees. */
 export const exchange = (exchange: Exchange): Query<ExchangeRow> =>
   exchange.ended.length > 0 ? recordAndClaim(exchange) : claimOnly(exchange)
 
@@ -164,8 +164,8 @@ const recordAndClaim = ({ workerId, leaseSeconds, ended, closed, claim }: Exchan
 })
 
 /**
- * Does not wait for the disk: a claim that a crash undoes is simply ready again. An idle worker calls this for every
- * job. Through `exchange`, with no outcomes, the same claim takes a tenth more server CPU.
+ * Commits asynchronously: if a crash undoes the claim, its jobs are simply ready again. An idle worker calls this for
+ * every job. Through `exchange`, with no outcomes, the same claim takes 10 % more server CPU.
  */
 const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeRow> => ({
   name: 'claim-jobs',
@@ -261,7 +261,7 @@ const NOTHING = {
   contended: false,
 }
 
-/** Claims a job that has to run alone, for a worker that holds no job. */
+/** Claims a job that must run alone, for a worker that holds no jobs. */
 export const claimSuspect = (claim: {
   workerId: string
   leaseSeconds: number

@@ -2,7 +2,7 @@
 
 create or replace function is_silent(p_last_seen timestamptz) returns boolean
 language sql stable
--- A worker writes its row every two seconds. After five missed heartbeats it counts as gone.
+-- A worker sends a heartbeat every two seconds. After five missed ones it counts as offline.
 return p_last_seen < now() - interval '10 seconds';
 
 create or replace function live_workers() returns jsonb
@@ -28,7 +28,7 @@ end;
 
 create or replace function queue_sums() returns jsonb
 language sql volatile
--- Null right after a crash of the server.
+-- Null right after a server crash.
 begin atomic
   select
     to_jsonb(q) - array['only_row', 'taken_at']

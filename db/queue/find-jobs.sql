@@ -1,39 +1,39 @@
 -- The ids of an organisation's jobs that match a filter, newest first. Lists, counts and bulk actions share it.
 --
--- Candidates come in order from an index: jobs in the wanted states, with a fingerprint, of a series, of a priority, or
--- simply all. They are compared with the rest of the filter until the page is full or 10,000 did not fill it. A short
--- page may have a next_id, where the search goes on. So each call does a bounded amount of work, whatever the filter.
+-- Candidates come in order from an index: jobs by status, fingerprint, series or priority, or simply all jobs. The rest
+-- of the filter is applied until the page is full or 10,000 candidates have been examined. A short page may have a
+-- next_id, from which the search continues. So each call does a bounded amount of work, whatever the filter.
 --
 -- The function takes no locks. It runs as the owner after checking the organisation: under row-level security an index
--- serves only conditions that cannot leak, and an enum's = is not one of them.
+-- serves only leakproof conditions, and the = of an enum is not leakproof.
 --
 -- Indexes: the primary keys of jobs, ready_jobs and finished_jobs; waiting_jobs_pending, waiting_jobs_retrying,
 -- blocked_jobs_by_org, finished_jobs_failed, finished_jobs_cancelled, finished_jobs_dead, jobs_by_series,
--- jobs_by_priority. The branches are ordered, so that the plan merges them and reads only as far as it must; branches
--- of other sources are not read at all.
+-- jobs_by_priority. The branches are ordered, so the plan merges them and reads only as far as it must; branches of
+-- other sources are not read at all.
 --
 -- Measured for a page of 50 of 1,000,000 jobs, on a busy machine: all jobs, a series, a fingerprint, a rare priority or
--- a status 0.4 to 3 ms; a common type, tag, text or priority 2 to 6 ms; what one job in a hundred has 15 ms; 10,000
--- jobs of which none matches 23 ms.
+-- a status 0.4 to 3 ms; a common type, tag, text or priority 2 to 6 ms; a filter that one job in a hundred matches
+-- 15 ms; 10,000 candidates without a match 23 ms.
 
 create or replace function find_jobs(
   -- Null searches all organisations, for an admin.
   p_org uuid,
   -- The JobFilter of find-jobs.ts.
   p_filter jsonb,
-  -- The first id, and the one that all must be below.
+  -- Ids from p_from, inclusive, to p_below, exclusive.
   p_from uuid,
   p_below uuid,
   p_limit integer,
   -- The organisation of each id.
   out org_ids uuid[],
   out ids uuid[],
-  -- Null if there are no more.
+  -- Null on the last page.
   out next_id uuid
 )
 language plpgsql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- A plan that reads the indexes in order, whatever the values and the statistics: it stops when the page is full.
+-- The plan always reads the indexes in order, whatever the values and the statistics, and stops when the page is full.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -48,7 +48,7 @@ declare
   v_text constant text := lower((p_filter ->> 'text') collate "und-x-icu");
   v_id constant uuid :=
     case when v_text ~ '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then v_text::uuid end;
-  -- Enough to fill a page with jobs that are one in a hundred.
+  -- Enough to fill a page if one job in a hundred matches.
   v_look constant integer :=
     greatest(p_limit + 1, case when p_filter - array['statuses', 'fingerprint'] <> '{}' then 10000 end);
 begin
@@ -124,7 +124,7 @@ begin
         limit v_look
       )
       union all
-      -- Leases have no order, and are few.
+      -- Leases are few and have no order.
       select h.job_id
       from held_jobs h
       where 'running' = any (v_sources)
@@ -168,7 +168,7 @@ create or replace function summarize_jobs(p_org_ids uuid[], p_ids uuid[]) return
 language plpgsql stable
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- With the caller's rights.
+-- Runs with the rights of its caller, under row-level security.
 begin
   return query
   select s.*

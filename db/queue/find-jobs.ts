@@ -9,26 +9,26 @@ export type JobFilter = {
   type?: string | undefined
   name?: string | undefined
   tag?: string | undefined
-  /** A part of the name, whatever its case; or a tag; or the id. */
+  /** A part of the name, ignoring case, or a tag, or the id. */
   text?: string | undefined
   priority?: Priority | undefined
   created_by?: string | undefined
   created_after?: Date | undefined
   created_before?: Date | undefined
-  /** Groups failed jobs by their error; only with the status `failed`. */
+  /** Identifies failed jobs with the same error; only with the status `failed`. */
   fingerprint?: string | undefined
 }
 
-/** `orgId`: null searches all organisations, for an admin. `before`: the `next_id` of the page before. */
+/** `orgId`: null searches all organisations, for an admin. `before`: the `next_id` of the previous page. */
 export type JobSearch = { orgId: string | null; filter: JobFilter; before: string | null; limit: number }
 
-/** In an empty page the one row has no job. */
+/** An empty page is one row without a job. */
 export type ListedJob = (JobSummaryRow | { [Column in keyof JobSummaryRow]: null }) & {
-  /** Null on the last page. A page that is not full may have one, too. */
+  /** Null on the last page. A page that is not full may also have one. */
   next_id: string | null
 }
 
-/** Newest first, without payloads and results: a page stays small whatever the jobs carry. */
+/** Newest first, without payloads and results, so that a page stays small. */
 export const listJobs = (search: JobSearch): Query<ListedJob> => ({
   name: 'list-jobs',
   text: `
@@ -54,7 +54,7 @@ export const findJobs = (search: JobSearch): Query<{ ids: string[]; next_id: str
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
-/** An id is made a moment before its row, and the clocks of two machines may be this far apart. */
+/** An id is generated shortly before its row is inserted, and the clocks of two machines may differ by this much. */
 const SLACK_MS = 60_000
 
 const valuesOf = ({ orgId, filter, before, limit }: JobSearch): QueryValue[] => {

@@ -1,7 +1,7 @@
 /**
- * The fields of a job, listed once. The type checker asks for a row for each field. What is sent to `submit_jobs`, what
- * makes two jobs alike, and what tests compare with the table, the function, the API's schema and its view derive from
- * the rows. CONTRIBUTING.md says how to add a field.
+ * The fields of a job, listed once. The type checker requires a row for each field. The rows determine what is sent to
+ * `submit_jobs`, when two jobs are alike, and what tests compare with the table, the function, and the API's schema and
+ * view. CONTRIBUTING.md explains how to add a field.
  */
 import type { JobPrediction } from '../learning/prediction.ts'
 import type { Priority, RankTerms } from '../rules/priority.ts'
@@ -24,7 +24,7 @@ export type NewJob = RankTerms & {
   /** Ids of jobs of the organisation, or of the same submission, without cycles. */
   depends_on: string[]
   on_parent_failure: OnParentFailure
-  /** Called when the job has ended. */
+  /** Notified when the job finishes. */
   callback_url: string | null
   triggered_by: TriggeredBy | null
   /** The span in which the job was submitted, in the format of W3C Trace Context. Null: not traced. */
@@ -33,10 +33,10 @@ export type NewJob = RankTerms & {
   prediction: JobPrediction | null
 }
 
-/** What created a job, unless a person or program did over the API. */
+/** The origin of a job that was not submitted through the API. */
 export type TriggeredBy =
   | { kind: 'webhook'; source_id: string; delivery_id: string }
-  /** Without a tick: somebody has run it by hand. */
+  /** `tick_at` is null if somebody ran the schedule by hand. */
   | { kind: 'schedule'; schedule_id: string; tick_at: string | null }
   | { kind: 'callback'; job_id: string; event: string }
 
@@ -45,13 +45,13 @@ export type OnParentFailure = 'fail' | 'wait'
 export type PredictionSource = 'lstm' | 'series' | 'type' | 'default'
 
 export type JobField = {
-  /** Where the API shows the field, if not by its own name. Null: it does not, or shows what was made of it. */
+  /** Where the API shows the field, if not under its own name. Null: it does not, or shows only a derived value. */
   view?: string | null
-  /** Sent once for all jobs that are alike: those for which every `isSame` holds. Without it: for each job. */
+  /** Sent once for all jobs that are alike, which means that every `isSame` holds. Without it, sent for each job. */
   isSame?: (a: NewJob, b: NewJob) => boolean
 }
 
-/** A function compares each field: reading fields by name takes longer than the rest of a submission. */
+/** Each field has its own comparison: reading fields by name takes longer than the rest of a submission. */
 export const JOB_FIELDS = {
   id: {},
   type: { isSame: (a, b) => a.type === b.type },
@@ -89,7 +89,7 @@ export const JOB_FIELDS = {
 const areEqual = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((value, n) => value === b[n])
 
-/** The parts of a prediction that jobs share. The sample and the promised wait are of each job. */
+/** The parts of a prediction that alike jobs share. The sample and the promised wait belong to each job. */
 export const PREDICTION_FIELDS = {
   p50Log: 'p50_log',
   p90Log: 'p90_log',

@@ -2,11 +2,11 @@ import { arrayOf } from '../array-literal.ts'
 import { rankTerms } from '../rules/priority.ts'
 import { areAlike, KIND_FIELDS, type NewJob, PREDICTION_FIELDS } from './job-fields.ts'
 
-/** Jobs of one member that are alike are of one kind. Returns all kinds as JSON, and the number of each job's kind. */
+/** Alike jobs of one member form a kind. Returns all kinds as JSON, and the number of each job's kind. */
 export const toKinds = (jobs: readonly { job: NewJob; member: number }[]) => {
   const numbers = new Map<string, number>()
   const kinds: { fields: string; jobs: number[] }[] = []
-  // Most jobs are like the one before, which is found out without serialising them.
+  // Most jobs are like the one before, which is checked without serialising them.
   let last: { job: NewJob; member: number; number: number } | undefined
 
   const lookUp = (job: NewJob, member: number): number => {
@@ -37,7 +37,7 @@ const kindOf = (job: NewJob): object => {
   return job.prediction ? { ...kind, ...predictionOf(job) } : kind
 }
 
-/** `unpredicted`: what the job goes by if Postgres rejects the prediction. */
+/** `unpredicted`: the rank terms of the job if Postgres rejects the prediction. */
 const predictionOf = ({ prediction, priority, timeout_seconds }: NewJob): object => {
   const fields: Record<string, unknown> = { unpredicted: rankTerms(priority, timeout_seconds) }
   for (const [name, sentAs] of Object.entries(PREDICTION_FIELDS)) {
@@ -46,10 +46,10 @@ const predictionOf = ({ prediction, priority, timeout_seconds }: NewJob): object
   return fields
 }
 
-/** Of jobs that look alike, a few are enough to learn from. */
+/** A few samples of alike jobs are enough to learn from. */
 const SAMPLES_OF_A_KIND = 8
 
-/** As JSON, in base64, in the order of the jobs, up to the last that has one. Null: none has. */
+/** A JSON array of base64 samples in the order of the jobs, up to the last job that has one. Null if none has. */
 export const samplesOf = (jobs: readonly NewJob[], jobKinds: readonly number[]): string | null => {
   const taken = new Map<number, number>()
   const samples: (string | null)[] = []

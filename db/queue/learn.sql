@@ -1,9 +1,9 @@
--- What a series learns from attempts that ended together. functions/prediction/estimate.ts is the same rule in
--- TypeScript, for backtests; a test holds the two together. All values are natural logarithms of milliseconds.
+-- How a series learns from attempts that ended together. functions/prediction/estimate.ts implements the same rule in
+-- TypeScript, for backtests; a test keeps the two equal. All values are natural logarithms of milliseconds.
 
 create or replace function without_tiny(p_log double precision) returns double precision
 language sql immutable parallel safe
--- Postgres refuses arithmetic that underflows, and a decaying mean gets there.
+-- Postgres raises an error if arithmetic underflows, which a decaying mean eventually does.
 return case when abs(p_log) >= 1e-9 then p_log when p_log is not null then 0 end;
 
 create or replace function fold_samples(
@@ -15,17 +15,17 @@ create or replace function fold_samples(
 ) returns void
 language plpgsql
 as $$
--- Moves the estimate of each series towards its sample by max(1 − 0.9^m, m / (n + m)); a single wild run moves the
--- mean by three deviations at most. The drift is how far the newest runs lay from the mean.
+-- Moves the estimate of each series towards its sample by max(1 − 0.9^m, m / (n + m)), where n runs were known and m
+-- are new. No sample counts as more than three deviations from the mean. The drift is the newest runs' distance to it.
 --
--- "offset 0" keeps each step apart. Otherwise Postgres puts the expressions of a step wherever the next one uses
--- them, and compiling those took 200 µs for each call.
+-- `offset 0` keeps the steps apart. Otherwise Postgres copies the expressions of a step to every place where the next
+-- one uses them, and compiling those took 200 µs per call.
 begin
   update series s
   set (runs, mean_log, deviation_log, drift_log, moved) = (
     select
       t.runs, t.mean_log, t.deviation_log, t.drift_log,
-      -- Half as long again, or two thirds: the queued jobs of the series are scored again.
+      -- A change by a factor of 1.5, up or down: the leader rescores the queued jobs of the series.
       t.mean_log is not null and (s.scored_log is null or abs(t.mean_log - s.scored_log) > ln(1.5::double precision))
     from (
       select
@@ -60,7 +60,7 @@ begin
       offset 0
     ) as t
   )
-  -- Read by the index, so that everyone locks series in the order of their ids.
+  -- An index scan, so that every transaction locks series in the order of their ids.
   where s.id = any (p_series_ids);
 end
 $$;
@@ -75,9 +75,9 @@ create or replace function learn_from_runs(
 ) returns void
 language plpgsql
 as $$
--- A series learns first from completed runs, which the worker has summed up, and then from those that timed out. A
--- timed-out run would have taken at least as long as it did: where that is less than the mean it counts as the mean,
--- and it never narrows the spread. A series that has never completed learns nothing from it.
+-- A series learns first from completed runs, which the worker has aggregated, and then from runs that timed out. These
+-- are lower bounds: one below the mean counts as the mean, and it never narrows the spread. A series without completed
+-- runs learns nothing from them.
 declare
   v_series_ids bigint[];
   v_runs double precision[];

@@ -1,7 +1,7 @@
 import type { Query } from '../query.ts'
 import type { LeaseKey } from './exchange.ts'
 
-/** Renews leases, each with all of its jobs. Returns what they still hold; a job that is missing has been lost. */
+/** Renews leases, each with all of its jobs. Returns the jobs they still hold; a missing job has been lost. */
 export const renewLeases = (
   tokens: readonly string[],
   leaseSeconds: number,
@@ -13,7 +13,7 @@ export const renewLeases = (
   values: [tokens, leaseSeconds],
 })
 
-/** Gives jobs back that the worker did not finish. They are ready again, and the attempt does not count. */
+/** Gives back jobs that the worker did not finish. They are ready again, and the attempt does not count. */
 export const releaseJobs = (
   held: readonly LeaseKey[],
   reason: string,

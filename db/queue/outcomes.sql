@@ -1,7 +1,7 @@
 create or replace function error_fingerprint(error jsonb) returns text
 language sql immutable parallel safe
--- Errors that differ only in ids, numbers, addresses or quoted values are the same error. A number that the message
--- begins with is a status, and tells them apart.
+-- Errors that differ only in ids, numbers, addresses or quoted values have the same fingerprint. A three-digit number
+-- at the start of the message is a status code and distinguishes them.
 return md5(
   coalesce(error ->> 'code', '') || ' ' || coalesce(substring(error ->> 'message' from '^[0-9]{3}\M'), '') || ' ' ||
   regexp_replace(

@@ -1,14 +1,14 @@
--- The queue as a whole, from which the start of a job is estimated. These functions answer with sums over all
--- organisations, and reveal nothing about any one of them.
+-- The state of the whole queue, from which the start time of a job is estimated. These functions return sums over all
+-- organisations, which reveal nothing about any one of them.
 
 create or replace function queue_snapshot(p_at_leisure boolean default false) returns queue_snapshots
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set max_parallel_workers_per_gather = 0
 as $$
--- Renewed at most once a second, and so rarely that it takes no more than a twentieth of the time: with a million ready
--- jobs it takes 0.3 s. One caller renews it; others get the last one meanwhile. Callers that must not wait also get the
--- last one if renewing takes long, for up to a minute: others come at leisure.
+-- Refreshed at most once a second, and rarely enough to take no more than 5 % of the time: with a million ready jobs a
+-- refresh takes 0.3 s. One caller refreshes it while the others get the previous one. If a refresh takes more than
+-- 20 ms, callers that must not wait get the previous one for up to a minute; p_at_leisure callers do the refreshing.
 declare
   v_snapshot queue_snapshots;
   v_began constant timestamptz := clock_timestamp();
@@ -49,11 +49,11 @@ begin
     where h.expires_at > v_began
     limit 5000
   ) in_hand;
-  -- From the newest rows of the last minute, which are at the right of the index. A row is of one series: its first job
-  -- tells the lane of all, and its first few how long they ran.
+  -- From the newest rows of the last minute, at the right end of the index. A row belongs to one series: its first job
+  -- stands for the lane of all, and its first eight for their runtimes.
   select
     coalesce(array_agg(lane), '{}'), coalesce(array_agg(load), '{}'),
-    -- Two seconds of work say little. A factor beyond three has another cause than wrong sums.
+    -- Two seconds of work are weak evidence. A factor above three has another cause than wrong predictions.
     least(3, greatest(1, (coalesce(sum(ran_ms), 0) + 2000) / (coalesce(sum(predicted_ms), 0) + 2000)))
   into v_snapshot.flow_lanes, v_snapshot.flow_loads, v_snapshot.stretch
   from (
@@ -97,8 +97,8 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
--- Jobs that would be claimed before this one by their lane, `counted` if they are fewer than `p_most`. Else its place
--- within its lane, from 0 to 1, tells about how many: keys are given one after the other.
+-- Jobs that would be claimed before this one in the order of lanes; `counted` if they are fewer than `p_most`.
+-- Otherwise `lane_position`, from 0 to 1 within its lane, approximates how many, because keys are assigned in sequence.
 begin atomic
   select
     mine.lane, count(a.predicted_ms)::integer, coalesce(sum(a.predicted_ms), 0)::double precision,

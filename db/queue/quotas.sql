@@ -1,8 +1,8 @@
--- Quotas: what a submission, a retry or a claim may add.
+-- Quotas: how much a submission, a retry or a claim may add.
 
 create or replace function quotas_of(p_org uuid) returns setof quotas
 language sql stable rows 1
--- Those of the organisation, else those of all that have none of their own.
+-- The quotas of the organisation, or the defaults if it has none of its own.
 begin atomic
   select q.*
   from quotas q
@@ -27,7 +27,7 @@ return (select sum(slot) from unnest(slots) as slot)::bigint;
 
 create or replace function ring_moved(slots bigint[], newest_at bigint, newest bigint, at bigint) returns bigint[]
 language sql immutable parallel safe
--- The ring at a later time: with what was newest in its place, and without what has left.
+-- The ring buffer advanced to a later time: the newest value is in its slot, and expired slots are zero.
 return array(
   select
     case
@@ -42,7 +42,7 @@ return array(
 
 create or replace function ring_frees_in(slots bigint[], at bigint, needed bigint) returns bigint
 language sql immutable parallel safe
--- The number of slots until `needed` has left the ring. Null if the ring holds less than that.
+-- In how many slots at least `needed` will have expired. Null if the ring holds less than that.
 return (
   select slot + cardinality(slots) - at
   from (
@@ -58,9 +58,9 @@ create or replace function lock_quota_state(p_org uuid, p_added bigint) returns 
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Locks the state of an organisation and brings it up to date: the rings are moved on, and the queue is counted if its
--- bound plus what is to be added would exceed the limit. Counting a million jobs takes a while: a flood of submissions
--- above such a limit counts once a second, and above a smaller one more often.
+-- Locks the state of an organisation and brings it up to date: it advances the ring buffers, and counts the queue if
+-- its bound plus the added jobs would exceed the limit. Counting a million jobs is slow, so submissions above such a
+-- limit count the queue at most once a second, and above a smaller limit more often.
 declare
   v_state quota_states;
   v_second bigint;
@@ -70,7 +70,7 @@ begin
   select s.* into v_state from quota_states s where s.org_id = p_org for update;
   select q.queued_jobs into v_queue_limit from quotas_of(p_org) q;
   v_second := floor(extract(epoch from clock_timestamp()));
-  -- Another clock may be a little ahead. One that was far ahead has left nothing that counts.
+  -- The clock of an earlier call may have been slightly ahead. Slots of one that was far ahead are discarded.
   if v_state.minute_at between v_second and v_second + 5 then v_second := v_state.minute_at; end if;
   v_hour := v_second / 3600;
   v_state.minute_slots := ring_moved(v_state.minute_slots, v_state.minute_at, v_state.second_jobs, v_second);
@@ -79,8 +79,8 @@ begin
     v_state.queued_bound is null
     or (
       v_state.queued_bound + p_added > v_queue_limit
-      -- As of the beginning of the transaction: once it has charged something that is not stored yet, it must not
-      -- count.
+      -- Compared with the start of the transaction: a transaction that has charged jobs which it has not stored yet
+      -- must not count again.
       and v_state.counted_at < now() - least(interval '1 second', v_queue_limit * interval '1 microsecond')
     )
   ) then
@@ -108,8 +108,8 @@ $$;
 create or replace function refusal_of(p_limits quotas, p_state quota_states, p_jobs bigint, p_bytes bigint)
 returns jsonb
 language sql immutable parallel safe
--- Which quota so many jobs and bytes would exceed, and in how many seconds there will be room: when enough has left the
--- window. If that never happens, because more is wanted than the quota itself, the answer is the whole window.
+-- Which quota these jobs and bytes would exceed, and in how many seconds there will be room: when enough has left the
+-- window. If that never happens, because the request exceeds the quota itself, `retry_after` is the whole window.
 return case
   when p_jobs > 0 and p_state.minute_used + p_jobs > p_limits.submissions_per_minute then jsonb_build_object(
     'quota', 'submissions_per_minute', 'limit', p_limits.submissions_per_minute, 'used', p_state.minute_used,
@@ -138,18 +138,18 @@ create or replace function charge_quotas(p_org uuid, p_jobs bigint, p_bytes bigi
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Charges an organisation for jobs and bytes, and holds its row until the commit. Returns null, or which quota they
--- would exceed: then nothing is charged.
+-- Charges an organisation for jobs and bytes, and locks its row until the commit. Returns null, or the quota that they
+-- would exceed, in which case nothing is charged.
 --
--- Most calls fall into the second and hour of the call before, so that one plain update does it. Two calls cannot both
--- take the last of a quota: an update checks the newest version of the row that it has locked.
+-- Most calls fall into the same second and hour as the call before, so one plain update is enough. Two calls cannot
+-- both take the last of a quota: an update rechecks its condition on the newest version of the row it has locked.
 declare
   v_second constant bigint := floor(extract(epoch from clock_timestamp()));
   v_state quota_states;
   v_limits quotas;
   v_refusal jsonb;
 begin
-  -- The same as quotas_of, in two plain lookups of which mostly one is needed: 8 of 59 µs less for a lone job.
+  -- The same as quotas_of, in two plain lookups, of which one usually suffices. Saves 8 of 59 µs for a single job.
   select q.* into v_limits from quotas q where q.org_id = p_org;
   if not found then
     select q.* into v_limits from quotas q where q.org_id is null;
@@ -186,7 +186,7 @@ returns jsonb
 language plpgsql
 as $$
 -- Charges submissions, unless one of their idempotency keys was used before. Returns the refusals: [{submission,
--- refusal, detail}]. The arrays have a value for each submission; one without an organisation is refused already.
+-- refusal, detail}]. The arrays have one value per submission; one without an organisation has already been refused.
 declare
   v_bytes bigint;
   v_org record;
@@ -197,7 +197,7 @@ declare
   v_detail jsonb;
   v_refusals jsonb := '[]';
 begin
-  -- Most calls are for one organisation, whose submissions fit its quotas together.
+  -- Most calls are for one organisation, and all of its submissions together are within its quotas.
   if p_keys is null and p_orgs[1] = all (p_orgs) then
     v_bytes := p_bytes[1];
     if cardinality(p_bytes) > 1 then
@@ -207,7 +207,7 @@ begin
     if v_detail is null then return '[]'; end if;
   end if;
 
-  -- Organisations are locked in one order, so that no two calls wait for each other. One of several is not waited for.
+  -- Organisations are locked by id, so that calls cannot deadlock. With several, locked ones are skipped.
   if (select count(distinct o) from unnest(p_orgs) as o) > 1 then
     v_locked := array(
       select s.org_id
@@ -240,8 +240,8 @@ begin
       v_used := used_keys(v_org.id, v_org.submissions, p_keys);
     end if;
     continue when v_used is null and charge_quotas(v_org.id, v_org.jobs, v_org.bytes) is null;
-    -- Not all of them are admitted: each is judged for itself, in the order in which they came. If the queue must be
-    -- counted, then before any of them is charged.
+    -- Not all of them can be admitted, so each is charged separately, in the order of arrival. If the queue must be
+    -- counted, that happens before any of them is charged.
     if v_used is not null then perform lock_quota_state(v_org.id, v_org.jobs); end if;
     for i in 1 .. cardinality(v_org.submissions) loop
       v_submission := v_org.submissions[i];
@@ -266,7 +266,7 @@ $$;
 create or replace function used_keys(p_org uuid, p_submissions integer[], p_keys jsonb) returns jsonb
 language plpgsql
 as $$
--- By submission, the keys that were used before: {submission: [{key, job_ids, same}]}. `same`: for the same body.
+-- The keys of each submission that were used before: {submission: [{key, job_ids, same}]}. `same`: with the same body.
 begin
   return (
     select jsonb_object_agg(u.submission, u.keys)
@@ -287,7 +287,7 @@ $$;
 create or replace function keep_keys(p_orgs uuid[], p_keys jsonb) returns void
 language plpgsql
 as $$
--- Stores the idempotency keys of submissions that were admitted. The caller holds the quotas of their organisations.
+-- Stores the idempotency keys of admitted submissions. The caller has locked the quota states of their organisations.
 begin
   insert into idempotency_keys (org_id, key, body_hash, job_ids, created_at, expires_at)
   select
@@ -306,9 +306,9 @@ $$;
 create or replace function queue_room(p_org uuid, p_wanted bigint) returns bigint
 language plpgsql
 as $$
--- How many of so many more jobs may be queued: all, if there is no limit. They are taken for queued from then on, and
--- nobody else can queue any until the caller has committed. For retries, which add to the queue without being
--- submissions.
+-- How many of `p_wanted` more jobs may be queued: all if there is no limit. They count as queued from then on, and no
+-- other transaction can queue jobs of the organisation until the caller commits. For retries, which add to the queue
+-- without being submissions.
 declare
   v_state quota_states;
   v_queue_limit bigint;

@@ -1,14 +1,14 @@
 -- Release the dependents of jobs that finished.
 --
--- Every transition that finishes jobs calls this in the same transaction. Dependents of completed jobs come one parent
--- closer to ready. Dependents of failed and cancelled jobs fail with them, and so do their own dependents, unless they
--- were submitted with on_parent_failure = 'wait'. Returns how many jobs became ready.
+-- Every transition that finishes jobs calls this in the same transaction. Dependents of completed jobs have one parent
+-- fewer to wait for. Dependents of failed and cancelled jobs fail too, and so do their own dependents, unless they were
+-- submitted with on_parent_failure = 'wait'. Returns how many jobs became ready.
 --
--- Locks: rows of blocked_jobs, in the order of their ids, after everything that the caller has locked. The first
--- statement starts after the caller has locked the parents (their leases or rows), and has a fresh snapshot: a
--- dependent that lock_parents let in has been committed by then and is not missed.
+-- Locks: rows of blocked_jobs, by id, after everything that the caller has locked. The first statement starts after the
+-- caller has locked the parents (their leases or rows), and has a fresh snapshot: a dependent that was admitted by
+-- lock_parents has been committed by then and is not missed.
 --
--- Index: the primary key of job_dependencies, (parent_id, child_id). Jobs without dependents cost one probe each.
+-- Index: the primary key of job_dependencies, (parent_id, child_id). A job without dependents costs one probe.
 
 create or replace function release_dependents(p_completed uuid[], p_failed uuid[]) returns integer
 language plpgsql
@@ -63,7 +63,7 @@ create or replace function place_unblocked(p_org_ids uuid[], p_job_ids uuid[], p
 returns table (job_id uuid, type text, status job_state)
 language plpgsql
 as $$
--- Jobs that nothing blocks become ready, or wait for their run_at. One organisation may speak for all.
+-- Jobs that are no longer blocked become ready, or wait for their run_at. A single organisation applies to all jobs.
 declare
   v_org_ids uuid[];
   v_job_ids uuid[];
@@ -100,7 +100,7 @@ $$;
 create or replace function fail_dependents(p_parents uuid[]) returns void
 language plpgsql
 as $$
--- Level by level, all the way down.
+-- Fails the dependents of these jobs level by level, down to the last.
 declare
   v_parents uuid[] := p_parents;
   v_org_ids uuid[];

@@ -1,10 +1,10 @@
 -- Give jobs back.
 --
--- A worker returns jobs that it did not finish, or did not even start: the queue is paused, the worker shuts down, or a
--- peer is idle. They are ready again, at the end of their lane, and the attempt does not count. A suspect remains one.
--- Jobs that the lease no longer holds are left out of the answer, so giving back twice is safe.
+-- A worker returns jobs that it did not finish, or did not even start: the queue is paused, the worker shuts down, or
+-- another worker is idle. They are ready again, at the end of their lane, and the attempt does not count. A suspect
+-- remains a suspect. Jobs that the lease no longer holds are left out, so giving a job back twice is safe.
 --
--- Locks: the lease rows, in the order of their tokens. With a lease locked, none of its jobs can end.
+-- Locks: the lease rows, by token. While a lease is locked, none of its jobs can end.
 --
 -- Index: the primary key of leases.
 --

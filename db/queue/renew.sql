@@ -1,10 +1,10 @@
 -- Renew leases.
 --
--- Extends leases, each with all of its jobs, and returns what they still hold. A job that is missing has been taken
--- away: it was cancelled, or the lease expired and the watchdog reclaimed it.
+-- Extends leases, each with all of its jobs, and returns the jobs they still hold. A missing job was cancelled, or its
+-- lease expired and the watchdog reclaimed it.
 --
--- Locks: the lease rows, in the order of their tokens. Renewing ends no job, so it does not wait for submissions that
--- hold a parent in place (lock_parents).
+-- Locks: the lease rows, by token, for no key update. Renewing ends no job, so it need not wait for submissions that
+-- have locked a parent (lock_parents).
 --
 -- Index: the primary key of leases.
 --

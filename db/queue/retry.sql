@@ -1,15 +1,15 @@
 -- Retry jobs.
 --
--- Failed and cancelled jobs go back into the queue with all their attempts to spend again, as far as the organisation's
--- quota has room. Returns them with their types and where they stand now; one more row without an id says that there
--- was no room for all. The last attempt moves from finished_jobs to attempts.
+-- Puts failed and cancelled jobs back into the queue, with all their attempts available again, as far as the
+-- organisation's quota has room. Returns them with their types and new states; an additional row without an id means
+-- that there was no room for all. The last attempt moves from finished_jobs to attempts.
 --
--- Parents that have not completed block a job again, whatever its on_parent_failure says: whoever retries a job whose
--- parent has failed retries that parent too, or has done so. Parents that are retried by the same call are not looked
--- up; they have not completed.
+-- Parents that have not completed block a job again, whatever its on_parent_failure: whoever retries a job whose parent
+-- failed is expected to retry that parent too. Parents that are retried by the same call are not looked up, because
+-- they have not completed.
 --
--- Locks: the finished jobs by their ids, their parents (lock_parents), then the quota of the organisation. Everybody
--- locks jobs first and quotas last.
+-- Locks: the finished jobs by id, their parents (lock_parents), then the quota state of the organisation. All callers
+-- lock jobs before quotas.
 --
 -- Indexes: the primary key of finished_jobs, and job_dependencies_by_child.
 --

@@ -4,7 +4,7 @@ export type RetryableState = 'failed' | 'cancelled'
 
 export type RetriedJob = { job_id: string; type: string; status: 'pending' | 'blocked' | 'ready' }
 
-/** Without an id: there was no room in the queue for all of them. */
+/** A row without an id means that the quota had no room for all of them. */
 export type RetryRow = RetriedJob | { job_id: null; type: null; status: null }
 
 export const isRetried = (row: RetryRow): row is RetriedJob => row.job_id !== null

@@ -1,9 +1,9 @@
 -- Report slow jobs.
 --
--- Running attempts have taken longer than their p99: an event says so. Returns those that are held under these leases
--- and have not ended.
+-- Writes an event for running attempts that have taken longer than their p99. Returns the jobs that these leases still
+-- hold.
 --
--- Locks: the lease rows, in the order of their tokens, so that the jobs cannot end in between.
+-- Locks: the lease rows, by token, so that the jobs cannot end in between.
 --
 -- Index: the primary key of leases.
 

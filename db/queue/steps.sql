@@ -1,24 +1,24 @@
--- The steps that transitions share. Only they insert into finished_jobs and job_event_groups, and into ready_jobs
--- except for new jobs, which submit_jobs inserts itself. Only drop_from_leases takes jobs out of a lease.
+-- Steps that transitions share. Only they insert into finished_jobs and job_event_groups, and into ready_jobs except
+-- for new jobs, which submit_jobs inserts itself. Only drop_from_leases removes jobs from a lease.
 --
--- Parameters are parallel arrays with one value for each job. A single value speaks for all jobs (in finish_jobs only
--- where jobs often share it: organisation, series, attempts and worker), and an empty array means null. Values are
--- read by their number over generate_series, because unnest of many arrays copies each of them once more: measured at
--- 25 % of a drain. The functions are plpgsql, so that their plans stay cached in the session, and are called by
--- transitions only, as the owner.
+-- Parameters are parallel arrays with one value per job. A single value applies to all jobs (in finish_jobs only where
+-- jobs often share it: organisation, series, attempts and worker), and an empty array means null. Elements are read by
+-- index over generate_series, because unnest of many arrays copies each of them once more: measured at 25 % of a
+-- drain. The functions are plpgsql, so that their plans stay cached in the session. Only transitions call them, as the
+-- owner.
 --
--- They take no locks. The caller holds the rows that the jobs come from, so that a job is never in two places.
+-- They take no locks. The caller has locked the rows that the jobs come from, so a job is never in two places.
 --
--- Transitions set plan_cache_mode = force_generic_plan, and the steps inherit it. Otherwise Postgres finds that the
--- plan depends on the number of jobs and plans each call anew. They also set enable_seqscan = off where they look rows
--- up by key: a plan that was made while a table was empty must still be right when it is full.
+-- Transitions set plan_cache_mode = force_generic_plan, and the steps inherit it. Otherwise the planner notices that
+-- the cost depends on the number of jobs and plans every call anew. They also set enable_seqscan = off where they look
+-- rows up by key: a plan made while a table was empty must still be right when it is full.
 --
--- Measured with Postgres 18, for 1 job and for 600, against the same insert written out with constants: finish_jobs 35
--- and 1,790 µs (21 and 1,470), record_events 16 and 35 µs (12 and 29), drop_from_leases 27 and 310 µs.
+-- Measured with Postgres 18 for 1 job and for 600 (the same insert written out with constants): finish_jobs 35 and
+-- 1,790 µs (21 and 1,470), record_events 16 and 35 µs (12 and 29), drop_from_leases 27 and 310 µs.
 
 create or replace function nth(p_values anyarray, p_n integer) returns anyelement
 language sql immutable parallel safe
--- The value for job n. Postgres writes it into the query that calls it.
+-- The value for job n. Postgres inlines it into the calling query.
 as 'select p_values[least(p_n, cardinality(p_values))]';
 
 create or replace function requeue_jobs(
@@ -29,8 +29,8 @@ create or replace function requeue_jobs(
 ) returns table (job_id uuid, type text)
 language plpgsql
 as $$
--- Jobs that were submitted before become ready, at the end of the lane that the newest estimate of their series gives
--- them. One that must run alone is put where ordinary claims do not look. Returns their types for the wake-up.
+-- Makes jobs that were submitted earlier ready, at the end of the lane of the newest estimate of their series. A job
+-- that must run alone goes to a lane that ordinary claims do not read. Returns the types, for the wake-up.
 begin
   return query
   insert into ready_jobs as r (
@@ -40,7 +40,7 @@ begin
     q.org_id, q.job_id, q.series_id, q.type, q.lane + case when nth(p_alone, n) then 20000 else 0 end,
     nth(p_attempts, n), q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by
   from generate_series(1, cardinality(p_job_ids)) as n
-  -- Its own subquery: job by job, by the keys of both tables. A plan for any number of jobs might read all of them.
+  -- A subquery of its own: one key lookup per job in both tables. A plan for any number of jobs might scan them.
   cross join lateral (
     select e.*
     from queue_entries e
@@ -66,7 +66,7 @@ create or replace function finish_jobs(
 ) returns void
 language plpgsql
 as $$
--- Without a start of its own, an attempt began its runtime ago.
+-- Without p_started_ats, an attempt started p_runtimes_ms ago.
 declare
   v_org_id constant uuid := case when cardinality(p_org_ids) = 1 then p_org_ids[1] end;
   v_series_id constant bigint := case when cardinality(p_series_ids) = 1 then p_series_ids[1] end;
@@ -95,8 +95,8 @@ create or replace function record_events(
 ) returns void
 language plpgsql
 as $$
--- One row for each organisation. If there is only one, the row holds the arrays as they were given. Only a submission
--- leaves the times empty, which is how the rollups tell it from other transitions.
+-- Writes one row per organisation. If there is only one, its row stores the arrays as given. Only a submission leaves
+-- the times empty, which is how the rollups distinguish it from other transitions.
 begin
   if p_org_ids[1] = all (p_org_ids) then
     insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
@@ -118,8 +118,8 @@ $$;
 create or replace function drop_from_leases(p_tokens bigint[], p_job_ids uuid[]) returns void
 language plpgsql
 as $$
--- The caller has locked the leases in the order of their tokens. Here unnest is the cheaper way: a long array of a row
--- is stored apart, and would be fetched again for each of its values.
+-- The caller has locked the leases by token. Here unnest is cheaper: a long array is stored out of line (TOAST), and
+-- would be fetched again for each element.
 begin
   update leases l
   set (job_ids, org_ids, attempts) = (

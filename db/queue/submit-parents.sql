@@ -14,8 +14,8 @@ create or replace function judge_parents(
 )
 language plpgsql
 as $$
--- Locks the parents of new jobs. Returns the parents that make a submission impossible, and by job the number of
--- parents that have not completed, null for none.
+-- Locks the parents of new jobs. Returns the parents for which a submission is refused and, by job, the number of
+-- parents that have not completed, or null if all have.
 begin
   with dependency as materialized (
     select
@@ -78,7 +78,7 @@ create or replace function block_jobs(
 ) returns uuid[]
 language plpgsql
 as $$
--- Stores the dependencies of new jobs. Returns the jobs that are blocked: a parent has not completed.
+-- Stores the dependencies of new jobs. Returns the blocked jobs, those with a parent that has not completed.
 declare
   v_blocked uuid[];
 begin

@@ -1,63 +1,63 @@
 -- Submit jobs.
 --
--- One call commits many submissions, each for itself: all of its jobs or none. It answers a verdict for each: the jobs
--- as they were stored, or why they were refused. A refused submission never affects the others of the call.
+-- One call commits many submissions independently, each with all of its jobs or none. It returns a verdict for each:
+-- the jobs as they were stored, or why they were refused. A refused submission never affects the others of the call.
 --
 --   not_member       the credentials do not allow the member to submit to the organisation
 --   unknown_parent   a job depends on a job that the organisation does not have
---   failed_parent    a job depends on a job that has failed or was cancelled, and is not told to wait
+--   failed_parent    a job depends on a job that failed or was cancelled, and on_parent_failure is not 'wait'
 --   used_key         an idempotency key was used before
 --   quota            the organisation would exceed a quota
 --   busy             another transaction holds the quotas of the organisation; submit again, alone
 --   invalid          Postgres rejects a value
 --
--- Quotas and idempotency are exact, because submissions of one organisation take turns: each holds the organisation's
--- row in quota_states until it commits. If Postgres rejects a value, the call starts again, submission by submission.
--- One that is rejected again is stored with the running estimate instead of its prediction, or refused.
+-- Quotas and idempotency are exact, because submissions of one organisation take turns: each holds the lock on the
+-- organisation's row in quota_states until it commits. If Postgres rejects a value, the call starts again, submission
+-- by submission. One that is rejected again is stored with the running estimate instead of its prediction, or refused.
 --
--- Jobs that are submitted together are mostly alike except for their ids and payloads. What they have in common is a
--- kind: it is sent, checked, looked up and answered once. CONTRIBUTING.md says how to add a field.
+-- Jobs that are submitted together usually differ only in their ids and payloads. The fields they share are a kind,
+-- which is sent, checked, looked up and answered once. CONTRIBUTING.md explains how to add a field.
 --
 -- Locks, in this order: parents of new dependents (see lock_parents), rows of quota_states by organisation, the table
--- jobs against forget_series, new series by organisation, type and name. A call for several organisations skips a row
--- of quota_states that is locked and answers 'busy', so that one organisation does not delay the others. A call for one
+-- jobs against forget_series, new series by organisation, type and name. A call for several organisations skips a
+-- locked row of quota_states and answers 'busy', so that one organisation does not delay the others. A call for one
 -- organisation waits.
 --
--- Indexes: series_identity finds the series, org_type_estimates_pkey and type_estimates_pkey what a new series starts
--- from, idempotency_keys_pkey a key.
+-- Indexes: series_identity to find the series, org_type_estimates_pkey and type_estimates_pkey for the first estimate
+-- of a new series, idempotency_keys_pkey to find a key.
 --
--- Measured with Postgres 18, server CPU of a lone job, prepared: 465 µs, of which 61 for the call and its parameters, 60
--- for quotas, 166 for the jobs, 38 for the wake-up, 18 for the events and 95 for the commit. Credentials of a session
--- take 43 µs more. A batch of 1,000 takes 11 µs a job if all are alike, and 36 if all predictions differ.
+-- Measured with Postgres 18, server CPU of a single job, prepared: 465 µs, of which 61 for the call and its parameters,
+-- 60 for quotas, 166 for the jobs, 38 for the wake-up, 18 for the events and 95 for the commit. Session credentials
+-- take 43 µs more. A batch of 1,000 takes 11 µs per job if all are alike, and 36 µs if all predictions differ.
 
 create or replace function submit_jobs(
-  -- Members: user, session or API key, and their secret, for one organisation each. Without a user, the transaction
-  -- must have opened the organisation before, or belong to a worker.
+  -- Members: user, session or API key, and their secret, each for one organisation. Without a user, the transaction
+  -- must already have opened the organisation, or belong to a worker.
   p_orgs uuid[],
   p_users uuid[],
   p_sessions uuid[],
   p_keys uuid[],
   p_secrets text[],
-  -- Submissions: the number of the member, the number of the last job, and the bytes of all payloads.
+  -- Submissions: the index of the member, the index of the last job, and the total bytes of the payloads.
   p_members integer[],
   p_last_jobs integer[],
   p_bytes bigint[],
-  -- [{number, jobs, member, unpredicted?, …}]: the numbers of its jobs, and the fields that are read from it below.
+  -- [{number, jobs, member, unpredicted?, …}]: the indexes of its jobs and its member, and the fields read below.
   p_kinds jsonb,
-  -- Jobs, in the order of their submissions. A single trace speaks for all jobs.
+  -- Jobs, in the order of their submissions. A single traceparent applies to all jobs.
   p_job_ids uuid[],
   p_job_kinds integer[],
   p_payloads jsonb,
   p_promised_waits_ms double precision[] default null,
   p_samples jsonb default null,
   p_traceparents text[] default null,
-  -- Dependencies: the number of the job, its parent, and whether the parent is a job of the same submission.
+  -- Dependencies: the index of the job, its parent, and whether the parent is in the same submission.
   p_children integer[] default null,
   p_parents uuid[] default null,
   p_inside boolean[] default null,
   -- [{submission, key, body_hash, job_ids, keep_seconds?}]
   p_idempotency jsonb default null,
-  -- False: quotas do not apply. Only workers may ask for that.
+  -- If false, quotas do not apply. Only workers may pass false.
   p_charged boolean default true
 ) returns json
 language plpgsql
@@ -68,24 +68,24 @@ set enable_seqscan = off
 as $$
 declare
   v_is_worker constant boolean := pg_has_role(session_user, 'smartqueue_workers', 'usage');
-  -- By member: the organisation, or null if they may not submit to it.
+  -- By member: the organisation, or null if the member may not submit to it.
   v_member_orgs uuid[];
   -- One answer for all submissions or, once Postgres has rejected a value, one for each.
   v_answers json[] := '{}';
   v_wanted_answers integer := 1;
-  -- The submission whose turn it is. Null: all of them.
+  -- The submission being processed. Null: all of them.
   v_only integer;
-  -- Why Postgres has rejected the predictions of the submission, which is now stored without them.
+  -- Why Postgres rejected the predictions of the submission, which is now stored without them.
   v_unpredicted text;
   -- By submission: the organisation, or null once it is refused.
   v_orgs uuid[];
   v_refusals jsonb;
-  -- By job: whether its submission is refused, and for how many parents it waits.
+  -- By job: whether its submission is refused, and how many parents it waits for.
   v_skipped boolean[];
   v_blocked_by integer[];
   v_keys bigint[];
   v_blocked uuid[];
-  -- The kinds that are stored, and what became of each.
+  -- The kinds that are stored, and the result of each.
   v_kinds jsonb;
   v_stored json;
   v_numbers integer[];
@@ -95,7 +95,7 @@ declare
   v_reasons text[];
   v_announced boolean;
   v_now_ms bigint;
-  -- What Postgres rejects.
+  -- The SQLSTATE and message if Postgres rejects a value.
   v_code text;
   v_message text;
 begin
@@ -144,7 +144,7 @@ begin
           and s = coalesce(v_only, s);
       end if;
 
-      -- 2. Parents, which stay as they are until the commit.
+      -- 2. Parents, which stay locked until the commit.
       if cardinality(p_parents) > 0 then
         select v_refusals || p.refusals, p.blocked_by
         into v_refusals, v_blocked_by
@@ -181,8 +181,8 @@ begin
       if p_idempotency is not null then perform keep_keys(v_orgs, p_idempotency); end if;
       if v_unpredicted is not null then v_kinds := without_predictions(v_kinds); end if;
 
-      -- 4. The jobs. A kind is stored if its series exists. The series is looked up and the jobs are stored by one
-      -- statement, which locks jobs before it looks: see forget_series.
+      -- 4. The jobs. A kind is stored if its series exists. One statement looks up the series and stores the jobs. It
+      -- locks the table jobs before it takes its snapshot: see forget_series.
       if jsonb_array_length(v_kinds) > 1 then
         perform add_series(v_member_orgs, v_kinds);
         -- Jobs become ready in the order in which they were submitted, whatever their kinds.
@@ -210,7 +210,7 @@ begin
             p99_log double precision, prediction_source text, model_version integer, residual_log real,
             rank_base double precision, rank_slope real, callback_url text, triggered_by jsonb
           )
-          -- Kind by kind: planned while the table is small, a join would read all of it later.
+          -- One lookup per kind: a join planned while the table was small would later scan it.
           cross join lateral (
             select s.id, s.org_id, s.mean_log, s.deviation_log
             from series s
@@ -252,7 +252,7 @@ begin
           cross join unnest(k.jobs) as n
           where v_skipped[n] is not true
         ),
-        -- Jobs that come back are inserted by requeue_jobs. By a step that both shared, a lone job took 11 µs longer.
+        -- Jobs that return to the queue are inserted by requeue_jobs. With a shared step, a single job took 11 µs more.
         ready as (
           insert into ready_jobs (
             org_id, job_id, series_id, type, lane, key, attempts, cpu_units, memory_mb, predicted_ms, start_by
@@ -302,10 +302,10 @@ begin
       end if;
 
       -- 6. The wake-up and the events.
-      -- The commit wakes the workers, which spares the caller a round trip, but only one commit in 5 ms does so: NOTIFY
-      -- holds a lock of the whole server while the commit is flushed. Otherwise the caller wakes them a moment later,
-      -- unless another commit has by then (functions/jobs/announcer.ts). The time of the last notification is kept in a
-      -- sequence, which is read and set without locking a row. The clock may have been set back a little.
+      -- The commit itself wakes the workers, which saves the caller a round trip, but at most one commit in 5 ms does:
+      -- NOTIFY holds a server-wide lock while the commit is flushed. Otherwise the caller notifies them a moment later,
+      -- unless another commit has done so by then (functions/jobs/announcer.ts). The time of the last notification is
+      -- kept in a sequence, which is read and set without a row lock. The clock may have been set back a little.
       v_now_ms := date_part('epoch', clock_timestamp()) * 1000;
       v_announced := 'ready' = any (v_states)
         and (v_now_ms - pg_sequence_last_value('announced_ms') between -1000 and 4) is not true;
@@ -357,8 +357,8 @@ create or replace function is_member(p_org uuid, p_user uuid, p_session uuid, p_
 returns boolean
 language plpgsql
 as $$
--- Whether role_in gives the user a role and the user is a member: an admin may see other organisations, but not submit
--- to them. For a session this looks at three tables instead of six, which saves 15 of 57 µs.
+-- Whether role_in gives the user a role and the user is a member: an admin may see other organisations but not submit
+-- to them. For a session this reads three tables instead of six, which saves 15 of 57 µs.
 begin
   if p_key is not null then
     return role_in(p_org, p_user, p_session, p_key, p_secret) is not null;
@@ -396,8 +396,8 @@ $$;
 create or replace function add_series(p_orgs uuid[], p_kinds jsonb) returns void
 language plpgsql
 as $$
--- Adds the series of kinds, unless they exist, and keeps them from being forgotten before the commit. On conflict an
--- update and not nothing: it waits for another call that is just creating the series.
+-- Adds the missing series of these kinds, and keeps them from being deleted before the commit. The update on conflict
+-- waits for a concurrent call that is creating the same series, and locks its row.
 begin
   lock table jobs in row exclusive mode;
   insert into series (org_id, type, name)
@@ -429,8 +429,8 @@ $$;
 create or replace function starting_estimate(p_org uuid, p_type text)
 returns table (source prediction_source, mean_log double precision, deviation_log double precision)
 language sql stable rows 1
--- What a series without executions starts from: the organisation's jobs of the type, all jobs of the type, or a second,
--- and within ten in nine of ten cases (DEFAULT_ESTIMATE in db/rules/estimate.ts).
+-- The first estimate of a series without executions: from the organisation's jobs of the type, from all jobs of the
+-- type, or a median of 1 s and a p90 of 10 s (DEFAULT_ESTIMATE in functions/prediction/estimate.ts).
 begin atomic
   select
     case when coalesce(o.type, t.type) is null then 'default' else 'type' end,
@@ -445,7 +445,7 @@ end;
 create or replace function without_refused(p_orgs uuid[], p_refusals jsonb) returns uuid[]
 language plpgsql
 as $$
--- The organisations of submissions, with null for those that are refused.
+-- The organisation of each submission, or null if it is refused.
 declare
   v_refused constant integer[] := array(
     select (r ->> 'submission')::integer from jsonb_array_elements(p_refusals) as r

@@ -14,8 +14,8 @@ export type Submission = Submitter & {
 }
 
 /**
- * A member of the organisation and their credentials. Without a user the jobs are the organisation's own: then the
- * transaction must have opened it, or belong to a worker.
+ * A member of the organisation and their credentials. Without a user, the jobs belong to the organisation, and the
+ * transaction must have opened it or belong to a worker.
  */
 export type Submitter = {
   readonly orgId: string
@@ -44,12 +44,12 @@ export type SubmittedJob = {
   predicted_p90_ms: number
   prediction_source: PredictionSource
   model_version: number | null
-  /** How long after its submission the job was promised to start. */
+  /** The estimated wait that was shown at submission. */
   promised_wait_ms: number | null
   rank: number
-  /** Even if the job started now, its 90th percentile would pass the deadline. */
+  /** Even if the job started now, its p90 would exceed the deadline. */
   deadline_at_risk: boolean
-  /** The commit has woken workers. */
+  /** Whether the commit notified the workers. */
   announced: boolean
 }
 
@@ -69,7 +69,7 @@ export type RefusedParent = {
   parent_id: string
 }
 
-/** `same`: the body was the same, too. */
+/** `same`: with the same body. */
 export type UsedKeys = {
   refusal: 'used_key'
   detail: { key: string; job_ids: string[]; same: boolean }[]
@@ -80,7 +80,7 @@ export type QuotaExceeded = {
   detail: { quota: Quota; limit: number; used: number; wanted: number; retry_after: number }
 }
 
-/** Postgres rejects a value, with this SQLSTATE. */
+/** Postgres rejected a value with this SQLSTATE. */
 export type InvalidValue = { refusal: 'invalid'; detail: { code: string; message: string } }
 
 export type SubmissionRow = SubmittedJob | RefusedSubmission
@@ -90,18 +90,18 @@ type Answer = {
   /** Null: this answer is for all submissions. */
   only: number | null
   refusals: ({ submission: number } & Refusal)[]
-  /** Without the rest, all are refused. */
+  /** If this and the fields below are missing, all submissions are refused. */
   created_at?: string
   announced?: boolean
   kinds?: (Omit<SubmittedJob, 'submission' | 'id' | 'created_at' | 'promised_wait_ms' | 'announced'> & {
     number: number
   })[]
   blocked?: string[]
-  /** Why Postgres rejected the prediction: the jobs were stored with the running estimate. */
+  /** Why Postgres rejected the predictions; the jobs were stored with the running estimate. */
   unpredicted?: string | null
 }
 
-/** A call of `submit_jobs`. `read` says what became of each job, in the order of the jobs. */
+/** A call of `submit_jobs`. `read` returns the result of each job, in the order of the jobs. */
 export type SubmitCall = Query<SubmitAnswer> & { read(answers: readonly SubmitAnswer[]): Submitted }
 
 export type SubmitAnswer = { answer: Answer[] }
@@ -113,8 +113,8 @@ export type Submitted = {
 }
 
 /**
- * Commits many submissions in one call, each for itself: all of its jobs or none. See `db/queue/submit.sql`. No two may
- * have the same idempotency key. `charged` false: quotas do not apply, for workers only.
+ * Commits many submissions in one call, each with all of its jobs or none. See `db/queue/submit.sql`. No two may have
+ * the same idempotency key. With `charged: false` quotas do not apply; only workers may use it.
  */
 export const submitJobs = (
   submissions: readonly Submission[],
@@ -172,7 +172,7 @@ const isSameMember = (a: Submitter, b: Submitter): boolean =>
   a.keyId === b.keyId &&
   a.secret === b.secret
 
-/** All jobs in their order, each with the number of its member. */
+/** All jobs in order, each with the index of its member. */
 const flatten = (submissions: readonly Submission[]) => {
   const members: Submitter[] = []
   const memberNumbers: number[] = []
@@ -188,7 +188,7 @@ const flatten = (submissions: readonly Submission[]) => {
   return { members, memberNumbers, lastJobs, jobs }
 }
 
-/** By submission, the bytes of its payloads, which are given in the order of the jobs. */
+/** The bytes of each submission's payloads, which are given in the order of the jobs. */
 const bytesOf = (lastJobs: readonly number[], payloads: readonly string[]): number[] =>
   lastJobs.map((last, n) => {
     let sum = 0
@@ -196,7 +196,7 @@ const bytesOf = (lastJobs: readonly number[], payloads: readonly string[]): numb
     return sum
   })
 
-/** Most calls use few of the arrays. Postgres need not parse those that are null. */
+/** Most calls use only a few of the arrays. Postgres does not have to parse the others if they are null. */
 const arrayOrNull = (values: readonly (string | number | boolean)[]): string | null =>
   values.length > 0 ? arrayOf(values) : null
 
@@ -205,7 +205,7 @@ const promisedWaitsOf = (jobs: readonly NewJob[]): string | null =>
     ? arrayOf(jobs.map(({ prediction }) => prediction?.promisedWaitMs ?? 'null'))
     : null
 
-/** Jobs of one request belong to one trace: one value speaks for all. */
+/** The jobs of one request belong to one trace, so one value is sent for all. */
 const tracesOf = (jobs: readonly NewJob[]): string | null => {
   const first = jobs[0]?.traceparent ?? null
   if (jobs.some(({ traceparent }) => traceparent !== first)) {
@@ -214,7 +214,7 @@ const tracesOf = (jobs: readonly NewJob[]): string | null => {
   return first === null ? null : arrayOf([first])
 }
 
-/** Children by their number among all jobs. */
+/** Children are identified by their index among all jobs, from 1. */
 const edgesOf = (submissions: readonly Submission[]) => {
   let number = 0
   return submissions.flatMap(({ jobs }) => {
@@ -245,7 +245,7 @@ const toKeyRows = (submissions: readonly Submission[]): string | null => {
 
 type SentJobs = { jobs: readonly NewJob[]; jobKinds: readonly number[]; lastJobs: readonly number[] }
 
-/** The rows of each submission's jobs, in their order, and those of its refusal. */
+/** The rows of all stored jobs, in order, and then those of the refusals. */
 const readSubmitted = ({ jobs, jobKinds, lastJobs }: SentJobs, rows: readonly SubmitAnswer[]): Submitted => {
   const answers = rows.flatMap(({ answer }) => answer)
   const refusals = answers.flatMap(({ only, refusals }) =>

@@ -2,7 +2,7 @@ import type { Query } from '../query.ts'
 import type { NewJob } from './job-fields.ts'
 import type { SubmittedJob } from './submit.ts'
 
-/** What `submitJobs` has answered, or would have, for jobs that were submitted together. */
+/** What `submitJobs` returned, or would have returned, for jobs that were submitted together. */
 export const findSubmitted = (
   orgId: string,
   jobIds: readonly string[],

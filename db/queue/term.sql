@@ -1,6 +1,6 @@
--- The leader's term. Every function that only the leader may call begins with this check, so that a former leader
--- changes nothing. A term also ends when the database restarts or recovers, because positions that the leader holds in
--- memory may be ahead of transaction ids that are used again.
+-- The leader's term. Every function that only the leader may call starts with this check, so that a former leader
+-- changes nothing. A term also ends when the database restarts or recovers, because positions that the leader keeps in
+-- memory may be ahead of transaction ids that are then reused.
 
 create or replace function in_term(p_term bigint) returns boolean
 language plpgsql stable

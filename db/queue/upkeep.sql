@@ -1,10 +1,10 @@
--- The leader's look at what there is to do, and its care for workers: reservations, isolation and silence.
+-- The leader's check for work, and its management of workers: reservations, isolation and missed heartbeats.
 --
--- look_out answers for all duties at once. Most of the time there is nothing to do, and trying each duty takes several
--- times as long. Each of its questions is answered by one probe of an index (waiting_jobs_due, series_moved,
--- ready_jobs_big, ready_jobs_order) or from a table with few rows.
+-- look_out checks all duties at once. Most of the time there is nothing to do, and trying each duty would take several
+-- times as long. Each check is one probe of an index (waiting_jobs_due, series_moved, ready_jobs_big,
+-- ready_jobs_order) or reads a small table.
 --
--- The others lock rows of workers, in the order of their ids, and rows of reservations, which only the leader inserts.
+-- The other functions lock rows of workers and of reservations, which only the leader inserts.
 
 create or replace function look_out()
 returns table (due boolean, expired boolean, moved boolean, big boolean, suspects boolean, held_back text)
@@ -21,7 +21,7 @@ begin
     or exists (select from reservations);
   suspects := exists (select from ready_jobs where lane >= 15000)
     or exists (select from workers where isolates and status = 'online');
-  -- Pauses and types without a worker, as text that changes whenever they do. Empty if there are none.
+  -- Pauses and types that no worker handles, as text that changes whenever they do. Empty if there are none.
   held_back := concat_ws(
     ' ',
     (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),
@@ -38,9 +38,9 @@ set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
--- A job that is bigger than most is overtaken by smaller ones that fit into what is free. When it has waited for a
--- while and it would be its turn, by rank or by age, a worker that could hold it keeps room: the one with the most free
--- slots, and one job for each worker. Reservations that are no longer needed are dropped.
+-- Smaller jobs that fit into the free capacity overtake a job above the default size. Once it has been ready for
+-- p_after_seconds and no smaller job is ahead of it, by rank or by age, a worker that can hold it reserves capacity:
+-- the one with the most free slots, one job per worker. Reservations that are no longer needed are deleted.
 begin
   if not in_term(p_term) then return; end if;
 
@@ -52,7 +52,7 @@ begin
   insert into reservations as v (job_id, org_id, worker_id, cpu_units, memory_mb)
   select r.job_id, r.org_id, host.worker_id, r.cpu_units, r.memory_mb
   from ready_jobs r
-  -- A job that no worker can hold must not stand in the way of the next.
+  -- A job that no worker can hold must not block the next one.
   cross join lateral (
     select w.worker_id
     from workers w
@@ -93,7 +93,7 @@ create or replace function mark_silent_workers(p_term bigint) returns setof text
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Workers that have not been heard of are marked offline, and forgotten a day later.
+-- Marks workers without recent heartbeats as offline, and deletes them a day later.
 begin
   if not in_term(p_term) then return; end if;
   delete from workers w

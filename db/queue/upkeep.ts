@@ -1,20 +1,20 @@
-/** What the leader does for the queue. Every function takes the term: a former leader changes nothing. */
+/** The leader's duties. Statements with which it changes rows take its term, so a former leader changes nothing. */
 
 import type { Query } from '../query.ts'
 
-/** What there is to do for the leader. */
+/** Which of the leader's duties have something to do. */
 export type Outlook = {
-  /** Jobs whose time has come. */
+  /** Waiting jobs that are due. */
   due: boolean
-  /** Leases that were not renewed. */
+  /** Leases that expired. */
   expired: boolean
   /** Series whose estimate has moved. */
   moved: boolean
-  /** Jobs that may need a reservation, or reservations that may not be needed any more. */
+  /** Jobs that may need a reservation, or reservations that may no longer be needed. */
   big: boolean
-  /** Whether there are jobs that have to run alone, or workers that are still draining for them. */
+  /** Jobs that must run alone, or workers that are still draining for them. */
   suspects: boolean
-  /** Pauses and types without a worker, as text that changes whenever they do. Empty if there are none. */
+  /** Pauses and types that no worker handles, as text that changes whenever they do. Empty if there are none. */
   held_back: string
 }
 
@@ -26,7 +26,7 @@ export const lookOut = (): Query<Outlook> => ({
   values: [],
 })
 
-/** Jobs whose time has come, run_at or backoff, become ready. */
+/** Makes jobs ready whose run_at or backoff has passed. */
 export const wakeDueJobs = (term: string, limit: number): Query<{ job_id: string; type: string }> => ({
   name: 'wake-due-jobs',
   text: `
@@ -58,7 +58,7 @@ export const reclaimExpiredLeases = (term: string, limit: number): Query<Reclaim
   values: [term, limit],
 })
 
-/** Workers that have not been heard of are marked offline, and forgotten a day later. */
+/** Marks workers without recent heartbeats as offline, and deletes them a day later. */
 export const markSilentWorkers = (term: string): Query<{ worker_id: string }> => ({
   name: 'mark-silent-workers',
   text: `
@@ -67,14 +67,14 @@ export const markSilentWorkers = (term: string): Query<{ worker_id: string }> =>
   values: [term],
 })
 
-/** A look at the next jobs in order of age: `limit` of them after the key where the last look stopped. */
+/** Examines the next jobs in order of age: `limit` of them, after the key where the last step stopped. */
 export type Sweep = { term: string; afterKey: string; limit: number }
 
-/** How many jobs were looked at, the last of them, and how many moved. */
+/** How many jobs were examined, the key of the last one, and how many moved. */
 export type SweepStep = { looked_at: number; last_key: string | null; moved: number }
 
 /**
- * Parks queued jobs that are held back, or brings parked jobs back that are not. `types` may have jobs to claim now.
+ * Parks queued jobs that are held back, or unparks jobs that no longer are. `types`: the types of the jobs that moved.
  * `missed`: how many should have moved but were locked.
  */
 export const moveHeldBackJobs = (
@@ -98,7 +98,7 @@ export const takeMovedSeries = (term: string, limit: number): Query<{ id: string
   values: [term, limit],
 })
 
-/** Puts queued jobs of these series into the lane of the newest estimate. */
+/** Moves queued jobs of these series to the lane of their newest estimate. */
 export const rescoreJobs = (sweep: Sweep & { seriesIds: readonly string[] }): Query<SweepStep> => ({
   name: 'rescore-jobs',
   text: `
@@ -109,7 +109,7 @@ export const rescoreJobs = (sweep: Sweep & { seriesIds: readonly string[] }): Qu
   values: [sweep.term, sweep.seriesIds, sweep.afterKey, sweep.limit],
 })
 
-/** A worker keeps room for a big job that smaller ones would overtake for ever. */
+/** Reserves capacity on a worker for a big job that smaller ones would overtake forever. */
 export const reserveCapacity = (
   term: string,
   afterSeconds: number,
@@ -130,7 +130,7 @@ export const askToIsolate = (term: string): Query<{ worker_id: string; newly: bo
   values: [term],
 })
 
-/** Called when the worker has taken its turn or found no suspect. */
+/** Called by a worker that has taken its turn or found no suspect. */
 export const endIsolation = (workerId: string): Query<never> => ({
   name: 'end-isolation',
   text: `

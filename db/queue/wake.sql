@@ -1,8 +1,8 @@
 -- Wake jobs that are due.
 --
--- Jobs whose time has come, their run_at or the end of their backoff, become ready at the end of their lane.
+-- Jobs whose run_at or backoff has passed become ready at the end of their lane.
 --
--- Locks: rows of waiting_jobs. Rows that somebody else has locked are skipped and found by the next call.
+-- Locks: rows of waiting_jobs. Rows locked by another transaction are skipped and found by the next call.
 --
 -- Index: waiting_jobs_due.
 --

@@ -1,4 +1,4 @@
-/** Tells workers which types have jobs that no commit has told them of. */
+/** Notifies workers of ready jobs that no commit has announced. */
 export type Announcer = {
   announce(types: Iterable<string>): Promise<void>
   /** Before a submission is sent. */
@@ -7,15 +7,15 @@ export type Announcer = {
   forget(types: Iterable<string>, mark: number): void
 }
 
-/** As long as submit_jobs waits from one notification to the next. */
+/** The minimum time between two notifications by submit_jobs. */
 const REST_MS = 5
 
-/** By then, the runtime has ended the request of whoever was to send what is remembered. */
+/** After this time, the runtime must have ended the request that was to send the remembered types. */
 const LOST_MS = 1_000
 
 /**
- * NOTIFY takes a lock of the whole server at commit, so only one submission in 5 ms sends its own. The types of the others
- * are remembered for as long. Those that nobody has announced by then go together in one statement.
+ * NOTIFY holds a server-wide lock during the commit, so only one submission in 5 ms sends its own. The types of the
+ * others are remembered for 5 ms. Those that no commit has announced by then are sent together in one statement.
  */
 export const createAnnouncer = (
   send: (types: string[]) => Promise<unknown>,

@@ -1,15 +1,15 @@
 import type { Member } from '../../db/queries/scope.ts'
 import type { Submission, SubmissionRow } from '../../db/queue/submit.ts'
 
-/** `member`: who may look for a submission whose answer was lost. */
+/** `member`: used to look up a submission whose answer was lost. */
 export type OwnSubmission = Submission & { readonly member?: Member }
 
-/** A submission on its way. */
+/** A submission in progress. */
 export type Entry = {
   submission: OwnSubmission
   sent: boolean
   settled: boolean
-  /** Tells that it is this one's turn to send. */
+  /** Resolved when it is this submission's turn to send. */
   turn: PromiseWithResolvers<void>
   rows: PromiseWithResolvers<SubmissionRow[]>
 }
@@ -21,7 +21,7 @@ export const keysOf = ({ submission: { orgId, keys = [] } }: Entry): string[] =>
 
 export const newEntry = (submission: OwnSubmission): Entry => {
   const rows = Promise.withResolvers<SubmissionRow[]>()
-  // Nobody may be left to hear of it.
+  // A rejection that nobody awaits any more must not be reported as unhandled.
   rows.promise.catch(() => {})
   return {
     submission,
@@ -43,7 +43,7 @@ export const settle = (entry: Entry, how: (rows: Entry['rows']) => void): void =
   how(entry.rows)
 }
 
-/** The types of jobs that became ready: those that the commit has told the workers of, and the others. */
+/** The types of jobs that became ready, split by whether the commit has announced them to the workers. */
 export const readyTypes = (
   group: readonly Entry[],
   rows: readonly SubmissionRow[],

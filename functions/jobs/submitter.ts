@@ -1,14 +1,14 @@
 /**
- * Commits submissions in groups. A statement is sent at once if a lane is free; what arrives while all lanes are busy
- * waits and goes together in the next one. So a lone job is not delayed, and many cost few round trips and few commits.
- * Each is acknowledged after its own commit.
+ * Commits submissions in groups. A statement is sent at once if a lane is free; submissions that arrive while all lanes
+ * are busy wait and go together in the next one. So a single job is not delayed, and many jobs take few round trips and
+ * commits. Each submission is acknowledged after its own commit.
  *
- * On workerd the members of a group are requests of one isolate, and I/O belongs to the request that started it. So
- * nobody works for others for long: the one whose turn it is sends one statement, for itself and all that wait, and
- * passes the turn to the first that waits then. A promise that another request resolves wakes its owner in its own
- * context (the flag handle_cross_request_promise_resolution, part of our compatibility date): 200 requests at once were
- * 6 to 11 statements, none hung, also while clients hung up. `hold` (`waitUntil`) keeps a request alive whose client
- * does. Should the runtime end one all the same, the others lose patience and help themselves.
+ * On workerd the members of a group are requests of one isolate, and I/O belongs to the request that started it. So no
+ * request works for others for long: the one whose turn it is sends one statement, for itself and all that wait, and
+ * then passes the turn to the first that is waiting. A promise that another request resolves wakes its owner in its own
+ * context (the flag handle_cross_request_promise_resolution, part of our compatibility date): 200 concurrent requests
+ * took 6 to 11 statements, and none hung, even while clients disconnected. `hold` (`waitUntil`) keeps a request alive
+ * whose client disconnects. If the runtime ends one anyway, the others time out and send their submissions themselves.
  */
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Member } from '../../db/queries/scope.ts'
@@ -34,26 +34,26 @@ import {
 export type Submitter = {
   /** Resolves with the rows of this submission once it is committed or refused. */
   submit(submission: OwnSubmission, hold?: Hold): Promise<SubmissionRow[]>
-  /** Tells workers of jobs that were submitted in another way. */
+  /** Notifies workers of jobs that were submitted in another way. */
   announce(types: readonly string[], hold: Hold): void
 }
 
 const MAX_JOBS = 500
 const MAX_BYTES = 1024 * 1024
 
-/** Submitters wait longer for an answer than the leader of a group waits for the database. */
+/** Members of a group wait longer for an answer than the sender of the group waits for the database. */
 const PATIENCE = { turnMs: 5_000, answerMs: PATIENCE_MS + 5_000 }
 
 export const createSubmitter = (options: {
   run: Run
   /** Runs a statement in a transaction that has entered the member's organisation. */
   runAs?: (member: Member) => Run
-  /** Statements in flight: with one, the groups are as large as they can be. */
+  /** Maximum number of statements in flight. With one, groups are as large as possible. */
   lanes?: number
-  /** How long to wait for a turn before taking it, and for an answer to what another has sent before asking again. */
+  /** How long to wait for a turn before taking it, and for the answer to a group that another request has sent. */
   patience?: { turnMs: number; answerMs: number }
   onError?: (error: unknown) => void
-  /** Called when the database has stored a submission without its predictions, because it rejects them. */
+  /** Called when the database has rejected the predictions of a submission and stored it without them. */
   onRefusedPrediction?: (error: unknown, hold: Hold) => void
 }): Submitter => {
   const { run, runAs = () => run, lanes = 1, patience = PATIENCE, onError = () => {} } = options
@@ -79,12 +79,12 @@ export const createSubmitter = (options: {
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
     await othersMayJoin(() => waiting.length)
-    // Took a turn that it thought lost, and meanwhile its owner has sent this one too.
+    // This request took over a turn that it thought was lost, but the owner of the turn has sent its submission.
     if (own.sent) return
     await commit(takeGroup(own), hold)
     const next = waiting.shift()
     if (next) next.turn.resolve()
-    // A turn that was taken for lost and was not is given back twice.
+    // A turn that was taken over although it was not lost is returned twice.
     else busy = Math.max(0, busy - 1)
   }
 
@@ -96,7 +96,7 @@ export const createSubmitter = (options: {
     let bytes = bytesOf(own)
     let jobs = own.submission.jobs.length
     for (const entry of waiting) {
-      // Of two with the same key the second waits for what becomes of the first.
+      // If two have the same key, the second waits for the result of the first.
       if (entry.sent || keysOf(entry).some((key) => keys.has(key))) continue
       bytes += bytesOf(entry)
       jobs += entry.submission.jobs.length
@@ -136,13 +136,13 @@ export const createSubmitter = (options: {
     return rows
   }
 
-  /** Another transaction holds the quotas of these organisations. Each waits alone, and keeps nobody else waiting. */
+  /** Another transaction has locked the quotas of these organisations. Each waits in a call of its own. */
   const commitBusy = (busy: readonly Entry[], hold: Hold): void => {
     for (const group of Map.groupBy(busy, ({ submission }) => submission.orgId).values())
       hold(commit(group, hold))
   }
 
-  /** Perhaps it was committed after all. The ids are the same: it is found then, and not committed twice. */
+  /** The submission may have been committed after all. Its ids are the same, so it is found and not committed twice. */
   const sendAgain = async (entry: Entry, hold: Hold): Promise<SubmissionRow[]> => {
     const { orgId, jobs } = entry.submission
     const jobIds = jobs.map(({ id }) => id)
@@ -172,14 +172,14 @@ export const createSubmitter = (options: {
 }
 
 /**
- * Whoever has just been answered may have the next submission ready. Some rounds of the microtask queue, a few
- * microseconds, let it join: else every second group is that of the one who came first. A lone one need not wait long.
+ * A caller that has just been answered may have its next submission ready. A few rounds of the microtask queue, some
+ * microseconds, let it join; otherwise every second group has only one submission. If none wait, fewer rounds suffice.
  */
 const othersMayJoin = async (joined: () => number): Promise<void> => {
   for (let round = 0; round < (joined() > 0 ? 64 : 16); round++) await undefined
 }
 
-/** Postgres rejects a value that everybody before it has let through. */
+/** Postgres rejected a value that all earlier checks accepted. */
 class RejectedByDatabase extends Error {
   readonly code: string
 
@@ -200,7 +200,7 @@ const answer = (entry: Entry, rows: SubmissionRow[]): void => {
   )
 }
 
-/** Until the promise is settled, either way, or the time is up. */
+/** Waits until the promise is settled, either way, or the time is up. */
 const within = async (ms: number, promise: Promise<unknown>): Promise<void> => {
   const timeUp = Promise.withResolvers<void>()
   const timer = setTimeout(timeUp.resolve, ms)
