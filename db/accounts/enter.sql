@@ -54,7 +54,7 @@ create or replace function require_org(p_org uuid) returns void
 language plpgsql stable
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- For definer functions, which policies do not hold back: raises SQ401 unless this transaction may act in the
+-- For definer functions, to which policies do not apply: raises SQ401 unless this transaction may act in the
 -- organisation.
 begin
   if is_open(p_org) is not true then

@@ -4,9 +4,9 @@
 
 create or replace function export_lines() returns table (owner text, owner_id uuid, type text, key uuid, line json)
 language sql stable
--- What an owner has few of: all lines after a key are sorted for a page. Like a view: Postgres inlines it, and plans
--- only the part with the type and the owner that are asked for. A person's activity in an organisation, its jobs and
--- its audit log belong to that organisation.
+-- Everything that an owner has few of, so each page can sort all lines after its key. It acts like a view: Postgres
+-- inlines it, and plans only the branch of the requested type and owner. A person's activity in an organisation, its
+-- jobs and its audit log belong to that organisation.
 begin atomic
   select 'org', o.id, l.type, o.id, to_json(l)
   from orgs o
@@ -136,11 +136,11 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- The next lines of a type in the order of their keys, after a key or from the beginning: up to 1,000 lines and 4 MiB,
--- whichever comes first, but always one. A payload may have 256 KiB and a result 2 MiB, and a Worker has 128 MB of
--- memory. So lines are fetched one by one, and those that do not fit are not made. A page that ends with keys without
--- lines returns the last of these keys, for the next page to continue from.
+-- whichever comes first, but at least one. A payload may have 256 KiB and a result 2 MiB, and a Worker has 128 MB of
+-- memory. So lines are fetched one by one, and lines beyond the page are not built. A page that ends with keys without
+-- lines returns the last of these keys, from which the next page continues.
 declare
-  -- Keys are ids, those of logs followed by a number; those of audit entries are numbers.
+  -- Keys are ids. Keys of logs also have a number, and keys of audit entries are numbers.
   v_after constant uuid := substring(p_after, '^[0-9a-f]{8}-[0-9a-f-]{27}');
   v_lines refcursor;
   v_key text;
@@ -158,7 +158,7 @@ begin
     order by j.id
     limit 1000;
   when 'job_log' then
-    -- Of the next 10,000 jobs most may have no logs. Indexes serve both orders, so that the scan stops with the page.
+    -- Most of the next 10,000 jobs may have no logs. Indexes serve both orders, so the scan stops with the page.
     open v_lines for
     select
       j.id || '/' || coalesce(lpad(o.id::text, 19, '0'), '9223372036854775807'),

@@ -3,12 +3,12 @@ returns table (user_id uuid, username text, role text, joined_at timestamptz, do
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Gives a member another role or, without one, removes them. With the membership go its sessions and API keys, and the
--- invitations that the member has made. `done` is false if the organisation would be left without an org_admin. Returns
--- no row if there is no such member. Runs with the rights of its caller, under row-level security.
+-- Gives a member another role or, without one, removes them: their sessions and API keys are deleted, and their open
+-- invitations are revoked. `done` is false if the organisation would be left without an org_admin. Returns no row if
+-- there is no such member. Runs with the rights of its caller, under row-level security.
 begin
-  -- All org_admins are locked, in one order: of two who demote each other at the same time, the second sees what the
-  -- first has done.
+  -- All org_admins are locked in the same order: if two demote each other at the same time, the second sees the change
+  -- of the first.
   perform
   from memberships m
   where m.org_id = p_org

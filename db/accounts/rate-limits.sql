@@ -1,10 +1,10 @@
--- Exact rate limits: the conflict locks the row of the subject, and the update sees its newest version, so that of any
--- number of concurrent requests exactly as many pass as may.
+-- Exact rate limits: the conflict locks the row of the subject, and the update sees its newest version, so concurrent
+-- requests can never exceed the limit.
 
 create or replace function network_of(address inet) returns text
 language sql immutable parallel safe
--- The network that rate limits count by. A household has at least a /64 of IPv6, so all its addresses count as one. An
--- IPv4-mapped IPv6 address counts as its IPv4 address.
+-- The network for which rate limits are counted. A household has at least an IPv6 /64, so all addresses in it count as
+-- one. An IPv4-mapped IPv6 address counts as its IPv4 address.
 return case
   when family(address) = 4 then host(address)
   when address <<= '::ffff:0:0/96'::inet then host('0.0.0.0'::inet + (address - '::ffff:0:0'::inet))

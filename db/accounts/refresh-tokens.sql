@@ -1,4 +1,4 @@
--- Refresh tokens. Whoever presents one acts for its user; the database knows only hashes.
+-- Refresh tokens. Whoever presents one acts as its user; the database stores only hashes.
 
 create or replace function rotate_refresh_token(
   p_presented text, p_successor text, p_days integer, p_grace_seconds integer,
@@ -11,8 +11,8 @@ as $$
 -- before. The last of these means that two parties hold it, so the whole family is revoked. The row lock makes the
 -- second of two concurrent exchanges see the first.
 --
--- With a grace, a token that was exchanged no longer ago gets the same answer again, and nothing changes: its successor
--- has to be the same.
+-- Within the grace period, a token that was already exchanged gets the same answer again, and nothing changes. The
+-- caller must pass the same successor.
 declare
   v_presented bytea := decode(p_presented, 'hex');
   v_replaced_at timestamptz;
@@ -52,8 +52,8 @@ create or replace function end_session(p_token_hash text, p_ip text, p_request t
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Ends the sign-in of a refresh token, its access tokens included, and returns the organisation where it was active.
--- Null if it is unknown or has ended.
+-- Ends the sign-in of a refresh token, including its access tokens, and returns the organisation where it was active.
+-- Null if the token is unknown or the sign-in has ended.
 declare
   v_org uuid;
   v_user uuid;

@@ -1,5 +1,5 @@
 -- Creating accounts and organisations, and joining them. An organisation is created together with its first member;
--- nobody enters one that exists without an invitation.
+-- joining an existing one requires an invitation.
 
 create or replace function add_org(p_org uuid, p_name text, p_user uuid) returns void
 language sql
@@ -12,8 +12,8 @@ create or replace function oldest_org(p_user uuid, p_spare_org uuid) returns uui
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- The organisation that the user has been in for the longest time. Whoever is in none gets a new personal one with the
--- id `p_spare_org`, whatever the limit: nobody is locked out of their account.
+-- The organisation that the user has been in for the longest time. A user without one gets a new personal one with the
+-- id `p_spare_org`, regardless of the limit, so that nobody is locked out of their account.
 declare
   v_org uuid;
 begin
@@ -61,8 +61,8 @@ create or replace function open_invitation(p_invitation uuid, p_user uuid, p_tok
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Locks an invitation that can still be accepted by the user or with the token, so that it is good once. Whoever has
--- invited must still be allowed to.
+-- Locks an invitation that can still be accepted by the user or with the token, so that it is accepted only once. The
+-- inviter must still be allowed to invite.
 declare
   v_invitation invitations;
 begin
@@ -184,7 +184,7 @@ $$;
 create or replace function user_named(p_username text) returns table (id uuid, username text)
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Whom an invitation by name is for. Only the exact name finds somebody.
+-- The user to whom an invitation by name is addressed. Only the exact name matches.
 begin atomic
   select u.id, u.username from users u where u.username_key = lower(p_username);
 end;
@@ -193,7 +193,7 @@ create or replace function find_api_key(p_key_hash text)
 returns table (id uuid, org_id uuid, user_id uuid, role text, scopes text[], expires_at timestamptz)
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Whose key has this hash. No row: nobody's, or it is revoked or has expired.
+-- The owner of the API key with this hash. No row if it is unknown, revoked or expired.
 begin atomic
   select k.id, k.org_id, k.user_id, m.role, k.scopes, k.expires_at
   from api_keys k

@@ -9,12 +9,12 @@ returns table (
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Counts an attempt for the network and for the name, before the password is looked at. Names that nobody has are
--- counted and blocked just the same: nothing tells them apart. `blocked_for`: seconds until the next attempt.
+-- Counts an attempt for the network and for the name, before the password is checked. Unknown names are counted and
+-- blocked in the same way, so they cannot be told apart. `blocked_for`: seconds until the next attempt.
 declare
   v_free_attempts constant integer := 10;
   v_longest_block constant integer := 900;
-  -- After this time without an attempt the name starts over.
+  -- After this time without an attempt, the count of the name starts over.
   v_forget constant interval := interval '1 hour';
   v_name sign_in_attempts;
 begin
@@ -97,7 +97,7 @@ create or replace function audit_failed_sign_in(p_username text, p_ip text, p_re
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- All organisations of the user are told, if there is one of this name.
+-- Writes to the audit log of all organisations of the user, if the name exists.
 begin
   perform set_origin(p_ip, p_request);
   perform audit_everywhere(u.id, 'account.sign_in_failed') from users u where u.username_key = lower(p_username);
@@ -110,7 +110,7 @@ language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all organisations.
--- Returns no row if `p_from` is not the hash of the present password.
+-- Returns no row if `p_from` is not the hash of the current password.
 declare
   v_user constant uuid := scope_user();
 begin

@@ -1,13 +1,13 @@
--- Time in equal buckets, in UTC.
+-- Time buckets of equal length, in UTC.
 
 create or replace function bucket_start(p_seconds integer, p_buckets integer) returns timestamptz
 language sql stable
--- The start of the first of the last so many buckets. The last one contains the present.
+-- The start of the first of the last p_buckets buckets. The last one contains the present.
 return date_bin(p_seconds * interval '1 second', now(), 'epoch') - (p_buckets - 1) * p_seconds * interval '1 second';
 
 create or replace function buckets(p_seconds integer, p_buckets integer) returns setof timestamptz
 language sql stable
--- The starts of the last so many buckets, oldest first.
+-- The starts of the last p_buckets buckets, oldest first.
 begin atomic
   select generate_series(
     bucket_start(p_seconds, p_buckets), bucket_start(p_seconds, 1), p_seconds * interval '1 second'
@@ -16,7 +16,7 @@ end;
 
 create or replace function job_sums(p_org uuid, p_hours integer) returns jsonb
 language sql stable
--- The sums of the last so many hours: of the minutes up to the first full hour, and of the hours from there on.
+-- Sums over the last p_hours hours: by the minute up to the first full hour, and by the hour from then on.
 begin atomic
   with recent as materialized (
     select submitted, completed, failed, cancelled, ran, runtime_ms, waits

@@ -1,12 +1,12 @@
--- How deep the queue of an organisation is and will be, with the rights of the caller: for another organisation the
--- queue is empty.
+-- The current and future queue depth of an organisation. Runs with the rights of the caller, who sees an empty queue
+-- for another organisation.
 
 create or replace function remaining_ms(
   started_at timestamptz, predicted_ms double precision, predicted_p90_ms double precision
 ) returns double precision
 language sql stable
--- A job that has run longer than its median keeps running, the longer the wider its spread. All of the median remains
--- of a job that has not started.
+-- A job that has exceeded its median is expected to run longer, in proportion to its spread. A job that has not started
+-- has its whole median left.
 return greatest(
   predicted_ms - coalesce(extract(epoch from now() - started_at)::double precision * 1000, 0),
   extract(epoch from now() - started_at)::double precision * 1000 * (sqrt(predicted_p90_ms / predicted_ms) - 1), 1
@@ -14,8 +14,8 @@ return greatest(
 
 create or replace function depth_of_queue(in_org uuid) returns jsonb
 language sql stable
--- Counts up to 5,000 jobs of each kind, which takes a few milliseconds; a deeper queue is answered from the leader's
--- newest sample. The oldest ready job is searched among the 5,000 submitted first.
+-- Counts up to 5,000 jobs in each state, which takes a few milliseconds; for a deeper queue it uses the leader's newest
+-- sample. The oldest ready job is the oldest of the 5,000 that were submitted first.
 begin atomic
   select jsonb_build_object(
     'pending', case when w.pending < 5000 then w.pending else greatest(w.pending, n.pending) end,

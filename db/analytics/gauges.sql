@@ -18,7 +18,7 @@ end;
 
 create or replace function is_drawn(p_job uuid, p_step bigint) returns boolean
 language sql immutable parallel safe
--- Draws one job in p_step by its id.
+-- Samples one job in p_step by its id.
 return (uuid_hash_extended(p_job, 0) & 1048575) % p_step = 0;
 
 grant execute on function lease_gauges to smartqueue_functions;

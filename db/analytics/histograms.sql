@@ -7,7 +7,7 @@ return case when value < 1 then 1 else least(2 + floor(4 * ln(value) / ln(2::dou
 
 create or replace function histogram_of(buckets integer[], counts bigint[]) returns bigint[]
 language sql immutable parallel safe
--- From buckets, which may repeat, and their counts to one count for each bucket. Empty without buckets.
+-- Adds up the counts of buckets, which may repeat, to one count per bucket. Empty if there are none.
 return array(
   select coalesce(sum(found.count), 0)::bigint
   from generate_series(1, (select max(one) from unnest(buckets) one)) bucket

@@ -1,8 +1,8 @@
--- Parts of the statements that keep rollups, see db/queries/analytics-rollup.ts. All of them are inlined.
+-- Parts of the statements that maintain the rollups (db/queries/analytics-rollup.ts). All of them are inlined.
 
 create or replace function count_in_state(p_states job_state[], p_jobs integer, p_state job_state) returns integer
 language sql immutable parallel safe
--- How many jobs of a row of events went to a state. One state speaks for all jobs.
+-- How many jobs of a row of events entered a state. A single state applies to all jobs.
 return case
   when cardinality(p_states) = 1 then case p_states[1] when p_state then p_jobs else 0 end
   else cardinality(array_positions(p_states, p_state))
@@ -12,9 +12,9 @@ create or replace function readiness_of(
   p_org uuid, p_job uuid, p_created_at timestamptz, p_run_at timestamptz, p_ended_at timestamptz
 ) returns table (ready_at timestamptz, is_later_try boolean)
 language sql stable
--- A job waits from the moment it could have started: submitted, its run_at, the end of the last job that it depended
--- on. Only first attempts count, as later ones waited for other reasons; also an attempt before somebody retried the
--- job.
+-- A job waits from the moment it could have started: its submission, its run_at, or the end of its last parent. Only
+-- first attempts count, because later ones waited for other reasons. `is_later_try` also covers attempts after somebody
+-- retried the job.
 begin atomic
   select
     greatest(
@@ -39,7 +39,7 @@ end;
 
 create or replace function first_uncounted_at() returns timestamptz
 language sql stable
--- The time of the first event that is not added yet, or that waits for a transaction before it. Null: all are added.
+-- The time of the first event that is not in the rollups yet. Null if all are.
 begin atomic
   select g.at
   from analytics_cursors c
@@ -47,7 +47,7 @@ begin atomic
     select at
     from job_event_groups
     where (xid, id) > (c.xid, c.id)
-      -- The index has only those, and the line before does not say it.
+      -- Always true, because the column is not null.
       and xid is not null
       and (id > c.foreign_id) is true
     order by xid, id
@@ -61,7 +61,7 @@ returns table (
   xid xid8, id bigint, org_id uuid, at timestamptz, outcome text, job_ids uuid[], ran_ms real[], upto bigint
 )
 language sql stable
--- Ended attempts that the replay of the queue has not read yet: so many rows and so many of their jobs at most.
+-- Ended attempts that the simulation of the queue has not read yet: at most p_rows rows, and about p_jobs jobs.
 begin atomic
   select xid, id, org_id, at, outcome, job_ids, ran_ms, upto
   from (

@@ -9,7 +9,7 @@ return 'whsec_'
 create or replace function callback_address(p_org uuid, p_url text)
 returns table (secret text, previous_secret text, disabled boolean)
 language sql rows 1
--- The first callback of an organisation makes its secret; of two at the same time, the second waits and takes the same.
+-- The first callback of an organisation creates its secret. A concurrent one waits and then uses the same secret.
 begin atomic
   insert into callback_secrets (org_id, secret)
   select p_org, new_signing_secret()
@@ -26,7 +26,7 @@ end;
 create or replace function callbacks_of_job(in_org uuid, told_job uuid) returns setof uuid
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Like tagged_jobs: under row-level security no index serves a condition on a JSON field.
+-- Runs as the owner: under row-level security no index serves a condition on a JSON field, as ->> is not leakproof.
 begin atomic
   select id
   from jobs
@@ -38,7 +38,7 @@ end;
 
 create or replace function endpoint_target(p_endpoint callback_endpoints) returns jsonb
 language sql immutable
--- For the audit log, which has URLs without their query: it may contain a secret.
+-- For the audit log, which stores URLs without their query string, because it may contain a secret.
 return jsonb_build_object(
   'endpoint_id', p_endpoint.id, 'url', split_part(p_endpoint.url, '?', 1), 'events', p_endpoint.events
 );

@@ -5,7 +5,7 @@ returns table (
   tick_at timestamptz, outcome text, job_id uuid, reason text, fired_at timestamptz
 )
 language sql stable rows 1
--- A schedule as people see it, with its newest tick.
+-- A schedule as the API shows it, with its newest tick.
 begin atomic
   select
     p_schedule.id, p_schedule.name, p_schedule.cron, p_schedule.timezone, p_schedule.catch_up, p_schedule.job,

@@ -3,7 +3,7 @@
 create or replace function events_after(in_org uuid, after_xid xid8, after_id bigint, until_xid xid8, most integer)
 returns setof job_event_groups
 language sql stable
--- Always reads in the order of the index: any other plan reads all rows after the position to find the first of them.
+-- Always reads in index order: any other plan would read all rows after the position to find the first of them.
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
@@ -13,7 +13,7 @@ begin atomic
   where org_id = in_org
     and (xid, id) >= (after_xid, after_id)
     and xid < until_xid
-    -- Rows restored from a dump have transaction ids of another server.
+    -- Rows restored from a dump have transaction ids from another server.
     and id > (select foreign_id from callback_cursor)
   order by xid, id
   limit most;
@@ -25,8 +25,8 @@ create or replace function unpack_events(
 )
 returns table (n integer, job_id uuid, state job_state, attempt integer, reason text, at timestamptz)
 language sql immutable
--- The events of a row of job_event_groups, from p_skipped + 1 to p_last. Slices: to read a single element of a large
--- array, Postgres reads all of it.
+-- The events of a row of job_event_groups, from p_skipped + 1 to p_last. It reads slices, because reading a single
+-- element of a large array fetches all of it.
 begin atomic
   select
     (p_skipped + e.n)::integer, e.job_id, coalesce(e.state, p_states[1]), coalesce(e.attempt, p_attempts[1]),

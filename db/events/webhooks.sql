@@ -1,8 +1,8 @@
 create or replace function receiving_source(p_source uuid) returns setof webhook_sources
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- The source whose address a delivery was sent to, with its secrets: the functions verify the signature with them. Only
--- the exact id, which is part of that address, finds it.
+-- The source to whose URL a delivery was sent, with its secrets, with which the functions verify the signature. Only
+-- the exact id, which is part of that URL, finds it.
 begin atomic
   select s.*
   from webhook_sources s
@@ -16,8 +16,8 @@ returns table (
   previous_expires_at timestamptz, created_by uuid, created_at timestamptz, updated_at timestamptz
 )
 language sql stable
--- A source as people see it. The hint is the end of the secret, enough to tell two apart; the end of a short one would
--- be a good part of it.
+-- A source as the API shows it. The hint is the end of the secret, enough to tell two apart. A short secret has no
+-- hint, because its end would reveal too much of it.
 begin atomic
   select
     p_source.id, p_source.name, p_source.scheme, p_source.verification, p_source.filter, p_source.template,

@@ -4,8 +4,8 @@ returns table (
   type text, ran_ms real, sample text, source text
 )
 language sql stable
--- A row for each execution: `n` is the place of its group in the array, `place` its place in the group. `p_limit`
--- bounds them, but the last group is never cut off.
+-- One row per execution: `n` is the position of its group in the array, `place` its position in the group. `p_limit`
+-- bounds the number of rows, but the last group is never cut.
 begin atomic
   select
     g.n, a.place, g.xid::text, g.id::text, g.outcome, extract(epoch from g.at)::double precision, g.org_id,

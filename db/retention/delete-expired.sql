@@ -1,10 +1,10 @@
--- Deletes up to p_limit rows of one kind that are older than the retention time, and returns their number. The leader
--- calls it for one kind after the other: readers of the event log wait for the oldest transaction, so none may be long.
+-- Deletes up to p_limit rows of one kind that are older than the retention period, and returns their number. The leader
+-- calls it for one kind at a time: readers of the event log wait for the oldest transaction, so none may run long.
 --
--- Only the leader deletes these rows. Of finished jobs it skips those that somebody has locked, so it waits for nobody.
--- Each kind has an index on its time, except executions and jobs: the oldest stand at the left of their primary keys.
--- Callback endpoints are few, and all of them are read.
--- Planned for the arguments: a generic plan would take a third of each table for expired and read all of it.
+-- Only the leader deletes these rows. It skips finished jobs that another transaction has locked, so it never waits.
+-- Each kind has an index on its time, except executions and jobs, whose oldest rows are first in their primary keys,
+-- and callback endpoints, which are few and are scanned.
+-- Custom plans: a generic plan would assume that a third of each table has expired and scan it.
 
 create or replace function delete_expired(p_term bigint, p_kind text, p_days double precision, p_limit integer)
 returns integer
@@ -16,7 +16,7 @@ declare
   v_before constant timestamptz := now() - p_days * interval '1 day';
   -- The last 24 hours are shown by the minute.
   v_minutes_before constant timestamptz := now() - interval '26 hours';
-  -- Ids are UUIDv7. A day of slack covers clocks that differ.
+  -- Ids are UUIDv7. A day of slack covers clock differences.
   v_ids_before uuid;
   v_deleted integer;
 begin
@@ -38,7 +38,7 @@ begin
           where org_id = o.id
             and job_id < v_ids_before
             and finished_at < v_before
-            -- A job that others still wait for stays.
+            -- Keep a job that others still wait for.
             and not exists (
               select
               from job_dependencies d
@@ -47,7 +47,7 @@ begin
             )
           order by job_id
           limit p_limit
-          -- One that is being retried has no row here any more, and keeps its job.
+          -- Skips a job that is being retried. Once that has committed, the job has no row here.
           for update skip locked
         ) f
         limit p_limit
@@ -64,7 +64,7 @@ begin
         where a.org_id = e.org_id
           and a.job_id = e.job_id
       )
-      -- Logs, progress and dependencies go with the job.
+      -- Logs, progress and dependencies are deleted with the job (on delete cascade).
       delete from jobs j
       using expired e
       where j.org_id = e.org_id
@@ -76,7 +76,7 @@ begin
         where ctid = any (array(select ctid from job_event_groups where at < v_before limit p_limit))
         returning id, xid
       ),
-      -- A reader of the stream from before is told that there is a gap. Rows of another server's dump are in no stream.
+      -- A stream reader that stopped before this is told of the gap. Rows restored from a dump are in no stream.
       floor as (
         update stream_floor f
         set xid = d.xid
@@ -94,7 +94,7 @@ begin
       return v_deleted;
 
     when 'executions' then
-      -- Besides, the newest 100,000 are enough. Ids are consecutive, so nothing need be counted.
+      -- Also, only the newest 100,000 are kept. Ids are assigned in sequence, so nothing has to be counted.
       with oldest as materialized (
         select xid, id, at
         from executions
@@ -113,7 +113,7 @@ begin
         select ctid
         from schedule_ticks t
         where fired_at < v_before
-          -- The newest of each schedule stays, however old it is.
+          -- Keep the newest tick of each schedule, however old it is.
           and exists (select from schedule_ticks where schedule_id = t.schedule_id and tick_at > t.tick_at)
         order by fired_at
         limit p_limit
@@ -126,7 +126,7 @@ begin
       );
 
     when 'disabled_urls' then
-      -- URLs of single jobs would pile up. One that is used again answers again that it is gone.
+      -- URLs of single jobs would pile up. One that is used again and still returns 410 is disabled again.
       delete from callback_endpoints
       where ctid = any (array(
         select ctid from callback_endpoints where events = '{}' and disabled_at < v_before limit p_limit
@@ -159,7 +159,7 @@ create or replace function delete_stale(p_term bigint, p_days double precision) 
 language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Rows that are valid for a fixed time, and slot_changes, which are few.
+-- Deletes rows with a fixed lifetime, and old rows of slot_changes, which are few.
 begin
   if in_term(p_term) then
     delete from rate_limits where last_hit < now() - interval '1 hour';
@@ -168,9 +168,9 @@ begin
     delete from invitations where expires_at < now() - interval '30 days';
     delete from refresh_tokens where expires_at < now();
     delete from refresh_families where expires_at < now();
-    -- The forecast compares four weeks with the one after them.
+    -- The forecast compares a week with the four weeks before it.
     delete from load_minutes where at < now() - interval '5 weeks';
-    -- The newest says how many slots there are.
+    -- Keep the newest row, which has the current number of slots.
     delete from slot_changes
     where at < now() - p_days * interval '1 day'
       and at < (select max(at) from slot_changes);

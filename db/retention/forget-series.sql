@@ -6,9 +6,9 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 set lock_timeout = '50ms'
 as $$
--- Looks at the next series and deletes those without jobs that have not run for the retention time. A submission looks
--- up its series and stores its job in one statement, so it may refer to a series that was deleted after its snapshot.
--- The share lock prevents this: it waits for submissions that are under way, and later ones see that the series is gone
+-- Examines the next series and deletes those without jobs that have not run for the retention period. A submission
+-- looks up its series and stores its job in one statement, so without a lock it could refer to a series that was
+-- deleted after its snapshot. The share lock waits for submissions in progress; later ones see that the series is gone
 -- and create it again. `forgotten` is null if the lock was not granted in time.
 declare
   v_looked_at constant bigint[] := array(
