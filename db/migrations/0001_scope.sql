@@ -37,7 +37,7 @@ grant select on schema_migrations to smartqueue_functions, smartqueue_workers;
 
 create table scope_signing_key (
   only_row boolean primary key default true,
-  -- A random key of 32 bytes, padded to a block of SHA-256 and combined with the two constants of HMAC.
+  -- A random key of 32 bytes, padded to a SHA-256 block and combined with the two HMAC constants.
   inner_block bytea not null,
   outer_block bytea not null,
   constraint scope_signing_key_only_row check (only_row)
@@ -64,7 +64,7 @@ $$;
 
 create function scope_signature(p_inner_block bytea, p_outer_block bytea, p_scope text) returns text
 language sql stable
--- HMAC-SHA-256. A signature is worth nothing in another transaction: that began at another time, or in another process.
+-- HMAC-SHA-256. A signature is worthless in another transaction, which started at another time or in another process.
 return encode(
   sha256(
     p_outer_block
@@ -96,7 +96,7 @@ create function verified_scope() returns text[]
 language plpgsql stable parallel restricted security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- The signature and what it signs; null without one, or with one that is not of this transaction. Takes 12 to 20 µs.
+-- The signature and what it signs; null if it is missing or belongs to another transaction. Takes 12 to 20 µs.
 -- Parallel workers are other processes, so only the leader of a parallel query can verify: policies call this in a
 -- subquery, which the leader evaluates.
 declare
@@ -127,7 +127,7 @@ create function sees_all_orgs() returns boolean
 language sql stable parallel restricted
 return coalesce((verified_scope())[5], 'f') = 't';
 
--- Where a request came from, for the audit log. Not signed: no policy goes by it.
+-- Where a request came from, for the audit log. Not signed, because no policy uses it.
 
 create function scope_ip() returns inet
 language sql stable parallel safe
@@ -166,8 +166,8 @@ language plpgsql
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- For tables with a column org_id: the API sees the rows of the organisations it has entered, workers see all rows. The
--- scope is read in a subquery, which Postgres evaluates once for each statement and not for each row, and the second
--- one only if there is a row of an organisation that is not open.
+-- scope is read in subqueries, which Postgres evaluates once per statement instead of once per row, and the second one
+-- only if it meets a row of an organisation that is not open.
 declare
   v_table text;
 begin

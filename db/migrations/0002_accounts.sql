@@ -26,7 +26,7 @@ create table orgs (
 
 create index orgs_by_creator on orgs (created_by);
 comment on index orgs_by_creator is
-  'Serves create-org and start-session, which count the organisations a user has created.';
+  'Serves create-org, which counts the organisations of a creator, and the foreign key when an account is deleted.';
 
 create table memberships (
   org_id uuid not null references orgs on delete cascade,
@@ -38,7 +38,7 @@ create table memberships (
 );
 
 create index memberships_by_user on memberships (user_id, created_at);
-comment on index memberships_by_user is 'Serves find-account: the organisations of one user, oldest first.';
+comment on index memberships_by_user is 'Serves start-session and list-users: a user''s organisations, oldest first.';
 
 -- One sign-in. Its refresh tokens replace each other; presenting a replaced one revokes the family.
 create table refresh_families (
@@ -208,8 +208,8 @@ with (fillfactor = 50);
 create index sign_in_attempts_by_time on sign_in_attempts (last_attempt);
 comment on index sign_in_attempts_by_time is 'Serves delete_stale.';
 
--- Row-level security. Passwords, hashes of secrets and rows that nobody has entered for yet are reached by definer
--- functions only (db/accounts): sign-in by the exact name, tokens, keys and invitation links by their hash.
+-- Row-level security. Only definer functions (db/accounts) reach password hashes, hashes of secrets, and rows that are
+-- needed before anyone has entered: sign-in by the exact name, and tokens, keys and invitation links by their hash.
 
 create policy of_member on memberships to smartqueue_functions
   using (
@@ -244,7 +244,7 @@ create policy of_acquaintance on users for select to smartqueue_functions
     or (select sees_all_orgs())
   );
 comment on policy of_acquaintance on users is
-  'Oneself, members of the open organisation, and those who have invited or are invited there.';
+  'The user, members of the open organisations, and users who have invited or are invited there.';
 
 create policy expired on refresh_tokens to smartqueue_workers using (expires_at < now());
 

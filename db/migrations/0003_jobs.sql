@@ -12,8 +12,8 @@ create type job_state as enum
   ('pending', 'blocked', 'ready', 'running', 'retrying', 'completed', 'failed', 'cancelled');
 comment on type job_state is 'An enum, because each transition writes it: it takes 4 bytes instead of up to 10.';
 
--- Domains instead of table checks: a value that a thousand jobs share is checked once, and Postgres parses a table
--- check again for each statement.
+-- Domains instead of table checks: a value that a thousand jobs share is checked once, and Postgres would parse table
+-- checks again for each statement.
 create domain job_name as text constraint job_name_length check (char_length(value) between 1 and 200);
 create domain payload_object as jsonb constraint payload_object_is_one check (jsonb_typeof(value) = 'object');
 create domain job_priority as text
@@ -38,7 +38,7 @@ create table series (
   runs bigint not null default 0,
   mean_log double precision,
   deviation_log double precision,
-  -- The mean that queued jobs were last scored with, and whether mean_log has moved a whole lane away from it.
+  -- The mean that queued jobs were last scored with, and whether mean_log differs from it by a factor of 1.5 or more.
   scored_log double precision,
   moved boolean not null default false,
   -- How far the latest executions were from the running mean. Above 0, the series is getting slower.
@@ -53,7 +53,7 @@ with (
 comment on table series is 'An organisation''s jobs of one type and name, with the running estimate of their runtime.';
 
 create index series_moved on series (id) where moved;
-comment on index series_moved is 'Serves rescore-jobs: series whose queued jobs are in the wrong lane.';
+comment on index series_moved is 'Serves look-out and take-moved-series: series whose queued jobs may be misplaced.';
 
 create table type_estimates (
   type text primary key,
@@ -125,7 +125,7 @@ where triggered_by ->> 'kind' = 'callback';
 comment on index jobs_by_told is 'Serves callbacks_of_job.';
 
 create index jobs_by_series on jobs (series_id, id) with (deduplicate_items = off);
-comment on index jobs_by_series is 'Serves list-jobs by type and name.';
+comment on index jobs_by_series is 'Serves list-jobs by type and name, prediction_inputs and forget_series.';
 
 create index jobs_by_priority on jobs (org_id, priority, id) where priority <> 'normal';
 comment on index jobs_by_priority is 'Serves list-jobs by a priority other than normal.';
@@ -141,7 +141,7 @@ create table job_dependencies (
 comment on table job_dependencies is 'The child starts only after the parent has completed.';
 
 create index job_dependencies_by_child on job_dependencies (child_id, parent_id);
-comment on index job_dependencies_by_child is 'Serves get-job.';
+comment on index job_dependencies_by_child is 'Serves get-job and retry-jobs.';
 
 create table job_logs (
   id bigint generated always as identity primary key,

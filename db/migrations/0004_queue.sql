@@ -1,12 +1,12 @@
--- Where each job stands. A job never changes after it was submitted; the one table that holds it says what state it is
--- in: waiting_jobs, blocked_jobs, ready_jobs, leases or finished_jobs. Each transition moves the row in one statement.
+-- The state of each job. A job never changes after its submission; its state is the table that holds it: waiting_jobs,
+-- blocked_jobs, ready_jobs, leases or finished_jobs. Each transition moves its row in one transaction.
 --
 -- These tables have no foreign key to jobs. Only the transitions write to them, from rows that they have just moved,
--- and the check of a key would lock and dirty the wide row of the job on every move.
+-- and a foreign key check would lock and dirty the wide row of the job on every move.
 
 create function lane_of(rank double precision) returns smallint
 language sql immutable parallel safe
--- Lanes are 0.1 wide in ln: jobs in the same lane differ by less than 10 % in rank and run in order of arrival.
+-- Ranks are logarithmic and a lane is 0.1 wide: its jobs differ by about 10 % at most, and run in order of arrival.
 return floor(least(greatest(rank, -100), 100) * 10)::smallint;
 
 create table waiting_jobs (
@@ -69,7 +69,7 @@ with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, au
 -- Keys are unique, so looking for duplicates whenever a page is full would be wasted work.
 create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
 comment on index ready_jobs_order is
-  'Serves exchange: lowest lane first, in order of arrival within it. Also serves all that looks for suspects.';
+  'Serves exchange: lowest lane first, in order of arrival within it. Also serves functions that look for suspects.';
 
 create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) where lane < 5000;
 comment on index ready_jobs_age is 'Serves exchange: oldest first, regardless of the lane.';
@@ -88,13 +88,13 @@ create type claim_request as (
   types text[],
   -- age, rank or newest_rank.
   job_order text,
-  -- Where the worker begins to read: nothing older is left in these lanes, lowest lane first, and by age.
+  -- Where the worker starts to read: nothing older is left in these lanes (lowest first) or, by age, in any lane.
   floor_lanes smallint[],
   floor_keys bigint[],
   age_floor bigint,
   free_cpu_units double precision,
   free_memory_mb double precision,
-  -- How many of the jobs may be beyond what is free.
+  -- How many of the jobs may exceed the free capacity.
   ahead integer
 );
 
@@ -110,11 +110,11 @@ create table leases (
   -- A claimed job counts as running from here on, although it may wait in the worker for a slot.
   claimed_at timestamptz not null default now(),
   expires_at timestamptz not null,
-  -- The jobs of one claim in its order. The other arrays have one value for each job.
+  -- The jobs of one claim. The other arrays have one value per job, in the same order.
   job_ids uuid[] not null,
   org_ids uuid[] not null,
   attempts integer[] not null,
-  -- How many jobs the claim took. With as many in the arrays, none was taken away, and outcomes need no closer look.
+  -- How many jobs the claim took. If the arrays still have as many, none was removed, and outcomes need no check.
   claimed_jobs integer not null,
   alone boolean not null default false
 )
@@ -124,8 +124,8 @@ with (
 );
 comment on table leases is
   'One row for each claim, however many jobs it took. It is renewed as a whole and deleted when the last job has ended.
-A job that ended earlier stays in the arrays until then; its row in another table says that it has ended.';
-comment on column leases.alone is 'The only job of this lease runs alone, because it may be what kills its workers.';
+A completed job stays in the arrays until then; its row in finished_jobs shows that it has completed.';
+comment on column leases.alone is 'The only job of this lease runs alone, because it is suspected to kill its worker.';
 
 -- Ids do not compress, but organisations and attempts repeat.
 alter table leases alter column job_ids set storage external;
@@ -138,12 +138,12 @@ create table finished_jobs (
   attempts integer not null,
   result jsonb,
   error jsonb,
-  -- Groups dead letters by their error.
+  -- Groups dead letters with the same error.
   fingerprint text,
   -- The last attempt. Null if the job was never started.
   worker_id text,
   started_at timestamptz,
-  -- The runtime of a completed job by the worker's clock. Predictions learn from it.
+  -- The runtime of the last attempt by the worker's clock. Null if it was cancelled, lost or never started.
   runtime_ms double precision,
   finished_at timestamptz not null default now(),
   primary key (org_id, job_id),
@@ -154,7 +154,7 @@ with (autovacuum_vacuum_insert_scale_factor = 0.05);
 comment on table finished_jobs is
   'Completed, failed and cancelled jobs with their last attempt. The hot path only inserts into it.';
 
--- The state is a predicate and not a column, so that completed jobs cost nothing.
+-- The state is a predicate instead of a column, so that completed jobs cost nothing.
 create index finished_jobs_failed on finished_jobs (org_id, job_id) where state = 'failed';
 comment on index finished_jobs_failed is 'Serves list-jobs by status failed.';
 
@@ -181,7 +181,7 @@ create table attempts (
 comment on table attempts is 'Attempts that did not finish their job. The one that did is in finished_jobs.';
 
 create index attempts_by_job on attempts (org_id, job_id, id);
-comment on index attempts_by_job is 'Serves list-attempts.';
+comment on index attempts_by_job is 'Serves list-attempts and reclaim-expired-leases.';
 
 create table pauses (
   org_id uuid not null references orgs on delete cascade,
@@ -208,7 +208,7 @@ comment on index reservations_by_worker is 'Serves exchange.';
 create view queue_entries with (security_invoker = true) as
 select
   j.id as job_id, j.org_id, j.series_id, j.type,
-  -- A subquery, so that every plan starts from the job, whatever it expects of the number of series.
+  -- A subquery, so that every plan starts from the job, whatever the estimated number of series.
   lane_of(
     j.rank_base + j.rank_slope * coalesce(
       (select s.mean_log from series s where s.id = j.series_id) + j.residual_log, ln(j.predicted_ms)
@@ -218,7 +218,7 @@ select
   j.predicted_ms::real as predicted_ms,
   j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by
 from jobs j;
-comment on view queue_entries is 'The row in ready_jobs that a job gets if it becomes ready now.';
+comment on view queue_entries is 'The row that a job would get in ready_jobs if it became ready now.';
 
 create view held_jobs with (security_invoker = true) as
 select l.token, l.worker_id, l.expires_at, h.job_id, h.org_id, h.attempt, l.claimed_at as started_at, l.alone
@@ -259,13 +259,13 @@ left join lateral (
   from leases o
   cross join lateral array_position(o.job_ids, j.id) as n
   where n is not null
-    -- Skips the lookup if another table already says the status.
+    -- Skips the lookup if another table already determines the status.
     and coalesce(f.job_id, w.job_id, r.job_id, b.job_id) is null
   order by o.token desc
   limit 1
 ) l on true
 left join job_progress p on p.job_id = j.id;
-comment on view job_overview is 'Each job with its status. Only this view says which table means which status.';
+comment on view job_overview is 'Each job with its status. Only this view defines which table means which status.';
 
 create view job_summaries with (security_invoker = true) as
 select

@@ -1,4 +1,4 @@
--- The log of transitions: the event stream, callbacks and analytics read it in the order of the commits.
+-- The log of transitions. The event stream, callbacks and analytics read it in commit order.
 
 create table job_event_groups (
   id bigint generated always as identity primary key,
@@ -9,12 +9,12 @@ create table job_event_groups (
   attempts integer[] not null,
   reasons text[] not null,
   ats timestamptz[] not null,
-  -- Readers follow xid and then id: ids are given before the commit, and a slow statement commits late.
+  -- Readers follow xid and then id: ids are assigned before the commit, and a slow transaction commits late.
   xid xid8 not null default pg_current_xact_id()
 );
 comment on table job_event_groups is
-  'Transitions of jobs of one organisation, one row for each statement that makes them. An array with one value applies
-to all jobs. An empty array means no reason, or the time of the row.';
+  'Transitions of jobs of one organisation, one row for all that are made together. An array with one value applies to
+all jobs. An empty array means no reason, or the time of the row.';
 
 alter table job_event_groups
   alter column job_ids set storage external,
@@ -27,7 +27,7 @@ with (pages_per_range = 16, autosummarize = on);
 comment on index job_event_groups_by_time is 'Serves delete_expired.';
 
 create index job_event_groups_by_commit on job_event_groups (xid, id);
-comment on index job_event_groups_by_commit is 'Serves find-callbacks.';
+comment on index job_event_groups_by_commit is 'Serves find-callbacks and the rollups.';
 
 create index job_event_groups_of_org on job_event_groups (org_id, xid, id);
 comment on index job_event_groups_of_org is 'Serves read-stream.';

@@ -1,4 +1,4 @@
--- Worker pods, and the one of them that leads.
+-- Worker pods and their leader.
 
 create table workers (
   worker_id text primary key,
@@ -33,7 +33,7 @@ create table scheduler_leader (
   elected_at timestamptz not null default now(),
   last_seen timestamptz not null default now(),
   incarnation text not null default database_incarnation(),
-  -- The terms before, newest first.
+  -- Earlier terms, newest first.
   earlier_terms jsonb not null default '[]',
   constraint scheduler_leader_only_row check (only_row)
 )

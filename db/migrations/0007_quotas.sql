@@ -17,7 +17,7 @@ comment on table quotas is
   'queued_jobs includes running jobs. Claims enforce running_jobs, submissions all other quotas.';
 
 create index quotas_running on quotas (org_id) where running_jobs is not null;
-comment on index quotas_running is 'Serves exchange-jobs: whether any organisation has a limit on running jobs.';
+comment on index quotas_running is 'Serves exchange: whether any organisation has a limit on running jobs.';
 
 -- High enough for an honest burst, low enough to stop a runaway loop.
 insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)
@@ -74,7 +74,7 @@ create table idempotency_keys (
   constraint idempotency_keys_length check (char_length(key) between 1 and 255)
 );
 comment on table idempotency_keys is
-  'Idempotency keys and their jobs. A key can be used again after 24 hours, or the time its submission asked for.';
+  'Idempotency keys and their jobs. A key can be reused after 24 hours, or the time that its submission asked for.';
 
 create index idempotency_keys_by_expiry on idempotency_keys (expires_at);
 comment on index idempotency_keys_by_expiry is 'Serves delete_stale.';

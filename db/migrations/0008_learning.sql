@@ -1,4 +1,4 @@
--- Predictions of runtimes: the executions they are learned from, what is remembered of each series, and the models.
+-- Runtime predictions: the executions they are learned from, the memory of each series, and the models.
 
 create table org_type_estimates (
   org_id uuid not null references orgs on delete cascade,
@@ -6,7 +6,7 @@ create table org_type_estimates (
   runs bigint not null,
   mean_log double precision not null,
   deviation_log double precision not null,
-  -- About the median of the last thousand.
+  -- The approximate median of the last thousand.
   median_log double precision not null,
   drift_log double precision not null default 0,
   -- The newest executions, packed by functions/prediction/model/series-memory.ts.
@@ -32,7 +32,7 @@ create table executions (
 )
 with (autovacuum_vacuum_scale_factor = 0.05);
 comment on table executions is
-  'Ended attempts of one series with the same outcome, written by the statement that records them. The learner reads
+  'Ended attempts of one series with the same outcome, written by the transaction that records them. The learner reads
 them.';
 
 alter table executions

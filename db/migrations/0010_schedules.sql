@@ -23,7 +23,7 @@ create table schedules (
   constraint schedules_catch_up check (catch_up in ('skip', 'one', 'all')),
   constraint schedules_paused check (paused_at is null or next_at is null)
 );
-comment on table schedules is 'Jobs that are submitted again and again.';
+comment on table schedules is 'Jobs that are submitted repeatedly, by a cron expression.';
 
 create index schedules_by_next on schedules (next_at) where next_at is not null;
 comment on index schedules_by_next is 'Serves find-due-schedules.';

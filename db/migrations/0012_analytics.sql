@@ -1,5 +1,5 @@
--- Analytics and metrics: sums of what happened to jobs. The leader keeps them by reading the events in the order of
--- their commits, so that the statements that move jobs do no extra work.
+-- Analytics and metrics: rollups of job events. The leader maintains them by reading the events in commit order, so
+-- that transitions do no extra work.
 
 create table analytics_cursors (
   reader text primary key,
@@ -34,7 +34,7 @@ create table job_rollups (
   waited bigint not null default 0,
   wait_ms double precision not null default 0,
   waits bigint[] not null default '{}',
-  -- Number of samples of the queue, and the sums over them. None: the queue was empty all the time.
+  -- Number of samples of the queue, and the sums over them. None if the queue was empty all the time.
   samples integer not null default 0,
   pending bigint not null default 0,
   blocked bigint not null default 0,
@@ -152,8 +152,8 @@ create table queue_gauges (
 with (fillfactor = 50);
 comment on table queue_gauges is 'Queue depth by class and status. Written by the leader.';
 
--- The queue as a whole, from which the start of a job is estimated. An organisation sees only its own jobs, but all
--- organisations share one queue: definer functions answer with sums over it.
+-- The state of the whole queue, from which the start time of a job is estimated. An organisation sees only its own
+-- jobs, but all organisations share one queue: definer functions return sums over it.
 
 create unlogged table queue_snapshots (
   -- At most one row: none after a crash.

@@ -1,4 +1,4 @@
--- Autoscaling: the predicted work that is queued, that keeps arriving, and that is expected.
+-- Autoscaling: the predicted work that is queued, arriving and forecast.
 
 create table load_minutes (
   -- Start of the minute.
@@ -16,7 +16,7 @@ create table load_forecasts (
   -- One row, or none before the first run.
   only_row boolean primary key default true,
   made_at timestamptz not null default now(),
-  -- The start of the first minute, and the work that will arrive in each minute from there.
+  -- The start of the first minute, and the work that will arrive in each minute from then on.
   from_at timestamptz not null default now(),
   p50_ms double precision[] not null default '{}',
   p90_ms double precision[] not null default '{}',
@@ -39,7 +39,7 @@ create table autoscale_snapshots (
   -- Predicted work of claimable jobs, and what remains of running ones. Each job counts at most the drain goal.
   queued_seconds double precision not null,
   running_seconds double precision not null,
-  -- Work that arrives in a second.
+  -- Work that arrives per second.
   arriving_per_second double precision not null,
   -- Work of delayed jobs and schedules that are due within the lead time.
   scheduled_seconds double precision not null,

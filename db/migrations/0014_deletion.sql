@@ -21,7 +21,7 @@ create view active_memberships with (security_invoker = true) as
 select m.org_id, m.user_id, m.role, m.created_at
 from memberships m
 where not exists (select from org_deletions d where d.id = m.org_id and d.removed_at is null);
-comment on view active_memberships is 'Those of organisations that are not being deleted. For definer functions.';
+comment on view active_memberships is 'Memberships of organisations that are not being deleted. For definer functions.';
 
 create policy of_admin on org_deletions for select to smartqueue_functions
   using (removed_at is null or (select sees_all_orgs()));
