@@ -13,16 +13,14 @@ import { keepLog } from '../support/worker.ts'
 let database: TestDatabase
 let run: Run
 const tenants: Record<string, Tenant> = {}
-let random = createRandom(7)
+const random = createRandom(7)
 
-const open = async (): Promise<void> => {
-  random = createRandom(7)
+before(async () => {
+  await useWasmBackend()
   database = await createTestDatabase()
   run = database.run
   for (const name of ['ada', 'bob', 'eve', 'mallory', 'newcomer']) tenants[name] = await seedTenant(run)
-}
-before(useWasmBackend)
-before(open)
+})
 after(() => database.drop())
 
 type Job = { name: string; ranMs: number }
@@ -115,30 +113,6 @@ const assertUnmoved = async (before: Map<string, number>, by: string): Promise<v
   }
 }
 
-/** 3,000 runs of Mallory's that take 3 ms or ten minutes. */
-const poison = async (learn: () => Promise<void>): Promise<void> => {
-  for (let round = 0; round < 6; round++) {
-    // Their features are those of ordinary work; then all runs that were predicted from them are absurd.
-    await runJobs(
-      'mallory',
-      Object.entries(SERIES).map(([name, ms]) => ({ name, ranMs: ms })),
-    )
-    await learn()
-    const absurd = round % 2 ? 3 : 600_000
-    const names = [
-      ...Object.keys(SERIES),
-      'something new',
-      ...Array.from({ length: 96 }, (_, n) => `${round} ${n}`),
-    ]
-    for (let n = 0; n < 5; n++)
-      await runJobs(
-        'mallory',
-        names.map((name) => ({ name, ranMs: absurd })),
-      )
-    await learn()
-  }
-}
-
 test('no organisation changes the predictions of another by more than a twentieth', async () => {
   await runJobs(
     'eve',
@@ -159,7 +133,26 @@ test('no organisation changes the predictions of another by more than a twentiet
   for (const who of ['ada', 'bob']) await work(who, 40)
   const before = await look()
 
-  await poison(learnAll)
+  for (let round = 0; round < 6; round++) {
+    // Their features are those of ordinary work; then all runs that were predicted from them are absurd.
+    await runJobs(
+      'mallory',
+      Object.entries(SERIES).map(([name, ms]) => ({ name, ranMs: ms })),
+    )
+    await learnAll()
+    const absurd = round % 2 ? 3 : 600_000
+    const names = [
+      ...Object.keys(SERIES),
+      'something new',
+      ...Array.from({ length: 96 }, (_, n) => `${round} ${n}`),
+    ]
+    for (let n = 0; n < 5; n++)
+      await runJobs(
+        'mallory',
+        names.map((name) => ({ name, ranMs: absurd })),
+      )
+    await learnAll()
+  }
   await assertUnmoved(before, '3,000 absurd runtimes')
 })
 
@@ -171,39 +164,4 @@ test('where estimates are shared, a new series starts from what others have run 
   assert.deepEqual([shared?.source, Math.round(Math.exp(shared?.p50Log ?? 0) / 100)], ['type', 50])
   await learnAll()
   await assertUnmoved(before, 'no longer shared')
-})
-
-test('a trained and deployed network is not moved by the absurd runs of one organisation', async () => {
-  await database.drop()
-  await open()
-  const options = { run, term: await lead(run), logger: keepLog().logger, sharesEstimates: false }
-  const learner = createTermLearner(options)
-  const learn = async (): Promise<void> => {
-    while ((await learner.step()) < 1_000);
-  }
-  // Short and long by turns, which only the network learns.
-  const names = [...Object.keys(SERIES), ...Array.from({ length: 21 }, (_, n) => `series ${n}`)]
-  for (let round = 0; round < 24; round++) {
-    for (const who of ['ada', 'bob']) {
-      const jobs = names.map((name, n) => ({ name, ranMs: around((n + round) % 2 ? 800 : 100) }))
-      await runJobs(who, jobs)
-    }
-    await learn()
-  }
-  const champion = async () =>
-    (await database.sql(`select version from models where status = 'champion' and trained_on > 100`))[0]
-      ?.version
-  const deployed = await champion()
-  assert.ok(deployed, 'a trained network is deployed')
-  const ofAda = await predict('ada', names)
-  for (const one of ofAda) assert.equal(one?.modelVersion, deployed)
-  assert.ok(
-    ofAda.some((one) => one?.source === 'lstm' && Math.abs(one.residualLog) > 0.5),
-    'it has a say',
-  )
-
-  const before = await look()
-  await poison(learn)
-  await assertUnmoved(before, '3,000 absurd runtimes')
-  learner.dispose()
 })
