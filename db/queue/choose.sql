@@ -277,8 +277,10 @@ begin
           v_job.cpu_units > (v_free_cpu_units + p_claim.ahead)::real
           or v_job.memory_mb > (v_free_memory_mb + 64 * p_claim.ahead)::integer
         then
-          -- Less is free than at the beginning of the round: the next one looks for smaller jobs.
-          v_again := v_again or cardinality(places) > v_places_before;
+          -- Look for smaller jobs, unless this round has chosen none: then the next would meet the same job again.
+          v_again := v_again or cardinality(places) > v_places_before and (
+            v_job.cpu_units > greatest(v_free_cpu_units, 1)::real or v_job.memory_mb > greatest(v_free_memory_mb, 64)
+          );
           exit;
         end if;
         v_free_cpu_units := v_free_cpu_units - v_job.cpu_units;

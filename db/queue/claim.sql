@@ -59,7 +59,9 @@ begin
     end if;
   end if;
 
-  if p_claim.job_order = 'newest_rank' and v_places <> '{}' and (v_careful or cardinality(v_places) = p_claim.max_jobs) then
+  if p_claim.job_order = 'newest_rank' and v_places <> '{}'
+    and (v_careful or cardinality(v_places) = p_claim.max_jobs)
+  then
     select r.key
     into v_oldest_left
     from ready_jobs r
