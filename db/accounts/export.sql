@@ -50,8 +50,9 @@ begin atomic
   from schedules s
   cross join lateral (
     select
-      'schedule' as type, s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at, s.last_tick_at,
-      s.skipped_ticks, s.created_by, s.created_at, s.updated_at
+      'schedule' as type, s.id, s.name, s.cron, s.timezone, s.catch_up, s.job, s.paused_at, s.next_at,
+      (select max(t.tick_at) from schedule_ticks t where t.schedule_id = s.id) as last_tick_at, s.skipped_ticks,
+      s.created_by, s.created_at, s.updated_at
   ) l
   union all
   select 'org', w.org_id, l.type, w.id, to_json(l)

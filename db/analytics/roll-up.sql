@@ -47,8 +47,6 @@ begin atomic
     select at
     from job_event_groups
     where (xid, id) > (c.xid, c.id)
-      -- Always true, because the column is not null.
-      and xid is not null
       and (id > c.foreign_id) is true
     order by xid, id
     limit 1

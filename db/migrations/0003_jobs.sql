@@ -166,7 +166,6 @@ create table job_progress (
   note text,
   -- Where the next attempt can continue.
   checkpoint jsonb,
-  updated_at timestamptz not null default now(),
   foreign key (org_id, job_id) references jobs (org_id, id) on delete cascade,
   constraint job_progress_range check (progress between 0 and 1)
 )

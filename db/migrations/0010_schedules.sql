@@ -12,7 +12,6 @@ create table schedules (
   paused_at timestamptz,
   -- The next tick. Null if the schedule is paused or has no further tick.
   next_at timestamptz,
-  last_tick_at timestamptz,
   skipped_ticks bigint not null default 0,
   version bigint not null default 1,
   created_by uuid,

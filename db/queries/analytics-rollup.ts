@@ -217,14 +217,11 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
         count(*) filter (
           where state = 'failed' and (reason = 'worker_lost' or reason = 'dependency_failed' and attempt = 0)
         ) as without_failure
-      from (
-        select
-          coalesce(e.state, g.states[1]) as state, coalesce(e.attempt, g.attempts[1]) as attempt,
-          coalesce(e.reason, case cardinality(g.reasons) when 1 then g.reasons[1] end) as reason
-        from page g
-        cross join lateral unnest(g.job_ids, g.states, g.attempts, g.reasons) as e (job_id, state, attempt, reason)
-        where g.reasons && '{worker_lost,retried,dependency_failed}'
-      ) said
+      from page g
+      cross join lateral smartqueue.unpack_events(
+        g.job_ids, g.states, g.attempts, g.reasons, '{}', g.at, 0, g.jobs
+      ) e
+      where g.reasons && '{worker_lost,retried,dependency_failed}'
     ),
     histograms as materialized (
       select

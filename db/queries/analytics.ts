@@ -85,26 +85,6 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
   values: [orgId, buckets.seconds, buckets.count, buckets.span],
 })
 
-export type LeaderHistoryRow = {
-  worker_id: string
-  term: string
-  elected_at: string
-  last_seen: string
-  alive: boolean
-  elections: { term: number; worker_id: string; elected_at: string }[]
-}
-
-/** Nothing of it belongs to an organisation. No row: nobody has led yet. */
-export const getLeaderHistory = (): Query<LeaderHistoryRow> => ({
-  name: 'get-leader-history',
-  text: `
-    select
-      worker_id, term, elected_at, last_seen, not smartqueue.is_silent(last_seen) as alive,
-      jsonb_build_object('term', term, 'worker_id', worker_id, 'elected_at', elected_at) || earlier_terms as elections
-    from smartqueue.scheduler_leader`,
-  values: [],
-})
-
 export type GainPointRow = Gain & { at: string }
 
 /** Only buckets in which jobs ended. */

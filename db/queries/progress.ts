@@ -26,7 +26,6 @@ export const saveProgress = (reportsJson: string): Query<never> => ({
     set
       progress = coalesce(excluded.progress, p.progress),
       note = case when excluded.progress is null then p.note else excluded.note end,
-      checkpoint = coalesce(excluded.checkpoint, p.checkpoint),
-      updated_at = now()`,
+      checkpoint = coalesce(excluded.checkpoint, p.checkpoint)`,
   values: [reportsJson],
 })

@@ -37,13 +37,23 @@ export const listWorkers = (orgId: string | null, page: Page): Query<WorkerRow> 
   values: [page.after, page.limit, orgId],
 })
 
-export type LeaderRow = { worker_id: string; term: string; elected_at: string; last_seen: string }
+export type LeaderRow = {
+  worker_id: string
+  term: string
+  elected_at: string
+  last_seen: string
+  alive: boolean
+  /** Newest first, this one included. */
+  elections: { term: number; worker_id: string; elected_at: string }[]
+}
 
-/** Of the newest term, alive or not. No row: there never was one. */
+/** Of the newest term, alive or not. No row: nobody has led yet. */
 export const getLeader = (): Query<LeaderRow> => ({
   name: 'get-leader',
   text: `
-    select worker_id, term, elected_at, last_seen
+    select
+      worker_id, term, elected_at, last_seen, not smartqueue.is_silent(last_seen) as alive,
+      jsonb_build_object('term', term, 'worker_id', worker_id, 'elected_at', elected_at) || earlier_terms as elections
     from smartqueue.scheduler_leader`,
   values: [],
 })

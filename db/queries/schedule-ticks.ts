@@ -88,10 +88,6 @@ export const recordTicks = (
     update smartqueue.schedules
     set
       next_at = $4::timestamptz,
-      last_tick_at = greatest(
-        last_tick_at,
-        (select max(tick_at) from jsonb_populate_recordset(null::smartqueue.schedule_ticks, $3::jsonb))
-      ),
       skipped_ticks = skipped_ticks + $5::bigint,
       paused_at = case when $6::boolean then now() end,
       version = version + $6::boolean::integer,

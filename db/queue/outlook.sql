@@ -35,20 +35,15 @@ begin
     group by lane
     order by lane
   ) by_lane;
-  select coalesce(array_agg(remaining_ms::real), '{}')
+  select coalesce(array_agg(running.ms::real), '{}')
   into v_snapshot.running_ms
   from (
-    select
-      -- A job that has passed its median is expected to run longer, in proportion to its spread.
-      greatest(
-        j.predicted_ms - ran.ms, ran.ms * (sqrt(j.predicted_p90_ms / j.predicted_ms) - 1), 1
-      ) as remaining_ms
+    select remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms) as ms
     from held_jobs h
     join jobs j on j.org_id = h.org_id and j.id = h.job_id
-    cross join lateral (select extract(epoch from v_began - h.started_at)::double precision * 1000 as ms) ran
     where h.expires_at > v_began
     limit 5000
-  ) in_hand;
+  ) running;
   -- From the newest rows of the last minute, at the right end of the index. A row belongs to one series: its first job
   -- stands for the lane of all, and its first eight for their runtimes.
   select

@@ -34,26 +34,19 @@ export type ExpectedLoad = {
   forecast_p50_seconds: number | null
 }
 
-export type ScalingSignal = {
-  B: number
-  R: number
-  F: number
-  T: number
-  /** Workers that each asks for, unrounded: what an autoscaler compares with the workers that there are. */
-  needed: { B: number; R: number; F: number }
-  desired: number
-}
-
 /** Full slots have no room for what comes next. */
 const LOAD = 0.8
 
-export const scalingSignal = (state: ExpectedLoad & ScalingSettings): ScalingSignal => {
+export type ScalingSignal = ReturnType<typeof scalingSignal>
+
+export const scalingSignal = (state: ExpectedLoad & ScalingSettings) => {
   const { queued_seconds, drain_goal_seconds, min_workers, max_workers } = state
   const T = state.slots_per_worker * LOAD * drain_goal_seconds
   const B = queued_seconds + state.running_seconds
   const R = queued_seconds + state.arriving_per_second * drain_goal_seconds
   // A forecast is a guess: it never asks for more than there may be.
   const F = Math.min((state.forecast_p50_seconds ?? 0) + state.scheduled_seconds, max_workers * T)
+  // Workers that each asks for, unrounded: what an autoscaler compares with the workers that there are.
   const needed = { B: B / T, R: R / T, F: F / T }
   const most = Math.ceil(Math.max(needed.B, needed.R, needed.F))
   return { B, R, F, T, needed, desired: Math.min(Math.max(most, min_workers), max_workers) }

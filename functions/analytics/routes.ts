@@ -1,11 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import {
-  getLeaderHistory,
-  getQueueDepth,
-  getSchedulingGain,
-  getThroughput,
-} from '../../db/queries/analytics.ts'
+import { getQueueDepth, getSchedulingGain, getThroughput } from '../../db/queries/analytics.ts'
 import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
+import { getLeader } from '../../db/queries/registry.ts'
 import { access } from '../auth/permit.ts'
 import { jsonContent, problems } from '../http/openapi.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -68,7 +64,7 @@ export const analyticsRoutes = () =>
       return c.json({ range, bucket_seconds: buckets.seconds, ...viewQueueDepth(row, ahead) }, 200)
     })
     .openapi(leaderRoute, async (c) => {
-      const [row] = await c.get('run')(getLeaderHistory())
+      const [row] = await c.get('run')(getLeader())
       if (!row) throw new ProblemError('not-found', 'No worker has been elected leader yet.')
       return c.json(viewLeader(row), 200)
     })

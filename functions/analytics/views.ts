@@ -1,7 +1,8 @@
 import type { z } from '@hono/zod-openapi'
 import { isoTime } from '../../db/iso-time.ts'
-import type { GainPointRow, LeaderHistoryRow, QueueDepthRow } from '../../db/queries/analytics.ts'
+import type { GainPointRow, QueueDepthRow } from '../../db/queries/analytics.ts'
 import type { PredictionAccuracyRow, PredictionSums } from '../../db/queries/analytics-accuracy.ts'
+import type { LeaderRow } from '../../db/queries/registry.ts'
 import { round } from '../jobs/job-view.ts'
 import { depthsAhead } from './forecast.ts'
 import { quantileOf } from './log-histogram.ts'
@@ -63,7 +64,7 @@ export const viewQueueDepth = (
     })),
 })
 
-export const viewLeader = (row: LeaderHistoryRow): z.output<typeof leaderHistory> => ({
+export const viewLeader = (row: LeaderRow): z.output<typeof leaderHistory> => ({
   worker_id: row.worker_id,
   term: Number(row.term),
   elected_at: row.elected_at,

@@ -1,15 +1,11 @@
 import pg from 'pg'
-import {
-  getLeaderHistory,
-  getQueueDepth,
-  getSchedulingGain,
-  getThroughput,
-} from '../../db/queries/analytics.ts'
+import { getQueueDepth, getSchedulingGain, getThroughput } from '../../db/queries/analytics.ts'
 import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
 import { findUncounted, rollUp } from '../../db/queries/analytics-rollup.ts'
 import { getSummary } from '../../db/queries/analytics-summary.ts'
+import { getLeader } from '../../db/queries/registry.ts'
 import { enter } from '../../db/queries/scope.ts'
 import type { Query } from '../../db/query.ts'
 import { weighOrder } from '../../worker-runtime/analytics/scheduling-gain.ts'
@@ -153,7 +149,7 @@ const timeRoutes = async (database: TestDatabase, tenant: Tenant): Promise<Timed
       count: 120,
     }),
     '/analytics/queue-depth?range=24h': getQueueDepth(orgId, { span: 60, seconds: 900, count: 96 }),
-    '/analytics/scheduler-leader': getLeaderHistory(),
+    '/analytics/scheduler-leader': getLeader(),
     '/analytics/scheduling-gain?range=7d': getSchedulingGain(orgId, { seconds: 21_600, count: 28 }),
   }
   const entry = enter(tenant, { leastRole: 'user' })

@@ -5,12 +5,7 @@ import { readFile } from 'node:fs/promises'
 import { after, before, test } from 'node:test'
 import type { JobPrediction } from '../../db/learning/prediction.ts'
 import { findUser, listUsers, nameOf, registerAccount } from '../../db/queries/accounts.ts'
-import {
-  getLeaderHistory,
-  getQueueDepth,
-  getSchedulingGain,
-  getThroughput,
-} from '../../db/queries/analytics.ts'
+import { getQueueDepth, getSchedulingGain, getThroughput } from '../../db/queries/analytics.ts'
 import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
@@ -741,7 +736,6 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   await play(getThroughput(orgId, buckets))
   await play(getPredictionAccuracy(orgId, null, buckets))
   await play(getQueueDepth(orgId, buckets))
-  await play(getLeaderHistory())
   await play(getSchedulingGain(orgId, buckets))
 }
 
