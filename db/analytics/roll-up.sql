@@ -42,7 +42,7 @@ language sql stable
 -- The time of the first event that is not in the rollups yet. Null if all are.
 begin atomic
   select g.at
-  from analytics_cursors c
+  from event_cursors c
   cross join lateral (
     select at
     from job_event_groups
@@ -64,7 +64,7 @@ begin atomic
   select xid, id, org_id, at, outcome, job_ids, ran_ms, upto
   from (
     select e.*, sum(cardinality(e.job_ids)) over (order by e.xid, e.id) as upto
-    from analytics_cursors c
+    from event_cursors c
     cross join lateral (
       select xid, id, org_id, at, outcome, job_ids, ran_ms
       from executions

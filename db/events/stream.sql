@@ -14,7 +14,7 @@ begin atomic
     and (xid, id) >= (after_xid, after_id)
     and xid < until_xid
     -- Rows restored from a dump have transaction ids from another server.
-    and id > (select foreign_id from callback_cursor)
+    and id > (select foreign_id from event_cursors where reader = 'callbacks')
   order by xid, id
   limit most;
 end;

@@ -51,6 +51,23 @@ comment on table stream_floor is
 
 insert into stream_floor (xid) values ('0');
 
+create table event_cursors (
+  reader text primary key,
+  -- The last row of job_event_groups (gains: of executions) that was read.
+  xid xid8 not null default '0',
+  id bigint not null default 0,
+  -- Callbacks can stop inside a row: one statement may end thousands of jobs.
+  position integer not null default 0,
+  -- Rows up to this id were restored from another server's dump. Their transaction ids mean nothing here.
+  foreign_id bigint not null default 0,
+  constraint event_cursors_reader check (reader in ('callbacks', 'rollups', 'gains'))
+)
+with (fillfactor = 50);
+comment on table event_cursors is
+  'How far the leader has read. The transaction that acts on the rows moves the cursor, so that each counts once.';
+
+insert into event_cursors (reader) values ('callbacks'), ('rollups'), ('gains');
+
 -- Positions in the event log are valid only within one incarnation of the database.
 
 create unlogged table incarnations (
@@ -95,4 +112,6 @@ grant select on job_event_groups, job_events, stream_floor to smartqueue_functio
 -- The leader deletes expired events.
 grant delete on job_event_groups to smartqueue_workers;
 grant update on stream_floor to smartqueue_workers;
+grant select (reader, foreign_id) on event_cursors to smartqueue_functions;
+grant select, update on event_cursors to smartqueue_workers;
 grant select, insert on incarnations to smartqueue_functions, smartqueue_workers;

@@ -33,24 +33,8 @@ create table callback_secrets (
 );
 comment on table callback_secrets is 'The secrets that sign an organisation''s callbacks.';
 
-create table callback_cursor (
-  only_row boolean primary key default true,
-  -- A row of job_event_groups and a position in its arrays: one statement may end thousands of jobs.
-  xid xid8 not null,
-  id bigint not null,
-  position integer not null default 0,
-  -- Rows up to this id were restored from another server's dump. Their transaction ids mean nothing here.
-  foreign_id bigint not null default 0,
-  constraint callback_cursor_only_row check (only_row)
-);
-comment on table callback_cursor is 'The last event for which callbacks were created.';
-
-insert into callback_cursor (xid, id) values ('0', 0);
-
 call isolate_by_org('callback_endpoints', 'callback_secrets');
 
 grant select, insert, update, delete on callback_endpoints, callback_secrets to smartqueue_functions;
-grant select (foreign_id) on callback_cursor to smartqueue_functions;
 grant select, insert, update, delete on callback_endpoints to smartqueue_workers;
 grant select, insert on callback_secrets to smartqueue_workers;
-grant select, update on callback_cursor to smartqueue_workers;

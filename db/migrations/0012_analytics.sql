@@ -1,21 +1,6 @@
 -- Analytics and metrics: rollups of job events. The leader maintains them by reading the events in commit order, so
 -- that transitions do no extra work.
 
-create table analytics_cursors (
-  reader text primary key,
-  -- The last row of job_event_groups or executions that was counted.
-  xid xid8 not null default '0',
-  id bigint not null default 0,
-  -- Rows up to this id were restored from another server's dump. Their transaction ids mean nothing here.
-  foreign_id bigint not null default 0,
-  constraint analytics_cursors_reader check (reader in ('rollups', 'gains'))
-)
-with (fillfactor = 50);
-comment on table analytics_cursors is
-  'How far the rollups have read. The statement that adds to them moves the cursor, so that every event counts once.';
-
-insert into analytics_cursors (reader) values ('rollups'), ('gains');
-
 create table job_rollups (
   org_id uuid not null,
   -- Length in seconds: a minute or an hour, starting at `at`.
@@ -188,4 +173,3 @@ grant select, insert, update, delete on
   job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals,
   queue_gauges
 to smartqueue_workers;
-grant select, update on analytics_cursors to smartqueue_workers;

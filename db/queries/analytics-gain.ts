@@ -36,7 +36,7 @@ export const measureStretch = (limits: StretchLimits): Query<StretchRow> => ({
       extract(epoch from now() - min(at))::double precision as age_seconds,
       (
         select jsonb_build_object('xid', xid::text, 'id', id::text)
-        from smartqueue.analytics_cursors
+        from smartqueue.event_cursors
         where reader = 'gains'
       ) as start,
       (
@@ -134,7 +134,7 @@ export const storeGains = (
   name: 'store-gains',
   text: `
     with moved as (
-      update smartqueue.analytics_cursors
+      update smartqueue.event_cursors
       set xid = coalesce($4::xid8, pg_snapshot_xmin(pg_current_snapshot())), id = coalesce($5::bigint, 0)
       where reader = 'gains'
         and xid = $2::xid8

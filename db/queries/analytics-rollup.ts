@@ -21,7 +21,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
   text: `
     with start as materialized (
       select xid, id, foreign_id
-      from smartqueue.analytics_cursors
+      from smartqueue.event_cursors
       where reader = 'rollups'
         and (select smartqueue.in_term($1::bigint))
       for update
@@ -51,7 +51,7 @@ export const rollUp = (term: string, limits: RollupLimits): Query<RollupPage> =>
       where before < $3::int
     ),
     moved as (
-      update smartqueue.analytics_cursors
+      update smartqueue.event_cursors
       set (xid, id) = (select xid, id from page order by xid desc, id desc limit 1)
       where reader = 'rollups'
         and exists (select from page)
@@ -265,32 +265,4 @@ export const findUncounted = (): Query<{ at: string | null }> => ({
   name: 'find-uncounted',
   text: 'select smartqueue.first_uncounted_at() as at',
   values: [],
-})
-
-/**
- * Starts again at the present if the cursor is ahead of all transactions: the database was restored from another
- * server. The restored rows are skipped for good, because this server will use their transaction ids later.
- */
-export const restartRollups = (term: string): Query<{ reader: string }> => ({
-  name: 'restart-rollups',
-  text: `
-    update smartqueue.analytics_cursors
-    set
-      xid = pg_snapshot_xmin(pg_current_snapshot()),
-      id = 0,
-      foreign_id = coalesce(
-        case reader
-          when 'rollups' then (
-            select max(id)
-            from smartqueue.job_event_groups
-            where xid >= pg_snapshot_xmax(pg_current_snapshot())
-          )
-          else (select max(id) from smartqueue.executions where xid >= pg_snapshot_xmax(pg_current_snapshot()))
-        end,
-        foreign_id
-      )
-    where xid > pg_snapshot_xmax(pg_current_snapshot())
-      and (select smartqueue.in_term($1::bigint))
-    returning reader`,
-  values: [term],
 })

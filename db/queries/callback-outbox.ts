@@ -5,6 +5,7 @@
 import type { Query } from '../query.ts'
 import type { TriggeredBy } from '../queue/job-fields.ts'
 import type { CallbackEvent } from '../rules/callbacks.ts'
+import type { EventPosition } from './event-cursors.ts'
 import type { JobFailure } from './jobs.ts'
 
 /** A job that ended, and the URLs to notify of it. Times are as Postgres writes them within JSON. */
@@ -67,7 +68,7 @@ export const findCallbacks = (
       from smartqueue.job_event_groups
       where (xid, id) >= ($1::xid8, $2::bigint)
         and xid < (select xid from horizon)
-        and id > (select foreign_id from smartqueue.callback_cursor)
+        and id > (select foreign_id from smartqueue.event_cursors where reader = 'callbacks')
         and (
           (select true from smartqueue.callback_endpoints where disabled_at is null and events <> '{}' limit 1)
           or (select true from smartqueue.jobs where callback_url is not null order by org_id, id limit 1)
@@ -228,68 +229,4 @@ export const findCallbacks = (
       (select coalesce(jsonb_agg(to_jsonb(told) order by xid, id, position), '[]') from told) as events
     from stop`,
   values: [from.xid, from.id, from.position, limits.events, limits.callbacks, MAX_RESULT_BYTES],
-})
-
-/** A place among the events: a row of theirs, and how many of its jobs come before. */
-export type EventPosition = { xid: string; id: string; position: number }
-
-/** Moves the cursor. No row: it is not where it was, or somebody else leads. */
-export const moveCallbackCursor = (
-  term: string,
-  from: EventPosition,
-  to: EventPosition,
-): Query<{ moved: true }> => ({
-  name: 'move-callback-cursor',
-  text: `
-    update smartqueue.callback_cursor
-    set xid = $5::xid8, id = $6::bigint, position = $7::int
-    where xid = $2::xid8
-      and id = $3::bigint
-      and position = $4::int
-      and (select smartqueue.in_term($1::bigint))
-    returning true as moved`,
-  values: [term, from.xid, from.id, from.position, to.xid, to.id, to.position],
-})
-
-/**
- * Where the cursor is. If it is beyond all transactions that there have been, it came with a dump of another server: it
- * starts again at the present. The restored rows are skipped for good, and streams from before cannot continue, because
- * their positions are of the other server.
- */
-export const getCallbackCursor = (term: string): Query<EventPosition & { restarted: boolean }> => ({
-  name: 'get-callback-cursor',
-  text: `
-    with restarted as (
-      update smartqueue.callback_cursor
-      set
-        xid = pg_snapshot_xmin(pg_current_snapshot()),
-        id = 0,
-        position = 0,
-        foreign_id = coalesce(
-          (
-            select id
-            from smartqueue.job_event_groups
-            where xid >= pg_snapshot_xmax(pg_current_snapshot())
-            order by id desc
-            limit 1
-          ),
-          foreign_id
-        )
-      where xid > pg_snapshot_xmax(pg_current_snapshot())
-        and (select smartqueue.in_term($1::bigint))
-      returning xid, id, position
-    ),
-    -- The number before: whoever begins at the present is not lost.
-    floor as (
-      update smartqueue.stream_floor f
-      set xid = (r.xid::text::numeric - 1)::text::xid8
-      from restarted r
-    )
-    select xid::text, id::text, position, true as restarted
-    from restarted
-    union all
-    select xid::text, id::text, position, false
-    from smartqueue.callback_cursor
-    where not exists (select from restarted)`,
-  values: [term],
 })

@@ -7,7 +7,7 @@
 import type { Query } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
 import type { Priority } from '../rules/priority.ts'
-import type { EventPosition } from './callback-outbox.ts'
+import type { EventPosition } from './event-cursors.ts'
 import type { Entry, Member } from './scope.ts'
 
 /**

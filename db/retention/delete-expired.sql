@@ -83,7 +83,7 @@ begin
         from (
           select xid
           from deleted
-          where id > (select foreign_id from callback_cursor)
+          where id > (select foreign_id from event_cursors where reader = 'callbacks')
           order by xid desc
           limit 1
         ) d

@@ -4,8 +4,9 @@ import pg from 'pg'
 import { getQueueDepth, getThroughput } from '../../db/queries/analytics.ts'
 import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
-import { restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { rollUp } from '../../db/queries/analytics-rollup.ts'
 import { getSummary } from '../../db/queries/analytics-summary.ts'
+import { restartCursors } from '../../db/queries/event-cursors.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
 import { retryJobs } from '../../db/queue/retry.ts'
 import { reclaimExpiredLeases, wakeDueJobs } from '../../db/queue/upkeep.ts'
@@ -290,13 +291,13 @@ test('who leads no more counts nothing', async () => {
 test('in the dump of another server it begins at the present', async () => {
   await seedJobs(database.run, ada, [newJob()])
   await database.sql(`update job_event_groups set xid = '900000000000'`)
-  await database.sql(`update analytics_cursors set xid = '900000000001'`)
-  assert.equal((await database.run(restartRollups(term))).length, 2)
-  assert.deepEqual(await database.run(restartRollups(term)), [], 'once')
+  await database.sql(`update event_cursors set xid = '900000000001'`)
+  assert.equal((await database.run(restartCursors(term, ['rollups', 'gains']))).length, 2)
+  assert.deepEqual(await database.run(restartCursors(term, ['rollups', 'gains'])), [], 'once')
   await seedJobs(database.run, ada, [newJob(), newJob()])
   await database.run(rollUp(term, { groups: 10, jobs: 10 }))
   const [foreign] = await database.sql(
-    `select foreign_id > 0 as passed from analytics_cursors where reader = 'rollups'`,
+    `select foreign_id > 0 as passed from event_cursors where reader = 'rollups'`,
   )
   assert.deepEqual(foreign, { passed: true })
 })

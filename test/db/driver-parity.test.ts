@@ -9,7 +9,7 @@ import { getQueueDepth, getSchedulingGain, getThroughput } from '../../db/querie
 import { getPredictionAccuracy } from '../../db/queries/analytics-accuracy.ts'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
-import { findUncounted, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { findUncounted, rollUp } from '../../db/queries/analytics-rollup.ts'
 import { getSummary } from '../../db/queries/analytics-summary.ts'
 import { createApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../db/queries/api-keys.ts'
 import { listAttempts } from '../../db/queries/attempts.ts'
@@ -27,7 +27,7 @@ import {
   rotateCallbackSecret,
 } from '../../db/queries/callback-endpoints.ts'
 import { listJobCallbacks } from '../../db/queries/callback-job.ts'
-import { findCallbacks, getCallbackCursor, moveCallbackCursor } from '../../db/queries/callback-outbox.ts'
+import { findCallbacks } from '../../db/queries/callback-outbox.ts'
 import { listDeadLetters } from '../../db/queries/dead-letters.ts'
 import {
   deleteAccount,
@@ -36,6 +36,7 @@ import {
   listOwnOrgs,
   removeDeletedOrg,
 } from '../../db/queries/deletion.ts'
+import { getCallbackCursor, moveCallbackCursor, restartCursors } from '../../db/queries/event-cursors.ts'
 import { ACCOUNT_EXPORT, ORG_EXPORT } from '../../db/queries/export.ts'
 import {
   acceptInvitation,
@@ -662,13 +663,14 @@ const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {
   await sql(`update smartqueue.job_event_groups set xid = '3', at = '2999-01-01', ats = '{2999-01-01}'`)
   const [page] = await play(findCallbacks(start, { events: 10, callbacks: 10 }))
   assert.equal(page?.events.length, 1)
-  const [cursor] = await play(getCallbackCursor(term))
+  const [cursor] = await play(getCallbackCursor())
   assert.ok(cursor)
   await play(
     moveCallbackCursor(term, cursor, { xid: '18446744073709551615', id: '9007199254740993', position: 7 }),
   )
-  await play(getCallbackCursor(term))
-  await play(getCallbackCursor(term))
+  await play(getCallbackCursor())
+  await play(restartCursors(term, ['callbacks']))
+  await play(restartCursors(term, ['callbacks']))
   const triggered_by = { kind: 'callback' as const, job_id: id(92), event: 'job.cancelled' }
   const callback = newJob({ id: id(93), type: 'callback', payload: { url: TEXT }, triggered_by })
   await play(submitJobs([{ orgId, userId: null, jobs: [callback] }], { charged: false }))
@@ -704,8 +706,8 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
   const [begun] = await play(beginTerm('the analyst'))
   const term = begun?.term ?? ''
   // What was played before was committed at different moments.
-  await sql(`update smartqueue.analytics_cursors set xid = pg_snapshot_xmin(pg_current_snapshot())`)
-  await play(restartRollups(term))
+  await sql(`update smartqueue.event_cursors set xid = pg_snapshot_xmin(pg_current_snapshot())`)
+  await play(restartCursors(term, ['rollups', 'gains']))
   await play(findUncounted())
   await play(rollUp('0', { groups: 10, jobs: 10 }))
   // As if the hour had just begun.
@@ -722,7 +724,7 @@ const playAnalytics = async ({ play, sql }: Stage): Promise<void> => {
     max_wait_ms: 1,
     fifo_max_wait_ms: 2,
   }
-  await sql(`update smartqueue.analytics_cursors set xid = '0', id = 0 where reader = 'gains'`)
+  await sql(`update smartqueue.event_cursors set xid = '0', id = 0 where reader = 'gains'`)
   await play(storeGains(term, place, place, [{ org_id: orgId, ...gain }]))
   await sql(
     `insert into smartqueue.prediction_rollups values ($1, '', date_trunc('hour', now()), 2, 0.5, 0.5, 1, 1, 2, '{0,2}')

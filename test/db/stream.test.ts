@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
-import { getCallbackCursor } from '../../db/queries/callback-outbox.ts'
+import { restartCursors } from '../../db/queries/event-cursors.ts'
 import { readStream, type StreamEvent, type StreamPage, type StreamPlace } from '../../db/queries/stream.ts'
 import { deleteExpired } from '../../db/retention/retention.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -190,14 +190,14 @@ test('in the dump of another server the stream begins at the present, and those 
   await seedJobs(database.run, ada, [newJob({ name: 'of the dump' })])
   const theirs = String(2n ** 40n)
   await database.sql(`update job_event_groups set xid = $1::xid8, at = at - interval '40 days'`, [theirs])
-  for (const table of ['callback_cursor', 'stream_floor'])
+  for (const table of ['event_cursors', 'stream_floor'])
     await database.sql(`update ${table} set xid = $1::xid8`, [theirs])
   assert.equal((await readFrom(before)).lost, null, 'their floor does not apply to our transactions')
 
   const term = await lead(database.run)
   // Transactions of other tests, which run on the same server, hold the present back.
   await waitFor('the present', async () => BigInt((await readFrom(null)).head.xid) > BigInt(before.xid))
-  assert.equal((await database.run(getCallbackCursor(term)))[0]?.restarted, true)
+  assert.equal((await database.run(restartCursors(term, ['callbacks']))).length, 1)
   assert.equal((await readFrom(before)).lost, 'cursor_too_old')
   const { head } = await readFrom(null)
   await database.run(deleteExpired('events', { term, days: 30, limit: 10 }))

@@ -15,7 +15,7 @@ export const rollUpAll = async (
   await waitFor('all events to be counted', async () => {
     await run(rollUp(term, limits))
     const left = await sql(
-      `select from job_event_groups g, analytics_cursors c where c.reader = 'rollups' and (g.xid, g.id) > (c.xid, c.id) limit 1`,
+      `select from job_event_groups g, event_cursors c where c.reader = 'rollups' and (g.xid, g.id) > (c.xid, c.id) limit 1`,
     )
     return left.length === 0
   })

@@ -315,7 +315,7 @@ export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
       slot_changes, load_minutes, job_totals, queue_gauges;
     insert into job_totals default values`)
   await sql(
-    `update analytics_cursors set xid = pg_snapshot_xmin(pg_current_snapshot()), id = 0, foreign_id = 0`,
+    `update event_cursors set xid = pg_snapshot_xmin(pg_current_snapshot()), id = 0, position = 0, foreign_id = 0`,
   )
 }
 

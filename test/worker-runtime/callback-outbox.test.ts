@@ -38,9 +38,6 @@ after(async () => {
 beforeEach(async () => {
   await clearJobs(database.sql)
   await database.sql('truncate callback_endpoints')
-  await database.sql(
-    `update callback_cursor set xid = pg_snapshot_xmin(pg_current_snapshot()), id = 0, position = 0, foreign_id = 0`,
-  )
   tenant = await seedTenant(database.run)
   term = await lead(database.run)
 })
@@ -217,7 +214,7 @@ test('an event that commits late is not passed over', async () => {
 test('a cursor that came with a dump of another server begins at the present', async () => {
   await endSome(3)
   await database.sql(`update job_event_groups set xid = (xid::text::bigint + 1000000)::text::xid8`)
-  await database.sql(`update callback_cursor set xid = (xid::text::bigint + 2000000)::text::xid8`)
+  await database.sql(`update event_cursors set xid = (xid::text::bigint + 2000000)::text::xid8`)
   const duty = createDuty()
   await work(duty)
   assert.match(String(duty.log[0]?.message), /callbacks begin at the present/)
@@ -228,8 +225,8 @@ test('a cursor that came with a dump of another server begins at the present', a
   await database.sql(
     `update job_event_groups set xid = '3' where xid > pg_snapshot_xmax(pg_current_snapshot())`,
   )
-  await database.sql(`update callback_cursor set xid = '2'`)
-  const [cursor] = await database.sql('select foreign_id from callback_cursor')
+  await database.sql(`update event_cursors set xid = '2'`)
+  const [cursor] = await database.sql(`select foreign_id from event_cursors where reader = 'callbacks'`)
   assert.ok(Number(cursor?.foreign_id) > 0)
   await work(createDuty())
   assert.equal((await told()).filter((id) => !fresh.includes(id)).length, 0)
@@ -288,7 +285,7 @@ test('a leader that stands still in the middle holds up the next one only for a 
   const holder = new pg.Client(database.url)
   await holder.connect()
   await holder.query('begin')
-  await holder.query('select from callback_cursor for update')
+  await holder.query(`select from event_cursors where reader = 'callbacks' for update`)
   const worker = await startWorker(database.url)
   try {
     await waitFor('it to wait for the cursor', async () => {
@@ -301,7 +298,9 @@ test('a leader that stands still in the middle holds up the next one only for a 
     worker.freeze()
     await holder.query('commit')
     const isFree = async () => {
-      const [cursor] = await database.sql('select from callback_cursor for update skip locked')
+      const [cursor] = await database.sql(
+        `select from event_cursors where reader = 'callbacks' for update skip locked`,
+      )
       return cursor
     }
     await waitFor('it to have the cursor', async () => !(await isFree()))

@@ -5,7 +5,8 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { sampleDepths } from '../../db/queries/analytics-depth.ts'
 import { measureStretch, readCapacity, readStretch, storeGains } from '../../db/queries/analytics-gain.ts'
-import { findUncounted, restartRollups, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { findUncounted, rollUp } from '../../db/queries/analytics-rollup.ts'
+import { restartCursors } from '../../db/queries/event-cursors.ts'
 import type { Run } from '../../db/query.ts'
 import type { Duty } from '../duties.ts'
 import type { Logger } from '../logger.ts'
@@ -37,9 +38,8 @@ const countEvents = ({ run, logger }: AnalyticsDutyOptions): Duty => {
     name: 'rollups',
     step: async (term) => {
       if (lookedInTerm !== term) {
-        const restarted = await run(restartRollups(term))
-        if (restarted.length > 0)
-          logger.warn('rollups begin at the present: the database came from another server')
+        const [restarted] = await run(restartCursors(term, ['rollups', 'gains']))
+        if (restarted) logger.warn('rollups begin at the present: the database came from another server')
         lookedInTerm = term
       }
       const [first] = await run(findUncounted())

@@ -8,12 +8,13 @@
  * event one moves it first, and the other submits nothing.
  */
 
+import { findCallbacks } from '../../db/queries/callback-outbox.ts'
 import {
   type EventPosition,
-  findCallbacks,
   getCallbackCursor,
   moveCallbackCursor,
-} from '../../db/queries/callback-outbox.ts'
+  restartCursors,
+} from '../../db/queries/event-cursors.ts'
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
 import { type Refusal, type Submission, submitJobs } from '../../db/queue/submit.ts'
@@ -49,10 +50,10 @@ export const createCallbackDuty = ({ run, transaction, logger }: CallbackDutyOpt
   let place: Place | undefined
 
   const begin = async (term: string): Promise<Place> => {
-    const [cursor] = await run(getCallbackCursor(term))
-    if (!cursor) throw new Error('The cursor of callbacks is one row')
-    const { restarted, ...stored } = cursor
+    const [restarted] = await run(restartCursors(term, ['callbacks']))
     if (restarted) logger.warn('callbacks begin at the present: the database came from another server')
+    const [stored] = await run(getCallbackCursor())
+    if (!stored) throw new Error('The cursor of callbacks is one row')
     return { term, stored, read: stored, storedAtMs: performance.now() }
   }
 
