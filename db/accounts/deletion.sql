@@ -9,7 +9,7 @@ as $$
 -- Workers give back the jobs they have not started; the leader stops those that are running.
 begin
   insert into org_deletions (id, requested_by) values (p_org, scope_user());
-  insert into pauses (org_id, paused_by) values (p_org, scope_user()) on conflict on constraint pauses_once do nothing;
+  insert into pauses (org_id) values (p_org) on conflict on constraint pauses_once do nothing;
   update schedules s
   set paused_at = now(), next_at = null, version = s.version + 1
   where s.org_id = p_org

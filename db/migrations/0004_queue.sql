@@ -187,7 +187,6 @@ create table pauses (
   org_id uuid not null references orgs on delete cascade,
   -- Null pauses all jobs of the organisation.
   type text,
-  paused_by uuid,
   paused_at timestamptz not null default now(),
   constraint pauses_once unique nulls not distinct (org_id, type)
 );

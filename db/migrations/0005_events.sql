@@ -32,15 +32,6 @@ comment on index job_event_groups_by_commit is 'Serves find-callbacks and the ro
 create index job_event_groups_of_org on job_event_groups (org_id, xid, id);
 comment on index job_event_groups_of_org is 'Serves read-stream.';
 
-create view job_events with (security_invoker = true) as
-select
-  g.id, n::bigint as position, g.org_id, g.job_ids[n] as job_id, g.states[least(n, cardinality(g.states))] as state,
-  g.attempts[least(n, cardinality(g.attempts))] as attempt, g.reasons[least(n, cardinality(g.reasons))] as reason,
-  coalesce(g.ats[least(n, cardinality(g.ats))], g.at) as at
-from job_event_groups g
-cross join lateral generate_series(1, cardinality(g.job_ids)) as n;
-comment on view job_events is 'One row for each transition of a job.';
-
 create table stream_floor (
   only_row boolean primary key default true,
   xid xid8 not null,
@@ -108,7 +99,7 @@ $$;
 call isolate_by_org('job_event_groups');
 
 grant execute on function database_incarnation to smartqueue_functions, smartqueue_workers;
-grant select on job_event_groups, job_events, stream_floor to smartqueue_functions, smartqueue_workers;
+grant select on job_event_groups, stream_floor to smartqueue_functions, smartqueue_workers;
 -- The leader deletes expired events.
 grant delete on job_event_groups to smartqueue_workers;
 grant update on stream_floor to smartqueue_workers;

@@ -165,11 +165,9 @@ comment on table queue_snapshots is
 call isolate_by_org('job_rollups', 'prediction_rollups', 'scheduling_gains');
 
 grant select on
-  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals,
-  queue_gauges
+  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals, queue_gauges
 to smartqueue_functions;
 grant insert, update on edge_totals to smartqueue_functions;
 grant select, insert, update, delete on
-  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals,
-  queue_gauges
+  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals, queue_gauges
 to smartqueue_workers;

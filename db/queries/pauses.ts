@@ -4,17 +4,17 @@ import type { Query } from '../query.ts'
  * `type` null pauses the whole queue of the organisation, independently of its types. Workers are notified by the same
  * commit and give back what they have not started.
  */
-export const pauseQueue = (orgId: string, userId: string, type: string | null): Query<never> => ({
+export const pauseQueue = (orgId: string, type: string | null): Query<never> => ({
   name: 'pause-queue',
   text: `
     with paused as (
-      insert into smartqueue.pauses (org_id, type, paused_by)
-      values ($1::uuid, $2::text, $3::uuid)
+      insert into smartqueue.pauses (org_id, type)
+      values ($1::uuid, $2::text)
       on conflict on constraint pauses_once do nothing
       returning smartqueue.audit(org_id, 'queue.paused', jsonb_build_object('type', type))
     )
     select pg_notify('queue_paused', concat_ws('/', $1::uuid, $2::text))`,
-  values: [orgId, type, userId],
+  values: [orgId, type],
 })
 
 /** Answers the types that may have jobs to claim now. */

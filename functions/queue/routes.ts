@@ -15,8 +15,8 @@ export const queueRoutes = () =>
     .openapi(getRoute, async (c) => c.json(await look(c.get('run'), c.get('principal').org_id), 200))
     .openapi(pauseRoute, async (c) => {
       const run = c.get('run')
-      const { org_id, user_id } = c.get('principal')
-      await run(pauseQueue(org_id, user_id, c.req.valid('json').type ?? null))
+      const { org_id } = c.get('principal')
+      await run(pauseQueue(org_id, c.req.valid('json').type ?? null))
       return c.json(await look(run, org_id), 200)
     })
     .openapi(resumeRoute, async (c) => {

@@ -208,7 +208,7 @@ test('an org_admin deletes an organisation with the password and the name, and o
 /** Columns that may hold the id of a deleted account: it no longer identifies anyone. */
 const KEPT_IDS = [
   ...['audit_log.actor_id', 'callback_endpoints.created_by', 'jobs.created_by', 'org_deletions.requested_by'],
-  ...['pauses.paused_by', 'schedules.created_by', 'webhook_sources.created_by'],
+  ...['schedules.created_by', 'webhook_sources.created_by'],
 ]
 
 test('a deleted account leaves neither its name nor a row that refers to it', async () => {

@@ -500,11 +500,11 @@ const playRegistry = async ({ play, sql }: Stage): Promise<void> => {
 }
 
 const playActions = async ({ play }: Stage): Promise<void> => {
-  const { orgId, userId } = TENANT
+  const { orgId } = TENANT
   await play(cancelJobs(orgId, [id(13), id(16), id(99)]))
   await play(retryJobs(orgId, [id(16), id(14), id(99)]))
-  await play(pauseQueue(orgId, userId, null))
-  await play(pauseQueue(orgId, userId, 'test'))
+  await play(pauseQueue(orgId, null))
+  await play(pauseQueue(orgId, 'test'))
   await play(listPauses(orgId))
   await play(resumeQueue(orgId, null))
   await play(resumeQueue(orgId, 'test'))

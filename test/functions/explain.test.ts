@@ -116,8 +116,8 @@ test('a job between two attempts says when it is tried again, and what went wron
 
 test('a paused job says what is paused, and since when', async () => {
   const id = await seed()
-  await database.run(pauseQueue(ada.orgId, ada.userId, null))
-  await database.run(pauseQueue(ada.orgId, ada.userId, 'test'))
+  await database.run(pauseQueue(ada.orgId, null))
+  await database.run(pauseQueue(ada.orgId, 'test'))
   const told = await explain(id)
   assert.deepEqual(codesOf(told).slice(0, 2), ['paused', 'paused'])
   assert.match(told.summary, /^The queue of the organisation is paused since 20/)

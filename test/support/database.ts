@@ -72,6 +72,15 @@ export const SHOW_ALL_ROWS = `
   end
   $$`
 
+/** One row for each transition of a job, for tests. */
+const JOB_EVENTS = `
+  create view job_events as
+  select g.id, e.n as position, g.org_id, e.job_id, e.state, e.attempt, e.reason, e.at
+  from smartqueue.job_event_groups g
+  cross join lateral smartqueue.unpack_events(
+    g.job_ids, g.states, g.attempts, g.reasons, g.ats, g.at, 0, cardinality(g.job_ids)
+  ) e`
+
 /** Logins belong to the server: made once, by whoever has started it. */
 export const createLogins = (serverUrl: string): Promise<void> =>
   withClient(serverUrl, async (client) => {
@@ -79,6 +88,7 @@ export const createLogins = (serverUrl: string): Promise<void> =>
       for (const runtime of runtimes) await ensureLogin(client, runtime, loginOf(login as TestLogin))
     }
     await client.query(SHOW_ALL_ROWS)
+    await client.query(JOB_EVENTS)
     // It also runs statements that only workers use, which may take longer.
     for (const timeout of ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout']) {
       await client.query(`alter role test_both set ${timeout} = 0`)
