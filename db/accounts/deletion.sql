@@ -233,8 +233,9 @@ begin
     for update skip locked
   loop
     deleted_org := v_deletion.id;
-    finished := v_deletion.requested_at < now() - interval '1 minute';
-    removed := remove_org_rows(deleted_org, p_limit, finished);
+    -- Whoever holds a lease must not wait for a ready job (cancel.sql), so rows are removed by the next call.
+    finished := told_workers = '{}' and v_deletion.requested_at < now() - interval '1 minute';
+    removed := case when told_workers = '{}' then remove_org_rows(deleted_org, p_limit, finished) else 0 end;
     finished := finished and removed < p_limit;
     if finished then
       delete from orgs o where o.id = deleted_org;

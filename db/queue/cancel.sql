@@ -5,9 +5,9 @@
 -- Finished jobs are left out, and so is a job that moved to a table that this call had already searched: the caller
 -- tries again.
 --
--- Locks, in this order: ready jobs by id, waiting jobs by id, leases by token, blocked jobs by id. Each statement has a
--- fresh snapshot and runs after the locks before it were granted. So a job that completed while this call waited for
--- its lease is seen in finished_jobs and left as it is.
+-- Locks, in this order: ready jobs by id, waiting jobs by id, leases by token, blocked jobs by id. Whoever holds a lease
+-- waits for no ready or waiting job. Each statement has a fresh snapshot and runs after the locks before it were
+-- granted. So a job that completed while this call waited for its lease is seen in finished_jobs and left as it is.
 --
 -- Indexes: the primary keys of ready_jobs, waiting_jobs and blocked_jobs. The table of leases is small, one row per
 -- claim, and is scanned, but only for jobs that were neither ready nor waiting.

@@ -4,9 +4,9 @@
 -- finishes a parent sees the new dependent, or the caller sees that the parent has finished. The state is null for a
 -- job that does not exist in the organisation.
 --
--- Locks: finished, ready and waiting jobs, leases, then blocked jobs, each by id or token. The locks are key share, so
--- that several callers can lock the same parent at once. Completed jobs are not locked, because that state is final; a
--- failed or cancelled job may be retried.
+-- Locks: finished, ready and waiting jobs, leases, then blocked jobs, each by id or token, in the order of cancel_jobs.
+-- The locks are key share, so that several callers can lock the same parent at once. Completed jobs are not locked,
+-- because that state is final; a failed or cancelled job may be retried.
 --
 -- A job that moves from one table to another between two statements is found in the next round.
 

@@ -9,9 +9,10 @@
 -- The leases of one worker expire at slightly different times. workers.lost_at keeps the last of them from looking like
 -- the only one: a token begins with the time at which its lease was created.
 --
--- Locks, in this order: the expired leases, skipping those that another transaction has locked; suspects in ready_jobs
--- by id; rows of workers by id; then whatever release_dependents locks. Everything is read after the leases are locked,
--- so a completion that was recorded before is seen.
+-- Locks, in this order: the expired leases, skipping those that another transaction has locked; rows of workers by id;
+-- then whatever release_dependents locks. Suspects in ready_jobs are skipped if they are locked: cancel_jobs and
+-- lock_parents lock ready jobs before leases, so whoever holds a lease must not wait for a ready job. Everything is read
+-- after the leases are locked, so a completion that was recorded before is seen.
 --
 -- Indexes: attempts_by_job, ready_jobs_order. The table of leases is small, one row per claim, and is scanned.
 --
@@ -160,8 +161,8 @@ begin
       cross join lateral last_execution(s.org_id, s.job_id) before
       where s.lane >= 15000
         and before.worker_id = any (v_worker_ids)
-      order by s.job_id
-      for update of s
+      -- Not `for update`: a suspect that lock_parents has locked is acquitted too.
+      for no key update of s skip locked
     ) cleared
     where r.org_id = cleared.org_id
       and r.job_id = cleared.job_id

@@ -54,6 +54,7 @@ test('no table keeps rows of a deleted organisation, and no rows of another are 
   await settle(gone)
 
   assert.equal(await remove(3, '0'), undefined, 'not in another term')
+  assert.equal((await remove(3))?.removed, 0, 'first its jobs are taken from their workers')
   for (let batch = 0; batch < 5; batch++) assert.equal((await remove(3))?.removed, 3)
   // The leader is gone; the next one continues.
   term = await lead(database.run)
@@ -160,6 +161,7 @@ test('a batch reads only rows of its own organisation', async () => {
   await database.sql('analyze')
   await close(gone)
   await settle(gone)
+  assert.equal((await remove())?.removed, 0, 'first its jobs are taken from their workers')
   const read = await withClient(asLogin(database.url, 'workers'), async (client) => {
     const { text, values } = removeDeletedOrg(term, 500)
     await client.query('begin')

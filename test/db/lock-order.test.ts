@@ -1,16 +1,21 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
+import { removeDeletedOrg } from '../../db/queries/deletion.ts'
 import type { Query } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
-import type { ClaimedJob } from '../../db/queue/exchange.ts'
+import { type ClaimedJob, claimSuspect } from '../../db/queue/exchange.ts'
 import { renewLeases } from '../../db/queue/leases.ts'
+import { reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
   clearJobs,
   completed,
   exchange,
+  expireLeases,
+  lead,
+  makeSuspects,
   newJob,
   seedJobs,
   seedTenant,
@@ -40,10 +45,11 @@ const seedHeld = async (job: ReturnType<typeof newJob>): Promise<ClaimedJob> => 
 }
 
 const WAITING = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-const untilWaiting = (count: number) =>
-  waitFor(`${count} to wait`, async () => (await database.sql(WAITING)).length === count)
 
-/** One after the other they run into what a third has locked. When that lets go, all must come through. */
+/**
+ * One after the other they run into what a third has locked, or into each other. When the third lets go, all must come
+ * through.
+ */
 const meet = async (
   lock: Pick<Query<unknown>, 'text' | 'values'>,
   ...meeting: (() => Promise<unknown>)[]
@@ -53,9 +59,13 @@ const meet = async (
   await third.query('begin')
   await third.query(lock.text, [...lock.values])
   const all: Promise<unknown>[] = []
+  let done = 0
   for (const statement of meeting) {
-    all.push(statement())
-    await untilWaiting(all.length)
+    all.push(statement().finally(() => done++))
+    await waitFor(
+      `${all.length} to wait or to be done`,
+      async () => done + (await database.sql(WAITING)).length === all.length,
+    )
   }
   await third.query('commit')
   await third.end()
@@ -108,4 +118,61 @@ test('an exchange and a submission that depends on what it ends and claims do no
   )
   const [blocked] = await database.sql('select remaining from blocked_jobs where job_id = $1', [child.id])
   assert.equal(blocked?.remaining, 1, 'the one that has ended is not waited for')
+})
+
+/** Of two suspects that were lost together, one runs alone and its lease has expired. The other is ready. */
+const seedLoneSuspect = async () => {
+  const suspects = [newJob(), newJob()]
+  await seed(...suspects)
+  await makeSuspects(database)
+  await database.run(
+    claimSuspect({ workerId: 'w', leaseSeconds: 30, types: ['test'], cpuUnits: 2, memoryMb: 512 }),
+  )
+  await expireLeases(database.sql)
+  return suspects.map(({ id }) => id)
+}
+const waitingJob = (id: string) => ({
+  text: 'select from waiting_jobs where job_id = $1 for update',
+  values: [id],
+})
+
+test('the cancellation of two suspects and the watchdog do not wait for each other', async () => {
+  const suspects = await seedLoneSuspect()
+  const later = newJob({ run_at: '2999-01-01T00:00:00Z' })
+  await seed(later)
+  const term = await lead(database.run)
+  await meet(
+    waitingJob(later.id),
+    () => database.run(cancelJobs(tenant.orgId, [...suspects, later.id])),
+    () => database.run(reclaimExpiredLeases(term, 10)),
+  )
+})
+
+test('a submission that depends on two suspects and the watchdog do not wait for each other', async () => {
+  const suspects = await seedLoneSuspect()
+  const later = newJob({ run_at: '2999-01-01T00:00:00Z' })
+  await seed(later)
+  const term = await lead(database.run)
+  await meet(
+    waitingJob(later.id),
+    () => submit(newJob({ depends_on: [...suspects, later.id] })),
+    () => database.run(reclaimExpiredLeases(term, 10)),
+  )
+  const left = await database.sql('select from ready_jobs where lane >= 15000')
+  assert.equal(left.length, 1, 'only the one that ran alone is still a suspect')
+})
+
+test('a cancellation and the removal of the organisation do not wait for each other', async () => {
+  const gone = await seedTenant(database.run)
+  const [held, ready, later] = [newJob(), newJob(), newJob({ run_at: '2999-01-01T00:00:00Z' })]
+  await seedJobs(database.run, gone, [held])
+  assert.equal((await claim(database.run, 'w', 1)).length, 1)
+  await seedJobs(database.run, gone, [ready, later])
+  await database.sql('insert into org_deletions (id) values ($1)', [gone.orgId])
+  const term = await lead(database.run)
+  await meet(
+    waitingJob(later.id),
+    () => database.run(cancelJobs(gone.orgId, [held.id, ready.id, later.id])),
+    () => database.run(removeDeletedOrg(term, 100)),
+  )
 })
