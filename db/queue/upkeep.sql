@@ -4,7 +4,7 @@
 -- times as long. Each check is one probe of an index (waiting_jobs_due, series_moved, ready_jobs_big,
 -- ready_jobs_order) or reads a small table.
 --
--- The other functions lock rows of workers and of reservations, which only the leader inserts.
+-- The other functions lock rows of workers, by id, and of reservations, which only the leader inserts.
 
 create or replace function look_out()
 returns table (due boolean, expired boolean, moved boolean, big boolean, suspects boolean, held_back text)
@@ -201,10 +201,15 @@ begin
   ),
   changed as (
     update workers w
-    set isolates = t.isolates
-    from told t
-    where w.worker_id = t.worker_id
-      and w.isolates <> t.isolates
+    set isolates = turned.isolates
+    from (
+      select o.worker_id, t.isolates
+      from workers o
+      join told t on t.worker_id = o.worker_id and t.isolates <> o.isolates
+      order by o.worker_id
+      for no key update of o
+    ) turned
+    where w.worker_id = turned.worker_id
     returning w.worker_id
   )
   select t.worker_id, t.worker_id in (select c.worker_id from changed c)

@@ -6,7 +6,7 @@ import type { Query } from '../../db/query.ts'
 import { cancelJobs } from '../../db/queue/cancel.ts'
 import { type ClaimedJob, claimSuspect } from '../../db/queue/exchange.ts'
 import { renewLeases } from '../../db/queue/leases.ts'
-import { reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
+import { askToIsolate, reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   claim,
@@ -174,5 +174,21 @@ test('a cancellation and the removal of the organisation do not wait for each ot
     waitingJob(later.id),
     () => database.run(cancelJobs(gone.orgId, [held.id, ready.id, later.id])),
     () => database.run(removeDeletedOrg(term, 100)),
+  )
+})
+
+test('releasing several isolated workers and the watchdog do not wait for each other', async () => {
+  for (const workerId of ['second', 'first']) {
+    await database.sql(
+      `insert into workers (worker_id, hostname, status, types, slots, cpu_units, memory_mb, isolates)
+      values ($1, 'host', 'online', '{test}', 1, 1, 64, true)`,
+      [workerId],
+    )
+  }
+  const term = await lead(database.run)
+  await meet(
+    { text: `select from workers where worker_id = 'first' for update`, values: [] },
+    () => database.sql('select from workers order by worker_id for update'),
+    () => database.run(askToIsolate(term)),
   )
 })
