@@ -110,17 +110,18 @@ language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Ends all other sign-ins of the user who has entered and, on request, revokes their API keys in all organisations.
--- Returns no row if `p_from` is not the hash of the current password.
+-- Returns no row if `p_from` is not the hash of the current password. Without `p_to` it only checks that.
 declare
   v_user constant uuid := scope_user();
 begin
   perform require_org(p_org);
   update users u
-  set password_hash = p_to
+  set password_hash = coalesce(p_to, u.password_hash)
   where u.id = v_user
     and u.password_hash = p_from
     and scope_key() is null;
   if not found then return; end if;
+  if p_to is null then return next; return; end if;
   update refresh_families f
   set revoked_at = now()
   where f.user_id = v_user

@@ -53,12 +53,12 @@ export const auditFailedSignIn = (username: string, origin: Origin): Query<never
   values: [username, origin.ip, origin.requestId],
 })
 
-/** Also ends all other sign-ins of the user. Returns no row if `from` is not the hash of the present password. */
+/** Ends all other sign-ins. No row: `from` is not the hash of the current password. Without `to`, only checks it. */
 export const changePassword = (change: {
   orgId: string
   sessionId: string
   from: string
-  to: string
+  to: string | null
   revokeKeys: boolean
 }): Query<{ ended: number; revoked: number }> => ({
   name: 'change-password',

@@ -185,10 +185,11 @@ export const replacePassword = async (
 ): Promise<{ ended_sessions: number; revoked_keys: number }> => {
   if (sessionId === null) throw new Error('A session without a user')
   const { username, hash, headers } = await hashOwnPassword(run, userId, origin, current_password)
-  refuseGuessable('#/new_password', new_password, username)
-  const to = await hashPassword(new_password)
+  const isGuessable = passwordFault(new_password, username) !== undefined
+  const to = isGuessable ? null : await hashPassword(new_password)
   const [changed] = await run(changePassword({ orgId, sessionId, from: hash, to, revokeKeys }))
   if (!changed) throw wrongPassword('#/current_password', headers)
+  refuseGuessable('#/new_password', new_password, username)
   return { ended_sessions: changed.ended, revoked_keys: changed.revoked }
 }
 

@@ -108,6 +108,8 @@ test('the password is changed with the old one only, and all other sign-ins end'
   assertProblem(await change('wrong', 'a new password'), 401, 'wrong-credentials', '#/current_password')
   for (const weak of ['short', 'password123', account.username])
     assertProblem(await change(account.password, weak), 422, 'invalid-request', '#/new_password')
+  assertProblem(await change('wrong', 'password123'), 401, 'wrong-credentials', '#/current_password')
+  assert.equal((await look(other.access_token)).status, 200, 'nothing has ended so far')
   const changed = await change(account.password, 'a new password')
   assert.deepEqual([changed.status, changed.body], [200, { ended_sessions: 1, revoked_keys: 0 }])
   assert.equal((await look(account.token)).status, 200, 'the one that did it goes on')
