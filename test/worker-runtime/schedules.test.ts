@@ -55,12 +55,11 @@ beforeEach(async () => {
   tenant = await seedTenant(database.run)
 })
 
-const connect = (settings: Record<string, string> = {}): Database =>
+const connect = (): Database =>
   createDatabase({
     url: asLogin(database.url, 'workers'),
     applicationName: 'schedules',
     maxConnections: 4,
-    settings,
     onError: () => {},
   })
 
@@ -224,25 +223,31 @@ test('what a leader has not committed when it vanishes, the next one fires', asy
   await assertOnce(id, 3)
 })
 
+/** The server ends a session that is idle in this transaction for so long. */
+const STALL = {
+  name: 'stall',
+  text: `select set_config('idle_in_transaction_session_timeout', '300', true)`,
+  values: [],
+}
+
 test('a leader that stands still in the middle holds up the next one only for a moment', async () => {
   const id = await seed()
-  const stalling = connect({ idle_in_transaction_session_timeout: '300' })
+  const stalling = connect()
+  const held = Promise.withResolvers<void>()
   const stalled = Promise.withResolvers<void>()
   const frozen = duty({
     transaction: (work) =>
       stalling.transaction(async (run) => {
         const result = await work(run)
+        // Only from here on: on a busy machine the work itself may pause for as long.
+        await run(STALL)
+        held.resolve()
         await stalled.promise
         return result
       }),
   })
   const stuck = frozen.step(await lead(database.run, 'old'))
-  await waitFor('the schedule to be held', async () => {
-    const [held] = await database.sql(
-      `select from pg_stat_activity where state = 'idle in transaction' and datname = current_database()`,
-    )
-    return held
-  })
+  await held.promise
   await duty().step(await lead(database.run, 'new'))
   await assertOnce(id, 1)
   stalled.resolve()
