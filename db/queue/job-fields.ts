@@ -89,15 +89,15 @@ export const JOB_FIELDS = {
 const areEqual = (a: readonly string[], b: readonly string[]): boolean =>
   a.length === b.length && a.every((value, n) => value === b[n])
 
-/** The parts of a prediction that alike jobs share. The sample and the promised wait belong to each job. */
-export const PREDICTION_FIELDS = {
-  p50Log: 'p50_log',
-  p90Log: 'p90_log',
-  p99Log: 'p99_log',
-  source: 'prediction_source',
-  modelVersion: 'model_version',
-  residualLog: 'residual_log',
-} as const satisfies Partial<Record<keyof JobPrediction, string>>
+/** The columns of a prediction that alike jobs share. The sample and the promised wait belong to each job. */
+export const predictedColumns = (prediction: JobPrediction) => ({
+  predicted_ms: Math.exp(prediction.p50Log),
+  predicted_p90_ms: Math.exp(prediction.p90Log),
+  predicted_p99_ms: prediction.p99Log === null ? null : Math.exp(prediction.p99Log),
+  prediction_source: prediction.source,
+  model_version: prediction.modelVersion,
+  residual_log: prediction.residualLog,
+})
 
 const isPredictedAlike = (a: JobPrediction | null, b: JobPrediction | null): boolean =>
   a !== null &&

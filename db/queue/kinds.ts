@@ -1,6 +1,6 @@
 import { arrayOf } from '../array-literal.ts'
 import { rankTerms } from '../rules/priority.ts'
-import { areAlike, KIND_FIELDS, type NewJob, PREDICTION_FIELDS } from './job-fields.ts'
+import { areAlike, KIND_FIELDS, type NewJob, predictedColumns } from './job-fields.ts'
 
 /** Alike jobs of one member form a kind. Returns all kinds as JSON, and the number of each job's kind. */
 export const toKinds = (jobs: readonly { job: NewJob; member: number }[]) => {
@@ -10,7 +10,7 @@ export const toKinds = (jobs: readonly { job: NewJob; member: number }[]) => {
   let last: { job: NewJob; member: number; number: number } | undefined
 
   const lookUp = (job: NewJob, member: number): number => {
-    const fields = JSON.stringify({ member, ...kindOf(job) })
+    const fields = JSON.stringify({ member, ...columnsOf(job) })
     const known = numbers.get(fields)
     if (known !== undefined) return known
     const number = kinds.push({ fields, jobs: [] })
@@ -31,19 +31,14 @@ export const toKinds = (jobs: readonly { job: NewJob; member: number }[]) => {
   return { kinds: `[${texts.join(',')}]`, jobKinds }
 }
 
-const kindOf = (job: NewJob): object => {
-  const kind: Record<string, unknown> = {}
-  for (const name of KIND_FIELDS) if (name !== 'prediction') kind[name] = job[name]
-  return job.prediction ? { ...kind, ...predictionOf(job) } : kind
-}
-
-/** `unpredicted`: the rank terms of the job if Postgres rejects the prediction. */
-const predictionOf = ({ prediction, priority, timeout_seconds }: NewJob): object => {
-  const fields: Record<string, unknown> = { unpredicted: rankTerms(priority, timeout_seconds) }
-  for (const [name, sentAs] of Object.entries(PREDICTION_FIELDS)) {
-    fields[sentAs] = prediction?.[name as keyof typeof PREDICTION_FIELDS]
-  }
-  return fields
+/** The columns that the job has in common with others of its kind. */
+export const columnsOf = (job: NewJob): object => {
+  const columns: Record<string, unknown> = {}
+  for (const name of KIND_FIELDS) if (name !== 'prediction') columns[name] = job[name]
+  if (!job.prediction) return columns
+  // The rank terms that the job gets if Postgres rejects the prediction.
+  const unpredicted = rankTerms(job.priority, job.timeout_seconds)
+  return { ...columns, ...predictedColumns(job.prediction), unpredicted }
 }
 
 /** A few samples of alike jobs are enough to learn from. */
@@ -51,6 +46,7 @@ const SAMPLES_OF_A_KIND = 8
 
 /** A JSON array of base64 samples in the order of the jobs, up to the last job that has one. Null if none has. */
 export const samplesOf = (jobs: readonly NewJob[], jobKinds: readonly number[]): string | null => {
+  if (jobs.every(({ prediction }) => !prediction?.sample)) return null
   const taken = new Map<number, number>()
   const samples: (string | null)[] = []
   jobs.forEach(({ prediction }, n) => {
@@ -61,5 +57,5 @@ export const samplesOf = (jobs: readonly NewJob[], jobKinds: readonly number[]):
     while (samples.length < n) samples.push(null)
     samples.push(prediction.sample)
   })
-  return samples.length > 0 ? JSON.stringify(samples) : null
+  return JSON.stringify(samples)
 }

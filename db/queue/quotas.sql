@@ -181,14 +181,14 @@ begin
 end
 $$;
 
-create or replace function admit_submissions(p_orgs uuid[], p_last_jobs integer[], p_bytes bigint[], p_keys jsonb)
-returns jsonb
+create or replace function admit_submissions(
+  p_orgs uuid[], p_last_jobs integer[], p_last_bytes bigint[], p_keys jsonb
+) returns jsonb
 language plpgsql
 as $$
 -- Charges submissions, unless one of their idempotency keys was used before. Returns the refusals: [{submission,
 -- refusal, detail}]. The arrays have one value per submission; one without an organisation has already been refused.
 declare
-  v_bytes bigint;
   v_org record;
   v_locked uuid[];
   v_used jsonb;
@@ -197,16 +197,6 @@ declare
   v_detail jsonb;
   v_refusals jsonb := '[]';
 begin
-  -- Most calls are for one organisation, and all of its submissions together are within its quotas.
-  if p_keys is null and p_orgs[1] = all (p_orgs) then
-    v_bytes := p_bytes[1];
-    if cardinality(p_bytes) > 1 then
-      select sum(b) into v_bytes from unnest(p_bytes) as b;
-    end if;
-    v_detail := charge_quotas(p_orgs[1], p_last_jobs[cardinality(p_orgs)], v_bytes);
-    if v_detail is null then return '[]'; end if;
-  end if;
-
   -- Organisations are locked by id, so that calls cannot deadlock. With several, locked ones are skipped.
   if (select count(distinct o) from unnest(p_orgs) as o) > 1 then
     v_locked := array(
@@ -221,7 +211,7 @@ begin
     select
       p_orgs[s] as id, array_agg(s order by s) as submissions,
       sum(p_last_jobs[s] - coalesce(p_last_jobs[s - 1], 0)) as jobs,
-      sum(p_bytes[s])::bigint as bytes
+      sum(p_last_bytes[s] - coalesce(p_last_bytes[s - 1], 0))::bigint as bytes
     from generate_subscripts(p_orgs, 1) as s
     where p_orgs[s] is not null
     group by p_orgs[s]
@@ -249,7 +239,8 @@ begin
       v_refusal := 'used_key';
       if v_detail is null then
         v_detail := charge_quotas(
-          v_org.id, p_last_jobs[v_submission] - coalesce(p_last_jobs[v_submission - 1], 0), p_bytes[v_submission]
+          v_org.id, p_last_jobs[v_submission] - coalesce(p_last_jobs[v_submission - 1], 0),
+          p_last_bytes[v_submission] - coalesce(p_last_bytes[v_submission - 1], 0)
         );
         v_refusal := 'quota';
       end if;

@@ -1,4 +1,4 @@
--- Submit jobs.
+-- Submit jobs. A single job without parents is stored by submit_job (submit-job.sql).
 --
 -- One call commits many submissions independently, each with all of its jobs or none. It returns a verdict for each:
 -- the jobs as they were stored, or why they were refused. A refused submission never affects the others of the call.
@@ -26,9 +26,8 @@
 -- Indexes: series_identity to find the series, org_type_estimates_pkey and type_estimates_pkey for the first estimate
 -- of a new series, idempotency_keys_pkey to find a key.
 --
--- Measured with Postgres 18, server CPU of a single job, prepared: 465 µs, of which 61 for the call and its parameters,
--- 60 for quotas, 166 for the jobs, 38 for the wake-up, 18 for the events and 95 for the commit. Session credentials
--- take 43 µs more. A batch of 1,000 takes 11 µs per job if all are alike, and 36 µs if all predictions differ.
+-- Measured with Postgres 18, server CPU per job of a batch of 450: 31 µs if all are alike, 112 µs if all predictions
+-- differ, and 133 µs for 50 submissions of one job each whose predictions differ.
 
 create or replace function submit_jobs(
   -- Members: user, session or API key, and their secret, each for one organisation. Without a user, the transaction
@@ -41,7 +40,7 @@ create or replace function submit_jobs(
   -- Submissions: the index of the member, the index of the last job, and the total bytes of the payloads.
   p_members integer[],
   p_last_jobs integer[],
-  p_bytes bigint[],
+  p_last_bytes bigint[],
   -- [{number, jobs, member, unpredicted?, …}]: the indexes of its jobs and its member, and the fields read below.
   p_kinds jsonb,
   -- Jobs, in the order of their submissions. A single traceparent applies to all jobs.
@@ -69,7 +68,7 @@ as $$
 declare
   v_is_worker constant boolean := pg_has_role(session_user, 'smartqueue_workers', 'usage');
   -- By member: the organisation, or null if the member may not submit to it.
-  v_member_orgs uuid[];
+  v_member_orgs uuid[] := p_orgs;
   -- One answer for all submissions or, once Postgres has rejected a value, one for each.
   v_answers json[] := '{}';
   v_wanted_answers integer := 1;
@@ -77,24 +76,6 @@ declare
   v_only integer;
   -- Why Postgres rejected the predictions of the submission, which is now stored without them.
   v_unpredicted text;
-  -- By submission: the organisation, or null once it is refused.
-  v_orgs uuid[];
-  v_refusals jsonb;
-  -- By job: whether its submission is refused, and how many parents it waits for.
-  v_skipped boolean[];
-  v_blocked_by integer[];
-  v_keys bigint[];
-  v_blocked uuid[];
-  -- The kinds that are stored, and the result of each.
-  v_kinds jsonb;
-  v_stored json;
-  v_numbers integer[];
-  v_kind_orgs uuid[];
-  v_types text[];
-  v_states job_state[];
-  v_reasons text[];
-  v_announced boolean;
-  v_now_ms bigint;
   -- The SQLSTATE and message if Postgres rejects a value.
   v_code text;
   v_message text;
@@ -102,7 +83,6 @@ begin
   if cardinality(p_members) = 0 then return '[]'; end if;
 
   -- 1. Members.
-  v_member_orgs := p_orgs;
   for i in 1 .. cardinality(p_orgs) loop
     if not coalesce(
       case
@@ -120,29 +100,38 @@ begin
   while cardinality(v_answers) < v_wanted_answers loop
     if v_wanted_answers > 1 then v_only := cardinality(v_answers) + 1; end if;
     -- The subtransaction takes 2 to 3 % of the call.
+    declare
+      -- By submission: the organisation, or null once it is refused.
+      v_orgs uuid[];
+      v_refusals jsonb;
+      -- By job: whether its submission is refused, and how many parents it waits for. Null: none of the jobs.
+      v_skipped boolean[];
+      v_blocked_by integer[];
+      v_blocked uuid[];
+      -- The kinds that are stored. For each of them, what its jobs have in common, and the answer.
+      v_kinds jsonb := p_kinds;
+      v_kind jsonb;
+      v_job jobs;
+      v_series series;
+      v_rank double precision;
+      v_jobs jobs[];
+      v_lanes smallint[];
+      v_starts_by timestamptz[];
+      v_states job_state[];
+      v_reasons text[];
+      v_stored json[];
+      v_announced boolean;
     begin
-      v_refusals := '[]';
-      v_skipped := '{}';
-      v_blocked_by := '{}';
-      v_blocked := '{}';
-      v_keys := '{}';
-      v_kinds := p_kinds;
-      if v_only is null and cardinality(v_member_orgs) = 1 then
-        v_orgs := array_fill(v_member_orgs[1], array[cardinality(p_members)]);
-      else
-        v_orgs := array(
-          select case when s = coalesce(v_only, s) then v_member_orgs[p_members[s]] end
-          from generate_subscripts(p_members, 1) as s
-          order by s
-        );
-      end if;
-      if array_position(v_member_orgs, null) is not null then
-        select coalesce(jsonb_agg(jsonb_build_object('submission', s, 'refusal', 'not_member')), '[]')
-        into v_refusals
+      v_orgs := array(
+        select case when s = coalesce(v_only, s) then v_member_orgs[p_members[s]] end
         from generate_subscripts(p_members, 1) as s
-        where v_member_orgs[p_members[s]] is null
-          and s = coalesce(v_only, s);
-      end if;
+        order by s
+      );
+      select coalesce(jsonb_agg(jsonb_build_object('submission', s, 'refusal', 'not_member')), '[]')
+      into v_refusals
+      from generate_subscripts(p_members, 1) as s
+      where v_member_orgs[p_members[s]] is null
+        and s = coalesce(v_only, s);
 
       -- 2. Parents, which stay locked until the commit.
       if cardinality(p_parents) > 0 then
@@ -156,7 +145,7 @@ begin
 
       -- 3. Idempotency keys and quotas, one organisation after the other.
       if p_charged or not v_is_worker then
-        v_refusals := v_refusals || admit_submissions(v_orgs, p_last_jobs, p_bytes, p_idempotency);
+        v_refusals := v_refusals || admit_submissions(v_orgs, p_last_jobs, p_last_bytes, p_idempotency);
       end if;
       if v_refusals <> '[]' or v_only is not null then
         v_orgs := without_refused(v_orgs, v_refusals);
@@ -179,157 +168,114 @@ begin
         continue;
       end if;
       if p_idempotency is not null then perform keep_keys(v_orgs, p_idempotency); end if;
-      if v_unpredicted is not null then v_kinds := without_predictions(v_kinds); end if;
 
-      -- 4. The jobs. A kind is stored if its series exists. One statement looks up the series and stores the jobs. It
-      -- locks the table jobs before it takes its snapshot: see forget_series.
-      if jsonb_array_length(v_kinds) > 1 then
-        perform add_series(v_member_orgs, v_kinds);
-        -- Jobs become ready in the order in which they were submitted, whatever their kinds.
-        v_keys := array(select nextval('ready_keys') from generate_subscripts(p_job_ids, 1));
-      end if;
-      loop
-        with kind as materialized (
-          select
-            k.number, k.jobs, s.org_id, p_users[k.member] as created_by, s.id as series_id, k.type, k.name, k.priority,
-            k.tags, k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units,
-            k.memory_mb, k.run_at, k.deadline, k.on_parent_failure,
-            p.predicted_ms, p.predicted_p90_ms, exp(k.p99_log) as predicted_p99_ms,
-            coalesce(k.prediction_source, case when s.mean_log is null then e.source else 'series' end)
-              as prediction_source,
-            k.model_version, coalesce(k.residual_log, 0) as residual_log, k.rank_base, k.rank_slope,
-            k.callback_url, k.triggered_by,
-            k.rank_base + k.rank_slope * ln(p.predicted_ms) as rank,
-            k.deadline - p.predicted_p90_ms * interval '1 millisecond' as start_by,
-            coalesce(k.run_at > now(), false) as pending
-          from jsonb_to_recordset(v_kinds) as k (
-            number integer, jobs integer[], member integer, type text, name text, priority text, tags text[],
-            timeout_seconds integer, max_attempts integer, initial_delay_seconds double precision,
-            backoff_multiplier double precision, cpu_units real, memory_mb integer, run_at timestamptz,
-            deadline timestamptz, on_parent_failure text, p50_log double precision, p90_log double precision,
-            p99_log double precision, prediction_source text, model_version integer, residual_log real,
-            rank_base double precision, rank_slope real, callback_url text, triggered_by jsonb
-          )
-          -- One lookup per kind: a join planned while the table was small would later scan it.
-          cross join lateral (
-            select s.id, s.org_id, s.mean_log, s.deviation_log
-            from series s
-            where s.org_id = v_member_orgs[k.member]
-              and s.type = k.type
-              and s.name = k.name
-            offset 0
-          ) as s
-          left join lateral starting_estimate(s.org_id, k.type) as e
-            on s.mean_log is null and k.p50_log is null
-          -- Clamped, so that exp cannot fail even if a stored estimate is corrupt.
-          cross join lateral (
-            select
-              least(greatest(coalesce(s.mean_log, e.mean_log), -30), 30) as mean_log,
-              least(greatest(coalesce(s.deviation_log, e.deviation_log), 0), 30) as deviation_log
-          ) as r
-          cross join lateral (
-            select
-              exp(coalesce(k.p50_log, r.mean_log)) as predicted_ms,
-              exp(coalesce(k.p90_log, least(r.mean_log + 1.6 * r.deviation_log, 30))) as predicted_p90_ms
-          ) as p
-        ),
-        job as (
-          insert into jobs (
-            org_id, id, created_by, series_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
-            initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
-            predicted_ms, predicted_p90_ms, predicted_p99_ms, prediction_source, model_version, residual_log,
-            rank_base, rank_slope, promised_wait_ms, sample, callback_url, triggered_by, traceparent
-          )
-          select
-            k.org_id, p_job_ids[n], k.created_by, k.series_id, k.type, k.name, p_payloads -> n - 1, k.priority,
-            k.tags, k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units,
-            k.memory_mb, k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms,
-            k.predicted_p99_ms, k.prediction_source, k.model_version, k.residual_log, k.rank_base, k.rank_slope,
-            case when v_unpredicted is null then p_promised_waits_ms[n] end,
-            case when v_unpredicted is null then decode(p_samples ->> n - 1, 'base64') end,
-            k.callback_url, k.triggered_by, p_traceparents[least(n, cardinality(p_traceparents))]
-          from kind k
-          cross join unnest(k.jobs) as n
-          where v_skipped[n] is not true
-        ),
-        -- Jobs that return to the queue are inserted by requeue_jobs. With a shared step, a single job took 11 µs more.
-        ready as (
-          insert into ready_jobs (
-            org_id, job_id, series_id, type, lane, key, attempts, cpu_units, memory_mb, predicted_ms, start_by
-          )
-          select
-            k.org_id, p_job_ids[n], k.series_id, k.type, lane_of(k.rank),
-            coalesce(v_keys[n], nextval('ready_keys')), 0, k.cpu_units, k.memory_mb, k.predicted_ms, k.start_by
-          from kind k
-          cross join unnest(k.jobs) as n
-          where not k.pending
-            and v_blocked_by[n] is null
-            and v_skipped[n] is not true
-        )
-        select
-          json_agg(json_build_object(
-            'number', k.number, 'status', k.state, 'predicted_ms', k.predicted_ms,
-            'predicted_p90_ms', k.predicted_p90_ms, 'prediction_source', k.prediction_source,
-            'model_version', k.model_version, 'rank', k.rank, 'deadline_at_risk', k.reason is not null
-          )),
-          array_agg(k.number), array_agg(k.org_id), array_agg(k.type), array_agg(k.state), array_agg(k.reason)
-        into v_stored, v_numbers, v_kind_orgs, v_types, v_states, v_reasons
-        from (
-          select
-            *,
-            case when pending then 'pending' else 'ready' end::job_state as state,
-            case when start_by < greatest(now(), run_at) then 'deadline_at_risk' end as reason
-          from kind
-        ) k;
-        exit when v_stored is not null;
-        perform add_series(v_member_orgs, v_kinds);
+      -- 4. What the jobs of each kind have in common. The lock keeps the series until their jobs are stored: see
+      -- forget_series.
+      lock table jobs in row exclusive mode;
+      for i in 1 .. jsonb_array_length(v_kinds) loop
+        v_kind := v_kinds -> i - 1;
+        if v_unpredicted is not null then v_kind := without_prediction(v_kind); end if;
+        v_job := jsonb_populate_record(null::jobs, v_kind);
+        v_job.org_id := v_member_orgs[(v_kind -> 'member')::integer];
+        v_job.created_by := p_users[(v_kind -> 'member')::integer];
+        -- Kinds of one series often follow each other.
+        while (v_series.org_id, v_series.type, v_series.name) is distinct from (v_job.org_id, v_job.type, v_job.name)
+        loop
+          select s.* into v_series
+          from series s
+          where s.org_id = v_job.org_id
+            and s.type = v_job.type
+            and s.name = v_job.name;
+          if not found then perform add_series(v_member_orgs, v_kinds); end if;
+        end loop;
+        v_job.series_id := v_series.id;
+
+        if v_job.prediction_source is null then
+          v_job := with_running_estimate(v_job, v_series.mean_log, v_series.deviation_log);
+        end if;
+
+        v_rank := v_job.rank_base + v_job.rank_slope * ln(v_job.predicted_ms);
+        v_jobs[i] := v_job;
+        v_lanes[i] := lane_of(v_rank);
+        v_starts_by[i] := v_job.deadline - v_job.predicted_p90_ms * interval '1 millisecond';
+        v_states[i] := case when v_job.run_at > now() then 'pending' else 'ready' end;
+        v_reasons[i] := case when v_starts_by[i] < greatest(now(), v_job.run_at) then 'deadline_at_risk' end;
+        v_stored[i] := json_build_object(
+          'number', v_kind -> 'number', 'status', v_states[i], 'predicted_ms', v_job.predicted_ms,
+          'predicted_p90_ms', v_job.predicted_p90_ms, 'prediction_source', v_job.prediction_source,
+          'model_version', v_job.model_version, 'rank', v_rank, 'deadline_at_risk', v_reasons[i] is not null
+        );
       end loop;
+
+      -- 5. The jobs.
+      insert into jobs (
+        org_id, id, created_by, series_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
+        initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
+        predicted_ms, predicted_p90_ms, predicted_p99_ms, prediction_source, model_version, residual_log,
+        rank_base, rank_slope, promised_wait_ms, sample, callback_url, triggered_by, traceparent
+      )
+      select
+        k.org_id, p_job_ids[n], k.created_by, k.series_id, k.type, k.name, p_payloads -> n - 1, k.priority,
+        k.tags, k.timeout_seconds, k.max_attempts, k.initial_delay_seconds, k.backoff_multiplier, k.cpu_units,
+        k.memory_mb, k.run_at, k.deadline, k.on_parent_failure, k.predicted_ms, k.predicted_p90_ms,
+        k.predicted_p99_ms, k.prediction_source, k.model_version, k.residual_log, k.rank_base, k.rank_slope,
+        case when v_unpredicted is null then p_promised_waits_ms[n] end,
+        case when v_unpredicted is null then decode(p_samples ->> n - 1, 'base64') end,
+        k.callback_url, k.triggered_by, p_traceparents[least(n, cardinality(p_traceparents))]
+      from unnest(v_jobs) with ordinality as k
+      cross join lateral unnest((v_kinds -> k.ordinality::integer - 1 ->> 'jobs')::integer[]) as n
+      where v_skipped[n] is not true;
+      insert into ready_jobs (
+        org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
+      )
+      select
+        k.org_id, p_job_ids[n], k.series_id, k.type, v_lanes[k.ordinality], 0, k.cpu_units, k.memory_mb,
+        k.predicted_ms, v_starts_by[k.ordinality]
+      from unnest(v_jobs) with ordinality as k
+      cross join lateral unnest((v_kinds -> k.ordinality::integer - 1 ->> 'jobs')::integer[]) as n
+      where v_states[k.ordinality] = 'ready'
+        and v_blocked_by[n] is null
+        and v_skipped[n] is not true
+      order by n;
       if 'pending' = any (v_states) then
         insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
-        select p_job_ids[n], v_member_orgs[k.member], 'pending', 0, k.run_at
-        from jsonb_to_recordset(v_kinds) as k (jobs integer[], member integer, run_at timestamptz)
-        cross join unnest(k.jobs) as n
-        where k.run_at > now()
+        select p_job_ids[n], k.org_id, 'pending', 0, k.run_at
+        from unnest(v_jobs) with ordinality as k
+        cross join lateral unnest((v_kinds -> k.ordinality::integer - 1 ->> 'jobs')::integer[]) as n
+        where v_states[k.ordinality] = 'pending'
           and v_blocked_by[n] is null
           and v_skipped[n] is not true;
       end if;
 
-      -- 5. Dependencies.
+      -- 6. Dependencies.
       if cardinality(p_parents) > 0 then
         v_blocked := block_jobs(
           v_orgs, p_last_jobs, p_kinds, p_job_ids, p_job_kinds, p_children, p_parents, v_skipped, v_blocked_by
         );
       end if;
 
-      -- 6. The wake-up and the events.
-      -- The commit itself wakes the workers, which saves the caller a round trip, but at most one commit in 5 ms does:
-      -- NOTIFY holds a server-wide lock while the commit is flushed. Otherwise the caller notifies them a moment later,
-      -- unless another commit has done so by then (functions/jobs/announcer.ts). The time of the last notification is
-      -- kept in a sequence, which is read and set without a row lock. The clock may have been set back a little.
-      v_now_ms := date_part('epoch', clock_timestamp()) * 1000;
-      v_announced := 'ready' = any (v_states)
-        and (v_now_ms - pg_sequence_last_value('announced_ms') between -1000 and 4) is not true;
-      if v_announced then
-        perform setval('announced_ms', v_now_ms);
-        for i in 1 .. cardinality(v_types) loop
-          if v_states[i] = 'ready' then perform pg_notify('jobs_ready', v_types[i]); end if;
-        end loop;
-      end if;
-      if cardinality(v_states) = 1 and v_skipped = '{}' and v_blocked_by = '{}' then
-        perform record_events(v_kind_orgs, p_job_ids, v_states, '{0}', array_remove(v_reasons, null), '{}');
+      -- 7. The wake-up and the events.
+      v_announced := announce(array(
+        select distinct v_jobs[i].type from generate_subscripts(v_jobs, 1) as i where v_states[i] = 'ready'
+      ));
+      if cardinality(v_jobs) = 1 and v_skipped is null and v_blocked_by is null then
+        perform record_events(
+          array[v_job.org_id], p_job_ids, v_states, '{0}', array_remove(v_reasons, null), '{}'
+        );
       else
         perform record_events(
           array_agg(k.org_id order by n), array_agg(p_job_ids[n] order by n),
-          array_agg(case when v_blocked_by[n] > 0 then 'blocked' else k.state end order by n), '{0}',
-          case when count(k.reason) > 0 then array_agg(k.reason order by n) else '{}' end, '{}'
+          array_agg(case when v_blocked_by[n] > 0 then 'blocked' else v_states[k.ordinality] end order by n), '{0}',
+          case when cardinality(array_remove(v_reasons, null)) > 0
+            then array_agg(v_reasons[k.ordinality] order by n) else '{}' end,
+          '{}'
         )
-        from generate_subscripts(p_job_ids, 1) as n
-        join unnest(v_numbers, v_kind_orgs, v_states, v_reasons) as k (number, org_id, state, reason)
-          on k.number = p_job_kinds[n]
+        from unnest(v_jobs) with ordinality as k
+        cross join lateral unnest((v_kinds -> k.ordinality::integer - 1 ->> 'jobs')::integer[]) as n
         where v_skipped[n] is not true;
       end if;
       v_answers := v_answers || json_build_object(
-        'only', v_only, 'refusals', v_refusals, 'created_at', now(), 'announced', v_announced, 'kinds', v_stored,
+        'only', v_only, 'refusals', v_refusals, 'created_at', now(), 'announced', v_announced, 'kinds', array_to_json(v_stored),
         'blocked', v_blocked, 'unpredicted', v_unpredicted
       );
       v_unpredicted := null;
@@ -410,19 +356,58 @@ begin
 end
 $$;
 
-create or replace function without_predictions(p_kinds jsonb) returns jsonb
+create or replace function without_prediction(p_columns jsonb) returns jsonb
+language sql immutable
+-- What would have been sent of a kind, or of a single job, without a prediction.
+return p_columns
+  - '{predicted_ms,predicted_p90_ms,predicted_p99_ms,prediction_source,model_version,residual_log}'::text[]
+  - '{promised_wait_ms,unpredicted}'::text[]
+  || coalesce(p_columns -> 'unpredicted', '{}');
+
+create or replace function with_running_estimate(
+  p_job jobs, p_mean_log double precision, p_deviation_log double precision
+) returns jobs
 language plpgsql
 as $$
--- The kinds as they would have been sent without predictions.
+-- The job with the running estimate of its series instead of a prediction.
+declare
+  v_log double precision := p_mean_log;
+  v_deviation double precision := p_deviation_log;
 begin
-  return (
-    select jsonb_agg(
-      k - '{p50_log,p90_log,p99_log,prediction_source,model_version,residual_log,unpredicted}'::text[]
-        || coalesce(k -> 'unpredicted', '{}')
-      order by position
-    )
-    from jsonb_array_elements(p_kinds) with ordinality as kind (k, position)
-  );
+  p_job.prediction_source := 'series';
+  if v_log is null then
+    select e.source, e.mean_log, e.deviation_log
+    into p_job.prediction_source, v_log, v_deviation
+    from starting_estimate(p_job.org_id, p_job.type) as e;
+  end if;
+  -- Clamped, so that exp cannot fail even if a stored estimate is corrupt.
+  v_log := least(greatest(v_log, -30), 30);
+  p_job.predicted_ms := exp(v_log);
+  p_job.predicted_p90_ms := exp(least(v_log + 1.6 * greatest(v_deviation, 0), 30));
+  p_job.residual_log := 0;
+  return p_job;
+end
+$$;
+
+create or replace function announce(p_types text[]) returns boolean
+language plpgsql
+as $$
+-- Wakes the workers for new jobs of these types when the transaction commits, which saves the caller a round trip. At
+-- most one commit in 5 ms does so: NOTIFY holds a server-wide lock while the commit is flushed. If this returns false,
+-- the caller notifies them a moment later, unless another commit has done so by then (functions/jobs/announcer.ts).
+-- The time of the last notification is kept in a sequence, which is read and set without a row lock.
+declare
+  v_now_ms constant bigint := date_part('epoch', clock_timestamp()) * 1000;
+begin
+  -- The clock may have been set back a little.
+  if cardinality(p_types) = 0 or v_now_ms - pg_sequence_last_value('announced_ms') between -1000 and 4 then
+    return false;
+  end if;
+  perform setval('announced_ms', v_now_ms);
+  for i in 1 .. cardinality(p_types) loop
+    perform pg_notify('jobs_ready', p_types[i]);
+  end loop;
+  return true;
 end
 $$;
 

@@ -5,6 +5,7 @@ import type { Quota } from '../rules/quotas.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import type { NewJob, PredictionSource } from './job-fields.ts'
 import { samplesOf, toKinds } from './kinds.ts'
+import { submitJob } from './submit-job.ts'
 
 /** Jobs that are accepted together or not at all. */
 export type Submission = Submitter & {
@@ -38,6 +39,7 @@ export type SubmittedJob = {
   /** Position of the submission in the call, from 1. */
   submission: number
   id: string
+  type: string
   status: 'pending' | 'blocked' | 'ready'
   created_at: string
   predicted_ms: number
@@ -87,16 +89,19 @@ export type SubmissionRow = SubmittedJob | RefusedSubmission
 
 /** What `submit_jobs` returns: one answer for all submissions, or one for each. */
 type Answer = {
-  /** Null: this answer is for all submissions. */
-  only: number | null
-  refusals: ({ submission: number } & Refusal)[]
+  /** Missing or null: this answer is for all submissions. */
+  only?: number | null
+  refusals?: ({ submission: number } & Refusal)[]
   /** If this and the fields below are missing, all submissions are refused. */
   created_at?: string
   announced?: boolean
-  kinds?: (Omit<SubmittedJob, 'submission' | 'id' | 'created_at' | 'promised_wait_ms' | 'announced'> & {
+  kinds?: (Omit<
+    SubmittedJob,
+    'submission' | 'id' | 'type' | 'created_at' | 'promised_wait_ms' | 'announced'
+  > & {
     number: number
   })[]
-  blocked?: string[]
+  blocked?: string[] | null
   /** Why Postgres rejected the predictions; the jobs were stored with the running estimate. */
   unpredicted?: string | null
 }
@@ -120,6 +125,14 @@ export const submitJobs = (
   submissions: readonly Submission[],
   { charged = true }: { charged?: boolean } = {},
 ): SubmitCall => {
+  const [only] = submissions
+  const [job] = only?.jobs ?? []
+  if (only && job && submissions.length === 1 && only.jobs.length === 1 && job.depends_on.length === 0) {
+    return {
+      ...submitJob(job, { submitter: only, keys: toKeyRows(submissions), charged }),
+      read: (answers) => readSubmitted({ jobs: [job], jobKinds: [1], lastJobs: [1] }, answers),
+    }
+  }
   const { members, memberNumbers, lastJobs, jobs } = flatten(submissions)
   const { kinds, jobKinds } = toKinds(jobs)
   const all = jobs.map(({ job }) => job)
@@ -136,7 +149,7 @@ export const submitJobs = (
       members.map(({ secret }) => secret ?? null),
       arrayOf(memberNumbers),
       arrayOf(lastJobs),
-      arrayOf(bytesOf(lastJobs, payloads)),
+      arrayOf(lastBytesOf(lastJobs, payloads)),
       kinds,
       arrayOf(all.map(({ id }) => id)),
       arrayOf(jobKinds),
@@ -158,7 +171,7 @@ const SUBMIT = `
     select smartqueue.submit_jobs(
       p_orgs => $1::uuid[], p_users => $2::uuid[], p_sessions => $3::uuid[], p_keys => $4::uuid[],
       p_secrets => $5::text[],
-      p_members => $6::integer[], p_last_jobs => $7::integer[], p_bytes => $8::bigint[],
+      p_members => $6::integer[], p_last_jobs => $7::integer[], p_last_bytes => $8::bigint[],
       p_kinds => $9::jsonb, p_job_ids => $10::uuid[], p_job_kinds => $11::integer[], p_payloads => $12::jsonb,
       p_promised_waits_ms => $13::double precision[], p_samples => $14::jsonb, p_traceparents => $15::text[],
       p_children => $16::integer[], p_parents => $17::uuid[], p_inside => $18::boolean[],
@@ -188,13 +201,15 @@ const flatten = (submissions: readonly Submission[]) => {
   return { members, memberNumbers, lastJobs, jobs }
 }
 
-/** The bytes of each submission's payloads, which are given in the order of the jobs. */
-const bytesOf = (lastJobs: readonly number[], payloads: readonly string[]): number[] =>
-  lastJobs.map((last, n) => {
-    let sum = 0
-    for (const payload of payloads.slice(lastJobs[n - 1] ?? 0, last)) sum += utf8Bytes(payload)
-    return sum
+/** By submission, the bytes of all payloads up to its last job. */
+const lastBytesOf = (lastJobs: readonly number[], payloads: readonly string[]): number[] => {
+  let bytes = 0
+  let job = 0
+  return lastJobs.map((last) => {
+    for (; job < last; job++) bytes += utf8Bytes(payloads[job] ?? '')
+    return bytes
   })
+}
 
 /** Most calls use only a few of the arrays. Postgres does not have to parse the others if they are null. */
 const arrayOrNull = (values: readonly (string | number | boolean)[]): string | null =>
@@ -248,7 +263,7 @@ type SentJobs = { jobs: readonly NewJob[]; jobKinds: readonly number[]; lastJobs
 /** The rows of all stored jobs, in order, and then those of the refusals. */
 const readSubmitted = ({ jobs, jobKinds, lastJobs }: SentJobs, rows: readonly SubmitAnswer[]): Submitted => {
   const answers = rows.flatMap(({ answer }) => answer)
-  const refusals = answers.flatMap(({ only, refusals }) =>
+  const refusals = answers.flatMap(({ only, refusals = [] }) =>
     refusals.map((one): RefusedSubmission => ({ ...one, submission: only ?? one.submission, id: null })),
   )
   const refused = new Set(refusals.map(({ submission }) => submission))
@@ -263,6 +278,7 @@ const readSubmitted = ({ jobs, jobKinds, lastJobs }: SentJobs, rows: readonly Su
     submitted.push({
       submission,
       id: job.id,
+      type: job.type,
       status: answer.blocked.has(job.id) ? 'blocked' : kind.status,
       created_at: answer.createdAt,
       predicted_ms: kind.predicted_ms,
@@ -281,7 +297,7 @@ const readSubmitted = ({ jobs, jobKinds, lastJobs }: SentJobs, rows: readonly Su
   }
 }
 
-const indexed = ({ created_at = '', announced = false, kinds = [], blocked = [], unpredicted }: Answer) => ({
+const indexed = ({ created_at = '', announced = false, kinds = [], blocked, unpredicted }: Answer) => ({
   createdAt: isoTime(created_at),
   announced,
   kinds: new Map(kinds.map((kind) => [kind.number, kind])),

@@ -12,7 +12,7 @@ export const findSubmitted = (
   name: 'find-submitted',
   text: `
     select
-      1 as submission, id, created_by, triggered_by, traceparent,
+      1 as submission, id, type, created_by, triggered_by, traceparent,
       array(select parent_id from smartqueue.job_dependencies where child_id = id order by parent_id) as depends_on,
       case
         when status = 'blocked' then status

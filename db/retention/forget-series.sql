@@ -7,9 +7,9 @@ set search_path = pg_catalog, smartqueue, pg_temp
 set lock_timeout = '50ms'
 as $$
 -- Examines the next series and deletes those without jobs that have not run for the retention period. A submission
--- looks up its series and stores its job in one statement, so without a lock it could refer to a series that was
--- deleted after its snapshot. The share lock waits for submissions in progress; later ones see that the series is gone
--- and create it again. `forgotten` is null if the lock was not granted in time.
+-- looks up its series before it stores its jobs. It locks the table jobs first, in a mode that conflicts with the share
+-- lock here, so that the series cannot be deleted in between: this waits for submissions in progress, and later ones
+-- see that the series is gone and create it again. `forgotten` is null if the lock was not granted in time.
 declare
   v_looked_at constant bigint[] := array(
     select id

@@ -45,14 +45,12 @@ export const settle = (entry: Entry, how: (rows: Entry['rows']) => void): void =
 
 /** The types of jobs that became ready, split by whether the commit has announced them to the workers. */
 export const readyTypes = (
-  group: readonly Entry[],
   rows: readonly SubmissionRow[],
 ): Record<'announced' | 'unannounced', Set<string>> => {
   const types = { announced: new Set<string>(), unannounced: new Set<string>() }
-  const typeOf = new Map(group.flatMap(({ submission }) => submission.jobs.map(({ id, type }) => [id, type])))
   for (const row of rows) {
     if (row.id === null || row.status !== 'ready') continue
-    types[row.announced ? 'announced' : 'unannounced'].add(typeOf.get(row.id) ?? '')
+    types[row.announced ? 'announced' : 'unannounced'].add(row.type)
   }
   return types
 }

@@ -61,6 +61,8 @@ export const createSubmitter = (options: {
   const announcer = createAnnouncer((types) => run(notify(JOBS_READY, types)), onError)
   let waiting: Entry[] = []
   let busy = 0
+  /** Whether the last group had several members, who may be about to submit again. */
+  let isCrowded = false
 
   const submit = async (submission: OwnSubmission, hold: Hold): Promise<SubmissionRow[]> => {
     const entry = newEntry(submission)
@@ -78,10 +80,12 @@ export const createSubmitter = (options: {
   }
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
-    await othersMayJoin(() => waiting.length)
+    await othersMayJoin(isCrowded, () => waiting.length)
     // This request took over a turn that it thought was lost, but the owner of the turn has sent its submission.
     if (own.sent) return
-    await commit(takeGroup(own), hold)
+    const group = takeGroup(own)
+    isCrowded = group.length > 1
+    await commit(group, hold)
     const next = waiting.shift()
     if (next) next.turn.resolve()
     // A turn that was taken over although it was not lost is returned twice.
@@ -113,15 +117,16 @@ export const createSubmitter = (options: {
     const mark = announcer.mark()
     try {
       const rows = await send(group, hold)
-      const bySubmission = Map.groupBy(rows, (row) => row.submission)
+      const rowsOf: SubmissionRow[][] = group.map(() => [])
+      for (const row of rows) rowsOf[row.submission - 1]?.push(row)
       const busy = group.filter((entry, i) => {
-        const own = bySubmission.get(i + 1) ?? []
+        const own = rowsOf[i] ?? []
         if (own.some(isBusy)) return true
         answer(entry, own)
         return false
       })
-      commitBusy(busy, hold)
-      const { announced, unannounced } = readyTypes(group, rows)
+      if (busy.length > 0) commitBusy(busy, hold)
+      const { announced, unannounced } = readyTypes(rows)
       announcer.forget(announced, mark)
       if (unannounced.size > 0) hold(announcer.announce(unannounced))
     } catch (error) {
@@ -172,11 +177,11 @@ export const createSubmitter = (options: {
 }
 
 /**
- * A caller that has just been answered may have its next submission ready. A few rounds of the microtask queue, some
- * microseconds, let it join; otherwise every second group has only one submission. If none wait, fewer rounds suffice.
+ * Callers that have just been answered may have their next submissions ready. A few rounds of the microtask queue, some
+ * microseconds, let them join; otherwise every second group has only one submission. A single caller is not delayed.
  */
-const othersMayJoin = async (joined: () => number): Promise<void> => {
-  for (let round = 0; round < (joined() > 0 ? 64 : 16); round++) await undefined
+const othersMayJoin = async (isCrowded: boolean, joined: () => number): Promise<void> => {
+  for (let round = 0; round < (joined() > 0 ? 64 : isCrowded ? 16 : 2); round++) await undefined
 }
 
 /** Postgres rejected a value that all earlier checks accepted. */

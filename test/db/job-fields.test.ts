@@ -49,7 +49,9 @@ test('submit_jobs stores every column', async () => {
     `select prosrc as body from pg_proc where oid = 'smartqueue.submit_jobs'::regproc`,
   )
   const [, inserted = '', selected = ''] =
-    /insert into jobs \(([^)]*)\)\s+select([^;]*?)\s+from kind k\b/.exec(row?.body ?? '') ?? []
+    /insert into jobs \(([^)]*)\)\s+select([^;]*?)\s+from unnest\(v_jobs\) with ordinality as k\b/.exec(
+      row?.body ?? '',
+    ) ?? []
   const columns = inserted.split(',').map((column) => column.trim())
   const expected = (await columnsOf('jobs')).filter((column) => column !== 'created_at')
   assert.deepEqual(columns.toSorted(), expected.toSorted())
