@@ -99,7 +99,7 @@ create type claim_request as (
 );
 
 create sequence announced_ms;
-comment on sequence announced_ms is 'When a submission last notified the workers, in milliseconds. See submit_jobs.';
+comment on sequence announced_ms is 'When a submission last notified the workers, in milliseconds. See announce().';
 
 create sequence lease_tokens cache 1;
 

@@ -1,6 +1,6 @@
 /**
  * The fields of a job, listed once. The type checker requires a row for each field. The rows determine what is sent to
- * `submit_jobs`, when two jobs are alike, and what tests compare with the table, the function, and the API's schema and
+ * the database, when two jobs are alike, and what tests compare with the table, the function, and the API's schema and
  * view. CONTRIBUTING.md explains how to add a field.
  */
 import type { JobPrediction } from '../learning/prediction.ts'

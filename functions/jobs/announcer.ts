@@ -7,7 +7,7 @@ export type Announcer = {
   forget(types: Iterable<string>, mark: number): void
 }
 
-/** The minimum time between two notifications by submit_jobs. */
+/** The minimum time between two notifications by submissions. */
 const REST_MS = 5
 
 /** After this time, the runtime must have ended the request that was to send the remembered types. */
