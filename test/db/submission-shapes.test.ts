@@ -186,6 +186,94 @@ test('a job is stored and answered with the prediction that it came with, alone 
   assert.deepEqual(lanes, [{ lane: Math.floor(Math.log(200) * 10) }])
 })
 
+const VARIED: [string, Partial<NewJob>][] = [
+  ['an ordinary job', {}],
+  ['a job with a prediction', { prediction: predict() }],
+  [
+    'a job with little of a prediction',
+    { prediction: predict({ p99Log: null, sample: null, promisedWaitMs: null }) },
+  ],
+  ['a job whose prediction the database rejects', { prediction: predict({ p50Log: 1000 }) }],
+  ['a job of a new series', { name: 'never seen before' }],
+  ['a delayed job', { run_at: LATER, deadline: LATER }],
+  ['a job that will miss its deadline', { deadline: '2001-01-01T00:00:00.000Z' }],
+  [
+    'a job with everything else',
+    {
+      ...{
+        priority: 'critical',
+        tags: ['a', 'b'],
+        timeout_seconds: 9,
+        max_attempts: 2,
+        initial_delay_seconds: 3,
+      },
+      ...{ backoff_multiplier: 4, cpu_units: 2, memory_mb: 500, on_parent_failure: 'wait', rank_base: 3 },
+      ...{ callback_url: 'https://example.com/', traceparent: TRACES[0] ?? null },
+      triggered_by: { kind: 'schedule', schedule_id: newJob().id, tick_at: null },
+    },
+  ],
+  ['a job with an invalid name', { name: '' }],
+]
+
+/** All that a submission stores of a job, apart from ids, times and its place among others. */
+const everythingOf = (id: string) =>
+  database.sql(
+    `select
+      to_jsonb(j) - '{id,created_at,series_id}'::text[] as job,
+      to_jsonb(r) - '{job_id,key,ready_at,series_id}'::text[] as ready,
+      to_jsonb(w) - '{job_id}'::text[] as waiting,
+      (select jsonb_agg(jsonb_build_array(e.states[1], e.attempts[1], e.reasons[array_position(e.job_ids, j.id)], e.ats))
+       from job_event_groups e where j.id = any (e.job_ids)) as events,
+      (select jsonb_build_array(s.type, s.name) from series s where s.id = j.series_id) as series
+    from jobs j
+    left join ready_jobs r on r.job_id = j.id
+    left join waiting_jobs w on w.job_id = j.id
+    where j.id = $1`,
+    [id],
+  )
+
+for (const [what, overrides] of VARIED) {
+  test(`${what} is stored and answered alone as with another`, async () => {
+    const [alone, together, other] = [newJob(overrides), newJob(overrides), newJob()]
+    const [single] = await submitAll(database.run, [{ ...tenant, jobs: [alone] }])
+    // Another submission, so that each has a verdict of its own.
+    const rows = await submitAll(
+      database.run,
+      [together, other].map((job) => ({ ...tenant, jobs: [job] })),
+    )
+    const grouped = rows.find(({ submission }) => submission === 1)
+    const { id: _id, created_at: _at, announced: _announced, ...answer } = single as SubmittedJob
+    assert.deepEqual({ ...grouped, ...answer }, grouped)
+    assert.deepEqual(await everythingOf(alone.id), await everythingOf(together.id))
+    assert.deepEqual(await misplacedJobs(database.sql), [])
+  })
+}
+
+test('a job alone is refused with the same verdicts', async () => {
+  const alone = async (submission: Submission): Promise<unknown[]> =>
+    refusalsOf(await submitAll(database.run, [submission]))
+  const stranger = { ...tenant, sessionId: crypto.randomUUID(), jobs: [newJob({ name: 'of a stranger' })] }
+  assert.deepEqual(await alone(stranger), [[1, 'not_member']])
+  const keyed = newJob()
+  const keys = [{ key: 'a key', bodyHash: 'aa', jobIds: [keyed.id] }]
+  assert.deepEqual(await alone({ ...tenant, jobs: [keyed], keys }), [])
+  assert.deepEqual(await alone({ ...tenant, jobs: [newJob()], keys }), [[1, 'used_key']])
+  assert.deepEqual(await alone({ ...tenant, jobs: [keyed] }), [[1, 'invalid']], 'an id that is taken')
+  const poor = await seedTenant(database.run)
+  await database.sql('insert into smartqueue.quotas (org_id, submissions_per_minute) values ($1, 1)', [
+    poor.orgId,
+  ])
+  assert.deepEqual(
+    await alone({ ...poor, jobs: [newJob({ name: '' })] }),
+    [[1, 'invalid']],
+    'and not charged',
+  )
+  assert.deepEqual(await alone({ ...poor, jobs: [newJob()] }), [])
+  assert.deepEqual(await alone({ ...poor, jobs: [newJob()] }), [[1, 'quota']])
+  assert.equal((await database.sql('select from smartqueue.jobs')).length, 2)
+  assert.deepEqual(await database.sql(`select from smartqueue.series where name = 'of a stranger'`), [])
+})
+
 test('what is not known of a prediction stays empty, and a job without one among others goes by its estimate', async () => {
   const bare = newJob({ prediction: predict({ p99Log: null, sample: null, promisedWaitMs: null }) })
   const none = newJob({ name: 'none' })
