@@ -197,6 +197,12 @@ declare
   v_detail jsonb;
   v_refusals jsonb := '[]';
 begin
+  -- Most calls are for one organisation, and all of its submissions together are within its quotas.
+  if p_keys is null and p_orgs[1] = all (p_orgs) then
+    v_detail := charge_quotas(p_orgs[1], p_last_jobs[cardinality(p_orgs)], p_last_bytes[cardinality(p_orgs)]);
+    if v_detail is null then return '[]'; end if;
+  end if;
+
   -- Organisations are locked by id, so that calls cannot deadlock. With several, locked ones are skipped.
   if (select count(distinct o) from unnest(p_orgs) as o) > 1 then
     v_locked := array(
