@@ -20,17 +20,12 @@ export const createAccount = (account: {
 export const setAdmin = (username: string, isAdmin: boolean): Query<{ user_id: string }> => ({
   name: 'set-admin',
   text: `
-    with changed as (
-      update smartqueue.users
-      set is_admin = $2::boolean
-      where username_key = lower($1::text)
-      returning id as user_id
-    )
-    select c.user_id
-    from changed c
-    cross join smartqueue.audit_everywhere(
-      c.user_id, case when $2::boolean then 'admin.granted' else 'admin.revoked' end
-    )`,
+    update smartqueue.users
+    set is_admin = $2::boolean
+    where username_key = lower($1::text)
+    returning
+      id as user_id,
+      smartqueue.audit_everywhere(id, case when $2::boolean then 'admin.granted' else 'admin.revoked' end) as audited`,
   values: [username, isAdmin],
 })
 

@@ -77,22 +77,18 @@ export const revokeApiKey = (key: {
 }): Query<{ id: string }> => ({
   name: 'revoke-api-key',
   text: `
-    with revoked as (
-      update smartqueue.api_keys
-      set revoked_at = coalesce(revoked_at, now())
-      where id = $1::uuid
-        and org_id = $2::uuid
-        and ($3::uuid is null or user_id = $3::uuid)
-      returning id, org_id, name, prefix, revoked_at
-    )
-    select
+    update smartqueue.api_keys
+    set revoked_at = coalesce(revoked_at, now())
+    where id = $1::uuid
+      and org_id = $2::uuid
+      and ($3::uuid is null or user_id = $3::uuid)
+    returning
       id,
       case
         when revoked_at = now() then smartqueue.audit(
           org_id, 'api_key.revoked', jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix)
         )
-      end as audited
-    from revoked`,
+      end as audited`,
   values: [key.id, key.orgId, key.userId],
 })
 

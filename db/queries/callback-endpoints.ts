@@ -45,14 +45,12 @@ export const createEndpoint = (endpoint: {
         created_at = now(), updated_at = now()
       where e.events = '{}'
       returning
-        e.id, e.url, e.events, e.disabled_at, e.disabled_reason, e.created_by, e.created_at, e.updated_at, e as endpoint
+        e.id, e.url, e.events, e.disabled_at, e.disabled_reason, e.created_by, e.created_at, e.updated_at,
+        smartqueue.audit($1::uuid, 'callback_endpoint.created', smartqueue.endpoint_target(e))
     )
     select room.has_room, id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
     from room
-    left join (
-      created
-      cross join smartqueue.audit($1::uuid, 'callback_endpoint.created', smartqueue.endpoint_target(endpoint))
-    ) on true`,
+    left join created on true`,
   values: [endpoint.orgId, endpoint.id, endpoint.userId, endpoint.url, endpoint.events, MAX_ENDPOINTS],
 })
 
@@ -92,35 +90,32 @@ export const changeEndpoint = (change: {
 }): Query<EndpointRow> => ({
   name: 'change-callback-endpoint',
   text: `
-    with changed as (
-      update smartqueue.callback_endpoints e
-      set
-        url = coalesce($3::text, url),
-        events = coalesce($4::text[], events),
-        disabled_at = case
-          when $5::boolean is null then disabled_at
-          when $5::boolean then coalesce(disabled_at, now())
-        end,
-        disabled_reason = case
-          when $5::boolean is null then disabled_reason
-          when $5::boolean then coalesce(disabled_reason, 'by hand')
-        end,
-        updated_at = now()
-      where org_id = $1::uuid
-        and id = $2::uuid
-        and (
-          $4::text[] is null
-          or events <> '{}'
-          or (select count(*) from smartqueue.callback_endpoints where org_id = $1::uuid and events <> '{}') < $6::int
-        )
-      returning id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at, e as endpoint
-    )
-    select id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at
-    from changed
-    cross join smartqueue.audit(
-      $1::uuid, 'callback_endpoint.changed',
-      smartqueue.endpoint_target(endpoint) || jsonb_build_object('disabled', disabled_at is not null)
-    )`,
+    update smartqueue.callback_endpoints e
+    set
+      url = coalesce($3::text, url),
+      events = coalesce($4::text[], events),
+      disabled_at = case
+        when $5::boolean is null then disabled_at
+        when $5::boolean then coalesce(disabled_at, now())
+      end,
+      disabled_reason = case
+        when $5::boolean is null then disabled_reason
+        when $5::boolean then coalesce(disabled_reason, 'by hand')
+      end,
+      updated_at = now()
+    where org_id = $1::uuid
+      and id = $2::uuid
+      and (
+        $4::text[] is null
+        or events <> '{}'
+        or (select count(*) from smartqueue.callback_endpoints where org_id = $1::uuid and events <> '{}') < $6::int
+      )
+    returning
+      id, url, events, disabled_at, disabled_reason, created_by, created_at, updated_at,
+      smartqueue.audit(
+        $1::uuid, 'callback_endpoint.changed',
+        smartqueue.endpoint_target(e) || jsonb_build_object('disabled', disabled_at is not null)
+      ) as audited`,
   values: [change.orgId, change.id, change.url, change.events, change.disabled, MAX_ENDPOINTS],
 })
 
@@ -128,15 +123,10 @@ export const changeEndpoint = (change: {
 export const deleteEndpoint = (orgId: string, id: string): Query<{ id: string }> => ({
   name: 'delete-callback-endpoint',
   text: `
-    with deleted as (
-      delete from smartqueue.callback_endpoints e
-      where org_id = $1::uuid
-        and id = $2::uuid
-      returning id, e as endpoint
-    )
-    select id
-    from deleted
-    cross join smartqueue.audit($1::uuid, 'callback_endpoint.deleted', smartqueue.endpoint_target(endpoint))`,
+    delete from smartqueue.callback_endpoints e
+    where org_id = $1::uuid
+      and id = $2::uuid
+    returning id, smartqueue.audit($1::uuid, 'callback_endpoint.deleted', smartqueue.endpoint_target(e)) as audited`,
   values: [orgId, id],
 })
 
@@ -161,21 +151,18 @@ export const rotateCallbackSecret = (
 ): Query<CallbackSecretRow & { secret: string }> => ({
   name: 'rotate-callback-secret',
   text: `
-    with rotated as (
-      insert into smartqueue.callback_secrets as s (org_id, secret)
-      values ($1::uuid, smartqueue.new_signing_secret())
-      on conflict (org_id) do update
-      set
-        previous_secret = case when $2::int > 0 then s.secret end,
-        previous_expires_at = case when $2::int > 0 then now() + $2::int * interval '1 second' end,
-        secret = excluded.secret,
-        created_at = now()
-      returning s.secret, s.created_at, s.previous_expires_at
-    )
-    select secret, created_at, previous_expires_at
-    from rotated
-    cross join smartqueue.audit(
-      $1::uuid, 'callback_secret.rotated', jsonb_build_object('previous_expires_at', previous_expires_at)
-    )`,
+    insert into smartqueue.callback_secrets as s (org_id, secret)
+    values ($1::uuid, smartqueue.new_signing_secret())
+    on conflict (org_id) do update
+    set
+      previous_secret = case when $2::int > 0 then s.secret end,
+      previous_expires_at = case when $2::int > 0 then now() + $2::int * interval '1 second' end,
+      secret = excluded.secret,
+      created_at = now()
+    returning
+      s.secret, s.created_at, s.previous_expires_at,
+      smartqueue.audit(
+        $1::uuid, 'callback_secret.rotated', jsonb_build_object('previous_expires_at', s.previous_expires_at)
+      ) as audited`,
   values: [orgId, keepPreviousSeconds],
 })

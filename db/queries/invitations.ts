@@ -114,19 +114,13 @@ export const listInvitations = (
 export const revokeInvitation = (orgId: string, id: string): Query<{ id: string }> => ({
   name: 'revoke-invitation',
   text: `
-    with revoked as (
-      update smartqueue.invitations i
-      set revoked_at = now()
-      where i.org_id = $1::uuid
-        and i.id = $2::uuid
-        and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
-      returning i.id, i.org_id
-    )
-    select r.id
-    from revoked r
-    cross join smartqueue.audit(
-      r.org_id, 'member.invitation_revoked', jsonb_build_object('invitation_id', r.id)
-    )`,
+    update smartqueue.invitations
+    set revoked_at = now()
+    where org_id = $1::uuid
+      and id = $2::uuid
+      and smartqueue.is_pending(accepted_at, revoked_at, expires_at)
+    returning
+      id, smartqueue.audit(org_id, 'member.invitation_revoked', jsonb_build_object('invitation_id', id)) as audited`,
   values: [orgId, id],
 })
 

@@ -38,24 +38,8 @@ export const setQuotas = (
 ): Query<Record<Quota, string | null>> => ({
   name: 'set-quotas',
   text: `
-    with changed as (
-      insert into smartqueue.quotas as q (
-        org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day
-      )
-      select $1::uuid, n.submissions_per_minute, n.queued_jobs, n.running_jobs, n.payload_bytes_per_day
-      from smartqueue.quotas_of($1::uuid) as present
-      cross join jsonb_populate_record(present, $2::jsonb) as n
-      where $1::uuid is null or exists (select from smartqueue.orgs o where o.id = $1::uuid)
-      on conflict on constraint quotas_once do update
-      set
-        submissions_per_minute = excluded.submissions_per_minute,
-        queued_jobs = excluded.queued_jobs,
-        running_jobs = excluded.running_jobs,
-        payload_bytes_per_day = excluded.payload_bytes_per_day
-      returning q.org_id, q.submissions_per_minute, q.queued_jobs, q.running_jobs, q.payload_bytes_per_day
-    ),
     -- The bound may not have been kept up while there was no limit.
-    recounted as (
+    with recounted as (
       update smartqueue.quota_states
       set queued_bound = null
       where org_id = any (
@@ -69,9 +53,21 @@ export const setQuotas = (
         )
       )
     )
-    select
-      submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day,
-      case when org_id is not null then smartqueue.audit(org_id, 'org.quotas_changed', $2::jsonb) end as audited
-    from changed`,
+    insert into smartqueue.quotas as q (
+      org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day
+    )
+    select $1::uuid, n.submissions_per_minute, n.queued_jobs, n.running_jobs, n.payload_bytes_per_day
+    from smartqueue.quotas_of($1::uuid) as present
+    cross join jsonb_populate_record(present, $2::jsonb) as n
+    where $1::uuid is null or exists (select from smartqueue.orgs o where o.id = $1::uuid)
+    on conflict on constraint quotas_once do update
+    set
+      submissions_per_minute = excluded.submissions_per_minute,
+      queued_jobs = excluded.queued_jobs,
+      running_jobs = excluded.running_jobs,
+      payload_bytes_per_day = excluded.payload_bytes_per_day
+    returning
+      q.submissions_per_minute, q.queued_jobs, q.running_jobs, q.payload_bytes_per_day,
+      case when q.org_id is not null then smartqueue.audit(q.org_id, 'org.quotas_changed', $2::jsonb) end as audited`,
   values: [orgId, JSON.stringify(changes)],
 })

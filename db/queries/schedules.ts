@@ -121,15 +121,10 @@ export const changeSchedule = (
 export const deleteSchedule = (orgId: string, id: string): Query<{ id: string }> => ({
   name: 'delete-schedule',
   text: `
-    with deleted as (
-      delete from smartqueue.schedules s
-      where org_id = $1::uuid
-        and id = $2::uuid
-      returning id, s as schedule
-    )
-    select id
-    from deleted
-    cross join smartqueue.audit($1::uuid, 'schedule.deleted', smartqueue.schedule_target(schedule))`,
+    delete from smartqueue.schedules s
+    where org_id = $1::uuid
+      and id = $2::uuid
+    returning id, smartqueue.audit($1::uuid, 'schedule.deleted', smartqueue.schedule_target(s)) as audited`,
   values: [orgId, id],
 })
 

@@ -44,22 +44,18 @@ export const endOwnSessions = (session: {
 }): Query<{ org_id: string }> => ({
   name: 'end-own-sessions',
   text: `
-    with ended as (
-      update smartqueue.refresh_families
-      set revoked_at = coalesce(revoked_at, now())
-      where user_id = $2::uuid
-        and (id = $1::uuid) <> $3::boolean
-        and (not $3::boolean or revoked_at is null and expires_at > now())
-      returning id, org_id, user_id, revoked_at
-    )
-    select
+    update smartqueue.refresh_families
+    set revoked_at = coalesce(revoked_at, now())
+    where user_id = $2::uuid
+      and (id = $1::uuid) <> $3::boolean
+      and (not $3::boolean or revoked_at is null and expires_at > now())
+    returning
       org_id,
       case
         when revoked_at = now() then smartqueue.audit(
           org_id, 'account.signed_out', jsonb_build_object('user_id', user_id, 'session_id', id)
         )
-      end as audited
-    from ended`,
+      end as audited`,
   values: [session.id, session.userId, session.others],
 })
 

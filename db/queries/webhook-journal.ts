@@ -95,23 +95,20 @@ export const journalDelivery = (
       on conflict on constraint idempotency_keys_pkey do update
       set job_ids = excluded.job_ids, created_at = excluded.created_at, expires_at = excluded.expires_at
       where k.expires_at <= clock_timestamp()
-    ),
-    journalled as (
-      insert into smartqueue.webhook_deliveries (
-        org_id, id, source_id, event_id, event_type, replay_of, headers, body, status, reason, job_id
-      )
-      select
-        $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::uuid,
-        case when c.is_charged then $7::jsonb else '{}' end,
-        case when c.is_charged then $8::jsonb end,
-        o.status, o.reason, o.job_id
-      from outcome o
-      cross join charge c
-      where o.status <> 'quarantined'
-        or c.is_charged
-      returning id, source_id, replay_of, status, job_id
+    )
+    insert into smartqueue.webhook_deliveries (
+      org_id, id, source_id, event_id, event_type, replay_of, headers, body, status, reason, job_id
     )
     select
+      $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, $6::uuid,
+      case when c.is_charged then $7::jsonb else '{}' end,
+      case when c.is_charged then $8::jsonb end,
+      o.status, o.reason, o.job_id
+    from outcome o
+    cross join charge c
+    where o.status <> 'quarantined'
+      or c.is_charged
+    returning
       status, job_id,
       case
         when replay_of is not null then smartqueue.audit(
@@ -120,8 +117,7 @@ export const journalDelivery = (
             'delivery_id', replay_of, 'source_id', source_id, 'as', id, 'status', status, 'job_id', job_id
           )
         )
-      end as audited
-    from journalled`,
+      end as audited`,
   values: [
     ...recordValues(record),
     jobId,

@@ -150,15 +150,10 @@ export const rotateSecret = (rotation: {
 export const deleteSource = (orgId: string, id: string): Query<{ id: string }> => ({
   name: 'delete-webhook-source',
   text: `
-    with deleted as (
-      delete from smartqueue.webhook_sources w
-      where org_id = $1::uuid
-        and id = $2::uuid
-      returning id, w as source
-    )
-    select id
-    from deleted
-    cross join smartqueue.audit($1::uuid, 'webhook_source.deleted', smartqueue.source_target(source))`,
+    delete from smartqueue.webhook_sources w
+    where org_id = $1::uuid
+      and id = $2::uuid
+    returning id, smartqueue.audit($1::uuid, 'webhook_source.deleted', smartqueue.source_target(w)) as audited`,
   values: [orgId, id],
 })
 
