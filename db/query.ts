@@ -20,4 +20,7 @@ export type QueryValue =
 /** A page of a list: what comes after an id, or the first page. */
 export type Page = { after: string | null; limit: number }
 
+/** A page of a list with the newest first: what comes before an id, or the first page. */
+export type NewestFirst = { before: string | null; limit: number }
+
 export type Run = <Row>(query: Query<Row>) => Promise<Row[]>

@@ -1,17 +1,14 @@
 import type { Query } from '../query.ts'
 import type { Buckets } from './analytics.ts'
+import type { JobSummaryRow } from './jobs.ts'
 
 export type PredictionSums = { at: string } & Record<
   'jobs' | 'log_error' | 'abs_log_error' | 'baseline_abs_log_error' | 'within_p50' | 'within_p90',
   number
 >
 
-export type PredictionSample = {
+type PredictionSample = Pick<JobSummaryRow, 'name' | 'type' | 'predicted_ms' | 'predicted_p90_ms'> & {
   job_id: string
-  name: string
-  type: string
-  predicted_ms: number
-  predicted_p90_ms: number
   actual_ms: number
   at: string
   source: string

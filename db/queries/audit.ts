@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { NewestFirst, Query } from '../query.ts'
 
 export const AUDIT_ACTIONS = [
   'account.registered',
@@ -54,12 +54,9 @@ export type AuditRow = {
 }
 
 /** Newest first. */
-export const listAuditLog = (page: {
-  orgId: string
-  action: string | null
-  before: string | null
-  limit: number
-}): Query<AuditRow> => ({
+export const listAuditLog = (
+  page: NewestFirst & { orgId: string; action: string | null },
+): Query<AuditRow> => ({
   name: 'list-audit-log',
   text: `
     select

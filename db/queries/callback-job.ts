@@ -1,11 +1,10 @@
 import type { Page, Query } from '../query.ts'
 import type { NewJob, TriggeredBy } from '../queue/job-fields.ts'
 import { CALLBACK_TYPE, type CallbackBody, type CallbackEvent } from '../rules/callbacks.ts'
-import type { JobState } from '../rules/job-states.ts'
 import { rankTerms } from '../rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import { uuidV7 } from '../rules/uuid-v7.ts'
-import type { JobFailure } from './jobs.ts'
+import type { JobSummaryRow } from './jobs.ts'
 
 /** Who is to be told what; `triggeredBy` null: somebody tries an endpoint out. */
 export type Callback = {
@@ -47,16 +46,10 @@ export const newCallback = ({ url, body, triggeredBy, traceparent }: Callback): 
 })
 
 /** The columns are null in the one row that a job of which nobody was told answers; no row means no such job. */
-export type JobCallbackRow = {
-  id: string | null
-  event: CallbackEvent
-  url: string
-  status: JobState
-  attempts: number
-  error: JobFailure | null
-  created_at: string
-  finished_at: string | null
-}
+export type JobCallbackRow = { id: string | null; event: CallbackEvent; url: string } & Pick<
+  JobSummaryRow,
+  'status' | 'attempts' | 'error' | 'created_at' | 'finished_at'
+>
 
 /** Those that told of a job, oldest first. */
 export const listJobCallbacks = (page: Page & { orgId: string; jobId: string }): Query<JobCallbackRow> => ({

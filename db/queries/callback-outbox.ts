@@ -3,31 +3,20 @@
  * that subscribed. Exactly one, because the cursor moves in the transaction that submits those jobs.
  */
 import type { Query } from '../query.ts'
-import type { TriggeredBy } from '../queue/job-fields.ts'
 import type { CallbackEvent } from '../rules/callbacks.ts'
 import type { EventPosition } from './event-cursors.ts'
-import type { JobFailure } from './jobs.ts'
+import type { JobRow } from './jobs.ts'
 
 /** A job that ended, and the URLs to notify of it. Times are as Postgres writes them within JSON. */
-export type EndedJob = {
-  org_id: string
-  job_id: string
-  event: CallbackEvent
-  attempts: number
-  reason: string | null
-  at: string
-  urls: string[]
-  name: string
-  type: string
-  tags: string[]
-  triggered_by: TriggeredBy | null
-  traceparent: string | null
-  created_at: string
-  started_at: string | null
-  result: unknown
-  result_omitted: boolean
-  error: JobFailure | null
-}
+export type EndedJob = Pick<JobRow, 'org_id' | 'name' | 'type' | 'tags' | 'triggered_by' | 'traceparent'> &
+  Pick<JobRow, 'attempts' | 'created_at' | 'started_at' | 'result' | 'error'> & {
+    job_id: string
+    event: CallbackEvent
+    reason: string | null
+    at: string
+    urls: string[]
+    result_omitted: boolean
+  }
 
 export type OutboxPage = {
   events: EndedJob[]

@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import type { JobFilter } from '../queue/find-jobs.ts'
 import type { JobFailure } from './jobs.ts'
 
 /** Failed jobs with the same error, but for ids, numbers and quoted values. */
@@ -14,10 +15,8 @@ export type DeadLetterGroup = {
   position: string
 }
 
-export type DeadLetterPage = {
+export type DeadLetterPage = Pick<JobFilter, 'type' | 'name'> & {
   orgId: string
-  type?: string | undefined
-  name?: string | undefined
   after: { position: string; fingerprint: string } | null
   limit: number
 }

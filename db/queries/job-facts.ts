@@ -1,5 +1,5 @@
 import type { Query } from '../query.ts'
-import type { JobState } from '../rules/job-states.ts'
+import type { JobSummaryRow } from './jobs.ts'
 import type { LiveWorker, QueueSums } from './queue-facts.ts'
 
 /** Where a job stands in the queue of all; nulls if it does not. */
@@ -13,15 +13,11 @@ export type QueuePlace = {
   lane_position: number | null
 }
 
-export type ParentFacts = QueuePlace & {
-  id: string
-  name: string
-  status: JobState
-  predicted_ms: number
-  predicted_p90_ms: number
-  /** Milliseconds that it has been running. */
-  ran_ms: number | null
-}
+export type ParentFacts = QueuePlace &
+  Pick<JobSummaryRow, 'id' | 'name' | 'status' | 'predicted_ms' | 'predicted_p90_ms'> & {
+    /** Milliseconds that it has been running. */
+    ran_ms: number | null
+  }
 
 /** Why a job that has not finished is where it is. */
 export type JobFacts = QueuePlace & {

@@ -1,14 +1,10 @@
 import type { Query } from '../query.ts'
-import type { JobState } from '../rules/job-states.ts'
+import type { JobSummaryRow } from './jobs.ts'
 
-export type GraphRow = {
-  id: string
-  name: string
-  type: string
-  status: JobState
-  attempts: number
-  predicted_ms: number
-  predicted_p90_ms: number
+export type GraphRow = Pick<
+  JobSummaryRow,
+  'id' | 'name' | 'type' | 'status' | 'attempts' | 'predicted_ms' | 'predicted_p90_ms'
+> & {
   /** Those of its parents that are among the rows. */
   parents: string[]
 }

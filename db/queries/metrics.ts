@@ -1,4 +1,5 @@
 import type { Query } from '../query.ts'
+import type { ModelCardRow } from './model-card.ts'
 
 export type JobTotals = Record<
   'submitted' | 'completed' | 'failed_attempts' | 'dead' | 'retried' | 'cancelled' | 'lost_leases',
@@ -24,10 +25,7 @@ export type MetricsRow = {
   workers: Record<string, number>
   slots: number
   leader: { term: number; silent_seconds: number } | null
-  learning: {
-    learned: number
-    by_source: Record<string, unknown>
-    accuracy: Record<string, unknown>
+  learning: Pick<ModelCardRow, 'learned' | 'by_source' | 'accuracy'> & {
     version: number
     faults: Record<string, number>
   }

@@ -8,14 +8,12 @@ export type OrgTypeEstimateRow = EstimateRow & { drift_log: number; memory: stri
 
 export type TypeEstimateRow = EstimateRow & { type: string }
 
-export type SeriesInputsRow = {
+/** Nulls: there is no such series yet, or it has not run. */
+type SeriesEstimate = Record<'runs' | 'mean_log' | 'deviation_log' | 'drift_log', number | null>
+
+export type SeriesInputsRow = SeriesEstimate & {
   type: string
   name: string
-  /** Nulls: there is no such series yet, or it has not run. */
-  runs: number | null
-  mean_log: number | null
-  deviation_log: number | null
-  drift_log: number | null
   /** In base64. */
   memory: string | null
   newest_job_id: string | null

@@ -3,28 +3,22 @@
  * submits its job. That transaction first locks the schedule by its version and next tick, so a second leader waits
  * and then finds nothing to do.
  */
-import type { Query } from '../query.ts'
-import type { CatchUp, ScheduledJob } from '../rules/scheduled-job.ts'
+import type { NewestFirst, Query } from '../query.ts'
+import type { ScheduleRow } from './schedules.ts'
 
 export const TICK_OUTCOMES = ['fired', 'refused', 'skipped'] as const
 
 export type TickOutcome = (typeof TICK_OUTCOMES)[number]
 
-export type DueSchedule = {
+export type DueSchedule = Pick<ScheduleRow, 'id' | 'cron' | 'timezone' | 'catch_up' | 'job' | 'version'> & {
   org_id: string
-  id: string
-  cron: string
-  timezone: string
-  catch_up: CatchUp
-  job: ScheduledJob
   next_at: string
-  version: string
   /** By the clock of the database. */
   now: string
 }
 
 /** One whose tick is near has no job yet: that may be large. */
-export type NearSchedule = Omit<DueSchedule, 'job'> & { job: ScheduledJob | null }
+export type NearSchedule = Omit<DueSchedule, 'job'> & { job: DueSchedule['job'] | null }
 
 /** Those whose tick has come, and those whose tick is near: the first to come first. */
 export const findDueSchedules = (search: {
@@ -69,7 +63,7 @@ export const holdSchedule = (
   values: [term, org_id, id, version, next_at],
 })
 
-export type NewTick = { tick_at: Date; job_id: string | null; outcome: TickOutcome; reason: string | null }
+export type NewTick = Pick<TickRow, 'job_id' | 'outcome' | 'reason'> & { tick_at: Date }
 
 /** Stores the ticks of a schedule that is held, and moves it on to the next one or pauses it. */
 export const recordTicks = (
@@ -107,12 +101,7 @@ export type TickRow = {
 }
 
 /** Newest first. */
-export const listTicks = (page: {
-  orgId: string
-  scheduleId: string
-  before: string | null
-  limit: number
-}): Query<TickRow> => ({
+export const listTicks = (page: NewestFirst & { orgId: string; scheduleId: string }): Query<TickRow> => ({
   name: 'list-ticks',
   text: `
     select t.tick_at, t.outcome, t.job_id, t.reason, t.fired_at

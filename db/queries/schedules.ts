@@ -1,9 +1,9 @@
 import type { Page, Query } from '../query.ts'
 import type { CatchUp, ScheduledJob } from '../rules/scheduled-job.ts'
-import type { TickOutcome } from './schedule-ticks.ts'
+import type { TickRow } from './schedule-ticks.ts'
 
 /** As people see it: `schedule_view`. */
-export type ScheduleRow = {
+export type ScheduleRow = NewestTick & {
   id: string
   name: string
   cron: string
@@ -16,13 +16,10 @@ export type ScheduleRow = {
   version: string
   created_at: string
   updated_at: string
-  /** Of the newest tick; all null if none has come yet. */
-  tick_at: string | null
-  outcome: TickOutcome | null
-  job_id: string | null
-  reason: string | null
-  fired_at: string | null
 }
+
+/** All null if no tick has come yet. */
+type NewestTick = { [Column in keyof TickRow]: TickRow[Column] | null }
 
 type ScheduleFields = Pick<ScheduleRow, 'name' | 'cron' | 'timezone' | 'catch_up' | 'job'> & {
   paused: boolean

@@ -1,5 +1,5 @@
 /** Sign-ins, and their refresh tokens by their hashes. See `db/accounts/refresh-tokens.sql`. */
-import type { Query } from '../query.ts'
+import type { NewestFirst, Query } from '../query.ts'
 import type { Account } from './accounts.ts'
 import type { Origin } from './scope.ts'
 
@@ -15,11 +15,7 @@ export type SessionRow = {
 }
 
 /** Active sign-ins, newest first. */
-export const listSessions = (page: {
-  userId: string
-  before: string | null
-  limit: number
-}): Query<SessionRow> => ({
+export const listSessions = (page: NewestFirst & { userId: string }): Query<SessionRow> => ({
   name: 'list-sessions',
   text: `
     select id, org_id, created_at, last_used_at, expires_at, host(ip) as ip, user_agent

@@ -6,8 +6,8 @@
  */
 import type { Query } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
-import type { Priority } from '../rules/priority.ts'
 import type { EventPosition } from './event-cursors.ts'
+import type { JobSummaryRow } from './jobs.ts'
 import type { Entry, Member } from './scope.ts'
 
 /**
@@ -16,18 +16,14 @@ import type { Entry, Member } from './scope.ts'
  */
 export type StreamPlace = EventPosition & { incarnation: string }
 
-export type StreamEvent = EventPosition & {
-  job_id: string
-  name: string
-  type: string
-  priority: Priority
-  tags: string[]
-  state: JobState
-  attempts: number
-  reason: string | null
-  /** To the microsecond, as Postgres writes it. */
-  at: string
-}
+export type StreamEvent = EventPosition &
+  Pick<JobSummaryRow, 'name' | 'type' | 'priority' | 'tags' | 'attempts'> & {
+    job_id: string
+    state: JobState
+    reason: string | null
+    /** To the microsecond, as Postgres writes it. */
+    at: string
+  }
 
 export type StreamPage = {
   /** Which of the places that were asked for, from 0. */

@@ -1,4 +1,4 @@
-import type { Query } from '../query.ts'
+import type { NewestFirst, Query } from '../query.ts'
 
 export const DELIVERY_STATUSES = ['accepted', 'duplicate', 'filtered', 'rejected', 'quarantined'] as const
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number]
@@ -18,13 +18,9 @@ export type DeliverySummaryRow = {
 export type DeliveryRow = DeliverySummaryRow & { headers: Record<string, string>; body: unknown }
 
 /** Newest first. Planned for its values on every request, it goes by the index of the source or by that of its status. */
-export const listDeliveries = (page: {
-  orgId: string
-  sourceId: string
-  status: DeliveryStatus | null
-  before: string | null
-  limit: number
-}): Query<DeliverySummaryRow> => ({
+export const listDeliveries = (
+  page: NewestFirst & { orgId: string; sourceId: string; status: DeliveryStatus | null },
+): Query<DeliverySummaryRow> => ({
   name: 'list-deliveries',
   text: `
     select id, source_id, received_at, status, reason, event_id, event_type, job_id, replay_of

@@ -3,6 +3,7 @@ import type { JobFailure } from '../queries/jobs.ts'
 import type { Query } from '../query.ts'
 import { sampleRuntimes, timeoutBounds } from '../rules/estimate.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
+import type { NewJob } from './job-fields.ts'
 
 /** Identifies a held job. Every write by a worker carries the token, so a former holder matches no row. */
 export type LeaseKey = { job_id: string; token: string }
@@ -57,19 +58,16 @@ export type JobTrace = {
   predicted_ms: number
 }
 
-export type ClaimedJob = HeldKey & {
-  type: string
-  name: string
-  payload: Record<string, unknown>
-  timeout_seconds: number | null
-  /** An attempt that takes longer is slow. Null: too little is known about the series. */
-  predicted_p99_ms: number | null
-  cpu_units: number
-  memory_mb: number
-  checkpoint: unknown
-  /** Null: the job is not traced. */
-  trace: JobTrace | null
-}
+type JobToRun = Pick<NewJob, 'type' | 'name' | 'payload' | 'timeout_seconds' | 'cpu_units' | 'memory_mb'>
+
+export type ClaimedJob = HeldKey &
+  JobToRun & {
+    /** An attempt that takes longer is slow. Null: too little is known about the series. */
+    predicted_p99_ms: number | null
+    checkpoint: unknown
+    /** Null: the job is not traced. */
+    trace: JobTrace | null
+  }
 
 /** What a claim returns besides the jobs, for the next claim. */
 export type ClaimNews = {

@@ -1,5 +1,5 @@
 import type { JobSummaryRow } from '../queries/jobs.ts'
-import type { Query, QueryValue } from '../query.ts'
+import type { NewestFirst, Query, QueryValue } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
 import type { Priority } from '../rules/priority.ts'
 import { uuidV7Floor } from '../rules/uuid-v7.ts'
@@ -20,7 +20,7 @@ export type JobFilter = {
 }
 
 /** `orgId`: null searches all organisations, for an admin. `before`: the `next_id` of the previous page. */
-export type JobSearch = { orgId: string | null; filter: JobFilter; before: string | null; limit: number }
+export type JobSearch = NewestFirst & { orgId: string | null; filter: JobFilter }
 
 /** An empty page is one row without a job. */
 export type ListedJob = (JobSummaryRow | { [Column in keyof JobSummaryRow]: null }) & {
