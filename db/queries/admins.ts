@@ -47,7 +47,7 @@ export const resetPassword = (username: string, passwordHash: string): Query<{ u
       update smartqueue.users
       set password_hash = $2::text
       where username_key = lower($1::text)
-      returning id as user_id
+      returning id as user_id, smartqueue.audit_everywhere(id, 'account.password_changed')
     ),
     ended as (
       update smartqueue.refresh_families f
@@ -60,8 +60,7 @@ export const resetPassword = (username: string, passwordHash: string): Query<{ u
       delete from smartqueue.sign_in_attempts
       where name_hash = sha256(convert_to(lower($1::text), 'UTF8'))
     )
-    select c.user_id
-    from changed c
-    cross join smartqueue.audit_everywhere(c.user_id, 'account.password_changed')`,
+    select user_id
+    from changed`,
   values: [username, passwordHash],
 })

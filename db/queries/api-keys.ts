@@ -30,23 +30,19 @@ export const createApiKey = (key: {
 }): Query<ApiKeyRow> => ({
   name: 'create-api-key',
   text: `
-    with created as (
-      insert into smartqueue.api_keys (id, org_id, user_id, name, prefix, key_hash, scopes, expires_at)
-      select $1::uuid, org_id, user_id, $4::text, $5::text, decode($6::text, 'hex'), $7::text[], $8::timestamptz
-      from smartqueue.memberships
-      where org_id = $2::uuid
-        and user_id = $3::uuid
-        and (select count(*) from smartqueue.api_keys where org_id = $2::uuid and revoked_at is null) < $9::int
-      returning org_id, id, user_id, name, prefix, scopes, created_at, expires_at, last_used_at, revoked_at
-    )
-    select
-      k.id, k.user_id, u.username, k.name, k.prefix, k.scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at
-    from created k
-    left join smartqueue.users u on u.id = k.user_id
-    cross join smartqueue.audit(
-      k.org_id, 'api_key.created',
-      jsonb_build_object('api_key_id', k.id, 'name', k.name, 'prefix', k.prefix, 'scopes', k.scopes)
-    )`,
+    insert into smartqueue.api_keys as k (id, org_id, user_id, name, prefix, key_hash, scopes, expires_at)
+    select $1::uuid, org_id, user_id, $4::text, $5::text, decode($6::text, 'hex'), $7::text[], $8::timestamptz
+    from smartqueue.memberships
+    where org_id = $2::uuid
+      and user_id = $3::uuid
+      and (select count(*) from smartqueue.api_keys where org_id = $2::uuid and revoked_at is null) < $9::int
+    returning
+      id, user_id, (select username from smartqueue.users u where u.id = k.user_id) as username, name, prefix, scopes,
+      created_at, expires_at, last_used_at, revoked_at,
+      smartqueue.audit(
+        org_id, 'api_key.created',
+        jsonb_build_object('api_key_id', id, 'name', name, 'prefix', prefix, 'scopes', scopes)
+      ) as audited`,
   values: [
     ...[key.id, key.orgId, key.userId, key.name, key.prefix, key.hash, key.scopes, key.expiresAt],
     MAX_KEYS,

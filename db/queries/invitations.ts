@@ -59,7 +59,11 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
             and (i.user_id = (select id from invited)) is not true
             and smartqueue.is_pending(i.accepted_at, i.revoked_at, i.expires_at)
         ) < $8::int
-      returning id, org_id, role, user_id, created_at, expires_at
+      returning
+        created_at, expires_at,
+        smartqueue.audit(
+          org_id, 'member.invited', jsonb_build_object('invitation_id', id, 'role', role, 'user_id', user_id)
+        )
     ),
     -- Whoever is invited again has the newer one.
     superseded as (
@@ -73,13 +77,7 @@ export const createInvitation = (invitation: NewInvitation): Query<InvitationOut
     select
       $5::text is null or invited.id is not null as found,
       coalesce(invited.is_member, false) as is_member,
-      invited.username, c.created_at, c.expires_at,
-      case
-        when c.id is not null then smartqueue.audit(
-          c.org_id, 'member.invited',
-          jsonb_build_object('invitation_id', c.id, 'role', c.role, 'user_id', c.user_id)
-        )
-      end as audited
+      invited.username, c.created_at, c.expires_at
     from (select) as always
     left join invited on true
     left join created c on true`,
