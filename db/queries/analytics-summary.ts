@@ -25,16 +25,15 @@ export type JobCounts = Record<'submitted' | 'completed' | 'failed' | 'cancelled
 
 export type JobSums = JobCounts & { ran: number; runtime_ms: number; waits: number[] | null }
 
-export type SummaryRow = {
-  at: string
-  depth: DepthSums
+/** The queue of an organisation at a moment, and what its forecast goes by. */
+export type QueueOutlook = { at: string; depth: DepthSums; load: LoadAhead; queue: QueueSums | null }
+
+export type SummaryRow = QueueOutlook & {
   last_hour: JobSums
   last_24h: JobSums
   workers: { online: number; draining: number; slots: number; running: number }
   /** Null: the leader's is too old, or there is none. */
   autoscale: ScalingState | null
-  load: LoadAhead
-  queue: QueueSums | null
   this_minute: MinuteSums
   last_minute: MinuteSums
 }

@@ -4,8 +4,7 @@
  */
 import type { Query } from '../query.ts'
 import type { Gain } from './analytics-gain.ts'
-import type { DepthCounts, DepthSums, JobCounts, LoadAhead } from './analytics-summary.ts'
-import type { QueueSums } from './queue-facts.ts'
+import type { DepthCounts, JobCounts, QueueOutlook } from './analytics-summary.ts'
 
 /** Rows of so many seconds, added up to buckets of so many, and how many buckets: the last one contains the present. */
 export type Buckets = { span: 60 | 3600; seconds: number; count: number }
@@ -40,12 +39,8 @@ export const getThroughput = (orgId: string, buckets: Buckets): Query<Throughput
   values: [orgId, buckets.seconds, buckets.count, buckets.span],
 })
 
-export type QueueDepthRow = {
-  at: string
+export type QueueDepthRow = QueueOutlook & {
   items: (DepthCounts & { at: string; predicted_seconds: number })[]
-  depth: DepthSums
-  load: LoadAhead
-  queue: QueueSums | null
 }
 
 /** The average over the part of a bucket that is past. A minute or hour without a row was without jobs. */

@@ -11,13 +11,11 @@ export const ATTEMPT_OUTCOMES = [
   'given_back',
 ] as const
 
-export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number]
-
 /** The columns of an attempt are null in the one row that a job without attempts answers; no row means no such job. */
 export type AttemptRow = {
   id: string | null
   attempt: number
-  outcome: AttemptOutcome
+  outcome: (typeof ATTEMPT_OUTCOMES)[number]
   error: JobFailure | null
   worker_id: string
   started_at: string

@@ -39,15 +39,13 @@ export const AUDIT_ACTIONS = [
   'admin.revoked',
 ] as const
 
-export type AuditAction = (typeof AUDIT_ACTIONS)[number]
-
 export type AuditRow = {
   id: string
   at: string
   actor_id: string | null
   actor: string | null
   api_key_id: string | null
-  action: AuditAction
+  action: (typeof AUDIT_ACTIONS)[number]
   target: Record<string, unknown>
   ip: string | null
   request_id: string | null

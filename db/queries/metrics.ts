@@ -8,16 +8,11 @@ export type JobTotals = Record<
 
 export type EdgeTotal = { name: string; label: string; total: number }
 
-export type QueueGauges = {
-  depths: { class: string; status: string; jobs: number }[]
-  oldest_ready_seconds: number
-}
-
 /** What is known of the whole system. Null where nobody has led yet. */
 export type MetricsRow = {
   totals: JobTotals | null
   edge: EdgeTotal[]
-  queue: QueueGauges | null
+  queue: { depths: { class: string; status: string; jobs: number }[]; oldest_ready_seconds: number } | null
   in_flight: number
   expired_leases: number
   slow_jobs: number

@@ -13,11 +13,9 @@ export const EXPIRING = [
   'scheduling_gains',
 ] as const
 
-export type Expiring = (typeof EXPIRING)[number]
-
 /** Deletes up to `limit` of the oldest rows of a kind. */
 export const deleteExpired = (
-  kind: Expiring,
+  kind: (typeof EXPIRING)[number],
   { term, days, limit }: { term: string; days: number; limit: number },
 ): Query<{ deleted: number }> => ({
   name: 'delete-expired',
