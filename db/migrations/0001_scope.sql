@@ -35,12 +35,14 @@ grant select on schema_migrations to smartqueue_functions, smartqueue_workers;
 -- The scope of a transaction: which organisations are open, to which user and API key. Only functions that have checked
 -- a secret set it (db/accounts/enter.sql), and they sign it, because anybody can set a setting. See ADR 25.
 
+-- The key of a table with at most one row.
+create domain only_row as boolean default true constraint only_row_is_true check (value);
+
 create table scope_signing_key (
-  only_row boolean primary key default true,
+  only_row only_row primary key,
   -- A random key of 32 bytes, padded to a SHA-256 block and combined with the two HMAC constants.
   inner_block bytea not null,
-  outer_block bytea not null,
-  constraint scope_signing_key_only_row check (only_row)
+  outer_block bytea not null
 );
 comment on table scope_signing_key is 'Signs scopes. Only the owner can read it.';
 

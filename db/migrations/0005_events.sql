@@ -33,9 +33,8 @@ create index job_event_groups_of_org on job_event_groups (org_id, xid, id);
 comment on index job_event_groups_of_org is 'Serves read-stream.';
 
 create table stream_floor (
-  only_row boolean primary key default true,
-  xid xid8 not null,
-  constraint stream_floor_only_row check (only_row)
+  only_row only_row primary key,
+  xid xid8 not null
 );
 comment on table stream_floor is
   'The newest transaction whose events have expired. A reader that stopped before it has missed events.';
@@ -62,9 +61,8 @@ insert into event_cursors (reader) values ('callbacks'), ('rollups'), ('gains');
 -- Positions in the event log are valid only within one incarnation of the database.
 
 create unlogged table incarnations (
-  only_row boolean primary key default true,
-  id uuid not null default gen_random_uuid(),
-  constraint incarnations_only_row check (only_row)
+  only_row only_row primary key,
+  id uuid not null default gen_random_uuid()
 );
 comment on table incarnations is
   'One row, inserted by the first reader. Postgres truncates unlogged tables during crash recovery.';

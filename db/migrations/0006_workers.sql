@@ -25,7 +25,7 @@ comment on column workers.lost_at is 'When the watchdog last took unfinished job
 
 create table scheduler_leader (
   -- One row: the leader of the newest term, whether it is alive or not.
-  only_row boolean primary key default true,
+  only_row only_row primary key,
   worker_id text not null,
   term bigint not null,
   -- The server process that holds the leader's lock. A standby terminates it if the leader stops responding.
@@ -34,8 +34,7 @@ create table scheduler_leader (
   last_seen timestamptz not null default now(),
   incarnation text not null default database_incarnation(),
   -- Earlier terms, newest first.
-  earlier_terms jsonb not null default '[]',
-  constraint scheduler_leader_only_row check (only_row)
+  earlier_terms jsonb not null default '[]'
 )
 with (fillfactor = 50);
 comment on column scheduler_leader.incarnation is

@@ -90,8 +90,7 @@ comment on index scheduling_gains_by_time is 'Serves delete_expired.';
 -- Metrics cover the whole system, and nothing in them belongs to an organisation.
 
 create table job_totals (
-  -- One row.
-  only_row boolean primary key default true,
+  only_row only_row primary key,
   submitted bigint not null default 0,
   completed bigint not null default 0,
   -- Failed attempts, retried or not.
@@ -106,8 +105,7 @@ create table job_totals (
   runtimes bigint[] not null default '{}',
   runtime_ms double precision not null default 0,
   waits bigint[] not null default '{}',
-  wait_ms double precision not null default 0,
-  constraint job_totals_only_row check (only_row)
+  wait_ms double precision not null default 0
 )
 with (fillfactor = 50);
 comment on table job_totals is 'Totals since the beginning. Written by the leader, with the rollups.';
@@ -126,13 +124,12 @@ comment on table edge_totals is
 
 create table queue_gauges (
   -- One row, or none before the first run.
-  only_row boolean primary key default true,
+  only_row only_row primary key,
   taken_at timestamptz not null default now(),
   -- [{class, status, jobs}] without zero counts.
   depths jsonb not null,
   -- The oldest claimable job. Null if there is none.
-  oldest_ready_at timestamptz,
-  constraint queue_gauges_only_row check (only_row)
+  oldest_ready_at timestamptz
 )
 with (fillfactor = 50);
 comment on table queue_gauges is 'Queue depth by class and status. Written by the leader.';
@@ -142,7 +139,7 @@ comment on table queue_gauges is 'Queue depth by class and status. Written by th
 
 create unlogged table queue_snapshots (
   -- At most one row: none after a crash.
-  only_row boolean primary key default true,
+  only_row only_row primary key,
   taken_at timestamptz not null default 'epoch',
   took_ms double precision not null default 0,
   -- Claimable jobs by lane: their number and predicted milliseconds.
@@ -155,8 +152,7 @@ create unlogged table queue_snapshots (
   flow_lanes smallint[] not null default '{}',
   flow_loads double precision[] not null default '{}',
   -- Actual divided by predicted runtime of these jobs.
-  stretch double precision not null default 1,
-  constraint queue_snapshots_only_row check (only_row)
+  stretch double precision not null default 1
 )
 with (fillfactor = 10);
 comment on table queue_snapshots is

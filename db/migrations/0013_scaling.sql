@@ -14,7 +14,7 @@ by the leader.';
 
 create table load_forecasts (
   -- One row, or none before the first run.
-  only_row boolean primary key default true,
+  only_row only_row primary key,
   made_at timestamptz not null default now(),
   -- The start of the first minute, and the work that will arrive in each minute from then on.
   from_at timestamptz not null default now(),
@@ -26,7 +26,6 @@ create table load_forecasts (
   evaluation jsonb not null default '{}',
   -- The weights of the network.
   weights bytea,
-  constraint load_forecasts_only_row check (only_row),
   constraint load_forecasts_minutes check (cardinality(p50_ms) = cardinality(p90_ms))
 )
 with (fillfactor = 50);
@@ -34,7 +33,7 @@ comment on table load_forecasts is 'The work that will arrive in the next minute
 
 create table autoscale_snapshots (
   -- One row, or none before the first run.
-  only_row boolean primary key default true,
+  only_row only_row primary key,
   taken_at timestamptz not null default now(),
   -- Predicted work of claimable jobs, and what remains of running ones. Each job counts at most the drain goal.
   queued_seconds double precision not null,
@@ -54,7 +53,6 @@ create table autoscale_snapshots (
   lead_seconds double precision not null,
   min_workers integer not null,
   max_workers integer not null,
-  constraint autoscale_snapshots_only_row check (only_row),
   constraint autoscale_snapshots_range check (min_workers <= max_workers)
 )
 with (fillfactor = 50);
