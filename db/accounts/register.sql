@@ -6,6 +6,7 @@ language sql
 begin atomic
   insert into orgs (id, name, created_by) values (p_org, p_name, p_user);
   insert into memberships (org_id, user_id, role) values (p_org, p_user, 'org_admin');
+  insert into quota_states (org_id, queued_bound, counted_at) values (p_org, 0, now());
 end;
 
 create or replace function oldest_org(p_user uuid, p_spare_org uuid) returns uuid

@@ -49,19 +49,6 @@ alter table quota_states
   alter column minute_slots set storage main,
   alter column day_slots set storage main;
 
-create function add_quota_state() returns trigger
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
-begin
-  insert into quota_states (org_id, queued_bound, counted_at) values (new.id, 0, now());
-  return null;
-end
-$$;
-
-create trigger orgs_quota_state after insert on orgs
-for each row execute function add_quota_state();
-
 create table idempotency_keys (
   org_id uuid not null references orgs on delete cascade,
   key text not null,
