@@ -2,21 +2,18 @@
 -- have millions, so a request only closes it; the leader then removes its rows in batches. See ADR 21.
 
 create or replace function close_org(p_org uuid) returns void
-language plpgsql
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
+language sql
 -- From this commit on, nobody can enter the organisation, no claim takes its jobs and none of its schedules fires.
 -- Workers give back the jobs they have not started; the leader stops those that are running.
-begin
+begin atomic
   insert into org_deletions (id, requested_by) values (p_org, scope_user());
   insert into pauses (org_id) values (p_org) on conflict on constraint pauses_once do nothing;
   update schedules s
   set paused_at = now(), next_at = null, version = s.version + 1
   where s.org_id = p_org
     and s.next_at is not null;
-  perform pg_notify('queue_paused', p_org::text);
-end
-$$;
+  select pg_notify('queue_paused', p_org::text);
+end;
 
 create or replace function delete_org(p_org uuid, p_name text, p_password_hash text, p_session uuid, p_spare_org uuid)
 returns table (outcome text, next_org_id uuid)

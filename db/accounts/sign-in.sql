@@ -94,15 +94,12 @@ end
 $$;
 
 create or replace function audit_failed_sign_in(p_username text, p_ip text, p_request text) returns void
-language plpgsql security definer
+language sql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Writes to the audit log of all organisations of the user, if the name exists.
-begin
-  perform set_origin(p_ip, p_request);
-  perform audit_everywhere(u.id, 'account.sign_in_failed') from users u where u.username_key = lower(p_username);
-end
-$$;
+begin atomic
+  select set_origin(p_ip, p_request);
+  select audit_everywhere(u.id, 'account.sign_in_failed') from users u where u.username_key = lower(p_username);
+end;
 
 create or replace function change_password(p_org uuid, p_session uuid, p_from text, p_to text, p_revoke_keys boolean)
 returns table (ended integer, revoked integer)
