@@ -15,8 +15,7 @@ create or replace function hit_rate_limit(p_action text, p_ip inet, p_limit inte
 returns table (admitted boolean, remaining integer, resets_in integer)
 language sql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- Adds a hit of a network to its sliding log if there is room. `resets_in`: seconds until the oldest hit leaves the
--- window.
+-- Adds a hit of a network to its sliding log if there is room.
 begin atomic
   insert into rate_limits as r (action, subject, hits, admitted, last_hit)
   values (p_action, coalesce(network_of(p_ip), 'unknown'), array[clock_timestamp()], true, clock_timestamp())

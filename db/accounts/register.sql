@@ -194,7 +194,6 @@ create or replace function find_api_key(p_key_hash text)
 returns table (id uuid, org_id uuid, user_id uuid, role text, scopes text[], expires_at timestamptz)
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
--- The owner of the API key with this hash. No row if it is unknown, revoked or expired.
 begin atomic
   select k.id, k.org_id, k.user_id, m.role, k.scopes, k.expires_at
   from api_keys k

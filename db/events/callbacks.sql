@@ -1,5 +1,3 @@
--- Callbacks notify a URL when a job finishes.
-
 create or replace function new_signing_secret() returns text
 language sql volatile
 -- In the format of the Standard Webhooks specification: 32 bytes, of which 244 bits are random.

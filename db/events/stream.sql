@@ -1,5 +1,3 @@
--- The event stream of an organisation.
-
 create or replace function events_after(in_org uuid, after_xid xid8, after_id bigint, until_xid xid8, most integer)
 returns setof job_event_groups
 language sql stable

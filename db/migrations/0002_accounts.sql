@@ -289,8 +289,6 @@ call enable_row_security(
   'users', 'orgs', 'memberships', 'refresh_families', 'refresh_tokens', 'api_keys', 'invitations', 'audit_log'
 );
 
--- Grants
-
 grant select on orgs, memberships, audit_log to smartqueue_functions;
 grant select (id, username, username_key, is_admin, created_at) on users to smartqueue_functions;
 grant select (id, user_id, org_id, created_at, revoked_at, expires_at, last_used_at, ip, user_agent)

@@ -289,8 +289,6 @@ select
 from job_overview;
 comment on view job_summaries is 'Jobs as lists show them, without payloads and results.';
 
--- Row-level security
-
 call isolate_by_org(
   'waiting_jobs', 'blocked_jobs', 'ready_jobs', 'finished_jobs', 'attempts', 'pauses', 'reservations'
 );
@@ -301,8 +299,6 @@ create policy of_scope on leases to smartqueue_functions
 comment on policy of_scope on leases is
   'A lease may hold jobs of several organisations. It has only their ids; row-level security protects the jobs.';
 create policy of_all_orgs on leases to smartqueue_workers using (true);
-
--- Grants
 
 grant execute on function lane_of to smartqueue_functions, smartqueue_workers;
 grant select on

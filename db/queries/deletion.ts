@@ -80,10 +80,7 @@ export type RemovedBatch = {
   finished: boolean
 }
 
-/**
- * Removes up to `limit` rows of a deleted organisation. Returns no row if there is nothing to remove now or
- * the term is over.
- */
+/** Removes up to `limit` rows of a deleted organisation. No row: nothing to remove now, or the term is over. */
 export const removeDeletedOrg = (term: string, limit: number): Query<RemovedBatch> => ({
   name: 'remove-deleted-org',
   text: `

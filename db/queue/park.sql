@@ -116,8 +116,7 @@ set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
--- Moves queued jobs of these series to the lane of their newest estimate. A job that changes lanes goes to the end of
--- the new one.
+-- A job that changes lanes goes to the end of the new one.
 declare
   v_keys bigint[];
 begin

@@ -21,7 +21,6 @@ begin
     or exists (select from reservations);
   suspects := exists (select from ready_jobs where lane >= 15000)
     or exists (select from workers where isolates and status = 'online');
-  -- Pauses and types that no worker handles, as text that changes whenever they do. Empty if there are none.
   held_back := concat_ws(
     ' ',
     (select string_agg(org_id || '/' || coalesce(type, ''), ' ' order by org_id, type) from pauses),
@@ -93,7 +92,6 @@ create or replace function mark_silent_workers(p_term bigint) returns setof text
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
--- Marks workers without recent heartbeats as offline, and deletes them a day later.
 begin
   if not in_term(p_term) then return; end if;
   delete from workers w

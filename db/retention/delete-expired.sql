@@ -20,9 +20,7 @@ declare
   v_ids_before uuid;
   v_deleted integer;
 begin
-  if not in_term(p_term) then
-    return 0;
-  end if;
+  if not in_term(p_term) then return 0; end if;
 
   case p_kind
     when 'jobs' then
