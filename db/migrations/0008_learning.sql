@@ -70,6 +70,8 @@ create table models (
   decided_at timestamptz,
   -- Total number of executions it has been trained on.
   trained_on bigint not null,
+  -- The organisation whose runs alone it was trained on. Null: several, or none yet.
+  only_org uuid,
   -- Errors on held-out executions, those of the champion at that time, and the reason for the decision.
   evaluation jsonb not null default '{}',
   constraint models_status check (status in ('champion', 'retired', 'rejected', 'rolled_back'))

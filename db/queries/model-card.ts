@@ -2,7 +2,7 @@ import type { Query } from '../query.ts'
 import type { AccuracyValues } from './learning.ts'
 import type { ModelRow } from './models.ts'
 
-type ModelVersion = Omit<ModelRow, 'weights'> & {
+type ModelVersion = Omit<ModelRow, 'weights' | 'only_org'> & {
   created_at: string
   decided_at: string | null
   evaluation: Record<string, unknown>

@@ -6,6 +6,8 @@ export type ModelRow = {
   parent: number | null
   status: 'champion' | 'retired' | 'rejected' | 'rolled_back'
   trained_on: number
+  /** The organisation whose runs alone it was trained on. */
+  only_org: string | null
   /** In base64. */
   weights: string | null
 }
@@ -14,7 +16,9 @@ export type ModelRow = {
 export const listModels = (): Query<ModelRow> => ({
   name: 'list-models',
   text: `
-    select version, parent, status, trained_on::double precision as trained_on, encode(weights, 'base64') as weights
+    select
+      version, parent, status, trained_on::double precision as trained_on, only_org,
+      encode(weights, 'base64') as weights
     from smartqueue.models
     where weights is not null
       or status = 'champion'
@@ -68,6 +72,7 @@ export const storeChallenger = (
   challenger: ModelDecision & {
     promoted: boolean
     trainedOn: number
+    onlyOrg: string | null
     weights: string | null
     /** A promotion is a point of the learning curve. */
     accuracy: AccuracyValues | undefined
@@ -91,10 +96,12 @@ export const storeChallenger = (
       returning version
     ),
     decided as (
-      insert into smartqueue.models (version, parent, status, weights, decided_at, trained_on, evaluation)
+      insert into smartqueue.models (
+        version, parent, status, weights, decided_at, trained_on, only_org, evaluation
+      )
       select
         $2::int, $3::int, case when $4::boolean then 'champion' else 'rejected' end, decode($5::text, 'base64'), now(),
-        $6::bigint, $7::text::jsonb
+        $6::bigint, $9::uuid, $7::text::jsonb
       from judged
       -- There is one champion: first the old one goes.
       where (select count(*) from retired) >= 0
@@ -138,6 +145,7 @@ export const storeChallenger = (
     challenger.trainedOn,
     JSON.stringify(challenger.evaluation),
     challenger.accuracy ? JSON.stringify(challenger.accuracy) : null,
+    challenger.onlyOrg,
   ],
 })
 

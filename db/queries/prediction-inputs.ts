@@ -45,10 +45,10 @@ export const getPredictionInputs = (
   values: [orgId, series.map(({ type }) => type), series.map(({ name }) => name)],
 })
 
-export const getModelWeights = (version: number): Query<{ weights: string }> => ({
+export const getModelWeights = (version: number): Query<{ weights: string; only_org: string | null }> => ({
   name: 'get-model-weights',
   text: `
-    select encode(weights, 'base64') as weights
+    select encode(weights, 'base64') as weights, only_org
     from smartqueue.models
     where version = $1::int
       and weights is not null`,

@@ -463,7 +463,7 @@ const playModels = async ({ play, sql }: Stage, term: string, accuracy: Accuracy
   const weights = btoa('\0\xff')
   const evaluation = { executions: 7, before: 1 / 3, after: 1e-7, z: 3, kind: 'promoted' }
   await play(crownModel({ term, version: 101, weights }))
-  const challenger = { term, version: 102, against: 101, evaluation, trainedOn: 7 }
+  const challenger = { term, version: 102, against: 101, evaluation, trainedOn: 7, onlyOrg: null }
   await play(storeChallenger({ ...challenger, promoted: true, weights, accuracy }))
   await play(storeChallenger({ ...challenger, promoted: true, weights, accuracy }))
   await play(rollBackModel({ term, version: 102, against: 101, evaluation }))

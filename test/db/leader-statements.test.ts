@@ -136,6 +136,7 @@ test('every duty sent under an old term, or a term from before a crash, changes 
       ...decision(inTerm),
       promoted: true,
       trainedOn: 1,
+      onlyOrg: null,
       weights: 'AAAA',
       accuracy: undefined,
     }),

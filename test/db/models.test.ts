@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
+import { getModelWeights } from '../../db/queries/prediction-inputs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { clearJobs, lead } from '../support/jobs.ts'
 
@@ -19,10 +20,10 @@ beforeEach(async () => {
 })
 
 const ACCURACY = { errors: { smartqueue: 0.2 }, coverage: 0.91, mape: 20, drift: 0.1, executions: 300 }
-const judge = (version: number, against: number, promoted: boolean) =>
+const judge = (version: number, against: number, promoted: boolean, onlyOrg: string | null = null) =>
   database.run(
     storeChallenger({
-      ...{ term, version, against, promoted, trainedOn: 10 * version },
+      ...{ term, version, against, promoted, trainedOn: 10 * version, onlyOrg },
       evaluation: { kind: promoted ? 'promoted' : 'rejected', against },
       weights: promoted ? 'AAAA' : null,
       accuracy: promoted ? ACCURACY : undefined,
@@ -46,6 +47,22 @@ test('a promoted version is the one champion, and a point of the learning curve'
   assert.deepEqual(row, { parent: 1, trained_on: 30, evaluation, decided: true })
   const points = await database.sql('select model_version, accuracy from accuracy_points')
   assert.deepEqual(points, [{ model_version: 3, accuracy: ACCURACY }])
+})
+
+test('a version knows the one organisation that it was trained on', async () => {
+  const org = '00000000-0000-7000-8000-000000000001'
+  await judge(2, 1, true, org)
+  await judge(3, 2, true)
+  const versions = await database.run(listModels())
+  assert.deepEqual(
+    versions.map(({ version, only_org }) => [version, only_org]),
+    [
+      [3, null],
+      [2, org],
+      [1, null],
+    ],
+  )
+  assert.equal((await database.run(getModelWeights(2)))[0]?.only_org, org)
 })
 
 test('a decision counts once, and only against the champion', async () => {

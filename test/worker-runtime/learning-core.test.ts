@@ -11,7 +11,7 @@ import { SHAPE } from '../../worker-runtime/learning/find-champion.ts'
 import { createLearner } from '../../worker-runtime/learning/learner.ts'
 import { createRecallMap } from '../../worker-runtime/learning/recall-map.ts'
 import { createStateKeeper } from '../../worker-runtime/learning/state-keeper.ts'
-import { createTournament } from '../../worker-runtime/learning/tournament.ts'
+import { createTournament, type Version } from '../../worker-runtime/learning/tournament.ts'
 import { createTrainingMemory, type Lesson } from '../../worker-runtime/learning/training-memory.ts'
 import { createTypeStatistics, orgTypeKey } from '../../worker-runtime/learning/type-statistics.ts'
 import { useWasmBackend } from '../../worker-runtime/learning/wasm-backend.ts'
@@ -269,7 +269,7 @@ test('what was trained on in an earlier term is no evidence for or against a ver
   const random = createRandom(6)
   const memory = createTrainingMemory(SHAPE)
   const weights = createWeights(SHAPE, 1)
-  const version = (n: number) => ({ version: n, weights, trainedOn: 0 })
+  const version = (n: number) => ({ version: n, weights, trainedOn: 0, onlyOrg: null })
   const tournament = createTournament({ seed: 2, champion: version(5), former: version(3) })
   for (const one of lessonsOf(random, 300, 1)) memory.add(one)
   tournament.begin(memory)
@@ -279,6 +279,26 @@ test('what was trained on in an earlier term is no evidence for or against a ver
   const [decision] = tournament.round(memory)
   assert.deepEqual([decision?.kind, decision?.comparison.executions], ['promoted', 300])
   tournament.dispose()
+})
+
+test('a version knows the one organisation that it was trained on, until there is a second', () => {
+  const random = createRandom(9)
+  const orgOf = (known: Partial<Version>, orgs: readonly string[]): (string | null)[] => {
+    const memory = createTrainingMemory(SHAPE)
+    const champion = { version: 1, weights: createWeights(SHAPE, 2), trainedOn: 0, onlyOrg: null, ...known }
+    const tournament = createTournament({ seed: 2, champion })
+    const decisions = orgs.flatMap((org) => {
+      for (const one of lessonsOf(random, 300, 1)) memory.add({ ...one, org })
+      return tournament.round(memory)
+    })
+    tournament.dispose()
+    return decisions.map(({ version }) => version.onlyOrg)
+  }
+  assert.deepEqual(orgOf({}, ['a', 'a', 'a']), ['a', 'a'])
+  assert.deepEqual(orgOf({}, ['a', 'b', 'b']), ['a', null])
+  assert.deepEqual(orgOf({ trainedOn: 300, onlyOrg: 'a' }, ['a', 'a']), ['a'])
+  assert.deepEqual(orgOf({ trainedOn: 300, onlyOrg: 'a' }, ['b', 'b', 'b']), [null, null], 'by its weights')
+  assert.deepEqual(orgOf({ trainedOn: 300, onlyOrg: null }, ['a', 'a']), [null], 'nor is it forgotten')
 })
 
 test('noise promotes nobody', () => {

@@ -34,7 +34,12 @@ export const findChampion = async (options: {
     if (row.status === 'champion') return { champion, former: findFormer(rows, row) }
     return crown({ term, version: row.version, weights: null }, champion, run)
   }
-  const champion = { version: options.newestVersion + 1, weights: createWeights(SHAPE, SEED), trainedOn: 0 }
+  const champion = {
+    version: options.newestVersion + 1,
+    weights: createWeights(SHAPE, SEED),
+    trainedOn: 0,
+    onlyOrg: null,
+  }
   const weights = toBase64(serializeWeights(champion.weights))
   return crown({ term, version: champion.version, weights }, champion, run)
 }
@@ -54,11 +59,11 @@ const findFormer = (rows: readonly ModelRow[], { parent }: ModelRow): Version | 
 }
 
 const readVersion = (
-  { version, trained_on, weights }: ModelRow,
+  { version, trained_on: trainedOn, only_org: onlyOrg, weights }: ModelRow,
   onUnreadable: (reason: string) => void,
 ): Version | undefined => {
   try {
-    return { version, trainedOn: trained_on, weights: requireShape(parseWeights(fromBase64(weights ?? ''))) }
+    return { version, trainedOn, onlyOrg, weights: requireShape(parseWeights(fromBase64(weights ?? ''))) }
   } catch (error) {
     onUnreadable(describeError(error))
     return undefined

@@ -152,6 +152,7 @@ export const createTermLearner = (options: {
       evaluation,
       promoted,
       trainedOn: known.learnedBefore + version.trainedOn,
+      onlyOrg: version.onlyOrg,
       weights: promoted ? toBase64(serializeWeights(version.weights)) : null,
       accuracy,
     })

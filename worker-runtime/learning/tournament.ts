@@ -14,7 +14,13 @@ import { createAverage } from './average-weights.ts'
 import { type Comparison, createEvidence } from './compare-paired.ts'
 import type { Lesson, TrainingMemory } from './training-memory.ts'
 
-export type Version = { version: number; weights: Weights; trainedOn: number }
+export type Version = {
+  version: number
+  weights: Weights
+  trainedOn: number
+  /** The organisation whose runs alone it was trained on. Null: several, or none yet. */
+  onlyOrg: string | null
+}
 
 export type Decision = {
   /** `rejected`: the challenger is not better beyond doubt, and trained on. `rolled_back`: the champion is worse than the one before. */
@@ -56,6 +62,7 @@ const PROBATION = 5
 type Training = {
   step(memory: TrainingMemory): void
   weights(): Weights
+  onlyOrg(): string | null
 }
 
 export const createTournament = (options: {
@@ -66,13 +73,18 @@ export const createTournament = (options: {
 }): Tournament => {
   const shape = { inputs: INPUTS, hidden: DEFAULT_HIDDEN, heads: 2 }
   const random = createRandom(options.seed)
-  let champion = options.champion ?? { version: 1, weights: createWeights(shape, options.seed), trainedOn: 0 }
+  let champion: Version = options.champion ?? {
+    version: 1,
+    weights: createWeights(shape, options.seed),
+    trainedOn: 0,
+    onlyOrg: null,
+  }
   let predictor = createPredictor(champion.weights)
   let former: { version: Version; rounds: number; evidence: ReturnType<typeof createEvidence> } | undefined =
     options.former && { version: options.former, rounds: 0, evidence: createEvidence() }
   let challenger: Version | undefined
   let evidence = createEvidence()
-  let training = trainFrom(champion.weights, random)
+  let training = trainFrom(champion, random)
   let newestVersion = Math.max(champion.version, options.newestVersion ?? 0)
   let judged = 0
   let judgedBefore = 0
@@ -118,7 +130,7 @@ export const createTournament = (options: {
         former = undefined
         challenger = undefined
         crown(before)
-        training = trainFrom(before.weights, random)
+        training = trainFrom(before, random)
         return [decision]
       }
       if (++former.rounds === PROBATION) former = undefined
@@ -151,22 +163,32 @@ export const createTournament = (options: {
       judged = memory.added()
       for (let n = 0; n < STEPS; n++) training.step(memory)
       newestVersion++
-      challenger = { version: newestVersion, weights: training.weights(), trainedOn: judged }
+      challenger = {
+        version: newestVersion,
+        weights: training.weights(),
+        trainedOn: judged,
+        onlyOrg: training.onlyOrg(),
+      }
       return decisions
     },
     dispose: () => predictor.dispose(),
   }
 }
 
-const trainFrom = (weights: Weights, random: () => number): Training => {
+const trainFrom = ({ weights, trainedOn, onlyOrg }: Version, random: () => number): Training => {
   const trainer = createTrainer({ weights, learningRate: LEARNING_RATE })
   const average = createAverage(weights)
+  let isUntrained = trainedOn === 0
   return {
     step: (memory) => {
       trainer.step(memory.batch(random))
       average.add(trainer.weights())
+      const taughtBy = memory.onlyOrg()
+      onlyOrg = isUntrained || taughtBy === onlyOrg ? taughtBy : null
+      isUntrained = false
     },
     weights: average.weights,
+    onlyOrg: () => onlyOrg,
   }
 }
 

@@ -21,6 +21,8 @@ export type TrainingMemory = {
   added(): number
   /** The newest, oldest of them first. */
   newest(count: number): Lesson[]
+  /** The organisation of all that are kept. Null: there are several. */
+  onlyOrg(): string | null
   /** The newest of each organisation, at most `count`. */
   newestByOrg(count: number): Lesson[][]
   /**
@@ -126,6 +128,7 @@ export const createTrainingMemory = (shape: { inputs: number; hidden: number }):
       const from = Math.max(0, total - Math.min(count, CAPACITY))
       return Array.from({ length: total - from }, (_, n) => ring[(from + n) % CAPACITY] as Entry)
     },
+    onlyOrg: () => (byOrg.size === 1 ? ([...byOrg.keys()][0] ?? null) : null),
     newestByOrg: (count) => [...byOrg.values()].map((ofOrg) => ofOrg.slice(-count)),
     batch,
   }
