@@ -25,6 +25,7 @@ export type SharedInputs = {
 }
 
 export type Inputs = SharedInputs & {
+  orgId: string
   series(name: SeriesName): SeriesInputs | undefined
   /** Tells of jobs that are about to join the queue: the next look does not see them yet. */
   arrive(jobs: readonly { lane: number; p50Ms: number }[]): void
@@ -113,6 +114,7 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
       const current = bringUpToDate()
       return {
         ...current,
+        orgId,
         series: (name) => kept.get(keyOf(orgId, name))?.inputs,
         arrive: (jobs) => {
           if (shared?.queue) shared = { ...shared, queue: addToQueue(shared.queue, jobs) }

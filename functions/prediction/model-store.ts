@@ -38,7 +38,7 @@ export const createModelStore = (options: {
     const [row] = await run(getModelWeights(version))
     if (!row) return
     try {
-      use(version, build({ version, weights: fromBase64(row.weights) }))
+      use(version, build({ version, weights: fromBase64(row.weights), onlyOrg: row.only_org }))
     } catch (error) {
       use(version, plain)
       faults.count('corrupt-weights', error, hold)

@@ -61,7 +61,7 @@ const predictRuntimes = (
     places.set(key, requests.length)
     return requests.push(toRequest(job, payloadBytes, series, inputs, nowMs)) - 1
   })
-  const predictions = requests.length > 0 ? model.predict(requests) : []
+  const predictions = requests.length > 0 ? model.predict(requests, inputs.orgId) : []
   if (!predictions.every(isSane)) throw new Error('The model predicts what no runtime can be')
   return placeOf.map((place) => predictions[place] ?? null)
 }

@@ -13,12 +13,13 @@ export type PredictionRequest = { view: SeriesView; job: JobTraits }
 export type RuntimePrediction = Omit<JobPrediction, 'promisedWaitMs'>
 
 export type RuntimeModel = {
-  predict(jobs: readonly PredictionRequest[]): RuntimePrediction[]
+  /** The jobs are all of one organisation. */
+  predict(jobs: readonly PredictionRequest[], orgId: string): RuntimePrediction[]
   dispose(): void
 }
 
-/** The version of the network that is in use, as it was stored. */
-export type Champion = { version: number; weights: Uint8Array }
+/** The version of the network that is in use, as it was stored; `onlyOrg`: it has learned from no one else's runs. */
+export type Champion = { version: number; weights: Uint8Array; onlyOrg: string | null }
 
 export type BuildModel = (champion: Champion | null) => RuntimeModel
 
@@ -27,10 +28,11 @@ export const buildRuntimeModel: BuildModel = (champion) => {
   const network = champion && openNetwork(champion.weights)
   const version = champion?.version ?? null
   return {
-    predict: (jobs) => {
+    predict: (jobs, orgId) => {
+      const isOwnNetwork = champion?.onlyOrg === orgId
       const considered = jobs.map(({ view, job }) => consider(view, job))
       const residuals = network?.advise(considered)
-      return considered.map((one, n) => toPrediction(conclude(one, residuals?.[n]), version))
+      return considered.map((one, n) => toPrediction(conclude(one, residuals?.[n], isOwnNetwork), version))
     },
     dispose: () => network?.dispose(),
   }

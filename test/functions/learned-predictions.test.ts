@@ -62,8 +62,8 @@ const weightsThatSay = (p50: number): Weights => {
 const promote = async (version: number, weights: Weights): Promise<void> => {
   await database.sql(`update models set status = 'retired' where status = 'champion'`)
   await database.sql(
-    `insert into models (version, status, weights, trained_on) values ($1, 'champion', $2, 1000)`,
-    [version, Buffer.from(serializeWeights(weights))],
+    `insert into models (version, status, weights, trained_on, only_org) values ($1, 'champion', $2, 1000, $3)`,
+    [version, Buffer.from(serializeWeights(weights)), ada.orgId],
   )
 }
 

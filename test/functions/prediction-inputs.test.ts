@@ -189,7 +189,7 @@ const plain = () => buildRuntimeModel(null)
 const network = (version: number): Pick<RuntimeModel, 'predict'> => ({
   predict: (jobs) =>
     plain()
-      .predict(jobs)
+      .predict(jobs, ORG)
       .map((one) => ({ ...one, source: 'lstm', modelVersion: version })),
 })
 
@@ -235,13 +235,13 @@ test('a model that fails, or predicts nonsense, is passed over and counted, at m
     {
       predict: (jobs) =>
         plain()
-          .predict(jobs)
+          .predict(jobs, ORG)
           .map((one) => ({ ...one, p50Log: Number.NaN })),
     },
     {
       predict: (jobs) =>
         plain()
-          .predict(jobs)
+          .predict(jobs, ORG)
           .map((one) => ({ ...one, residualLog: Number.POSITIVE_INFINITY })),
     },
   ]
@@ -301,7 +301,7 @@ test('jobs that look alike are predicted once', async () => {
   const predict = predictWith(stage, () => ({
     predict: (jobs) => {
       asked += jobs.length
-      return plain().predict(jobs)
+      return plain().predict(jobs, ORG)
     },
   }))
   const answers = await predict([JOB, JOB, { ...JOB, payload: { longer: true } } as never])
@@ -314,7 +314,7 @@ test('jobs that look alike are predicted once', async () => {
 
 /** What the product builds, over the stage's weights. */
 const product = (version: number | null, weights: Uint8Array | undefined): RuntimeModel =>
-  buildRuntimeModel(version === null || !weights ? null : { version, weights })
+  buildRuntimeModel(version === null || !weights ? null : { version, weights, onlyOrg: null })
 
 const faultsOf = (stage: ReturnType<typeof createStage>) =>
   stage.asked.filter((name) => name === 'count-prediction-faults').length
@@ -392,7 +392,7 @@ test('a submission is the last one to the next, without another look', async () 
   const predict = predictWith(stage, () => ({
     predict: (jobs) => {
       seen.push(...jobs.map(({ view }) => view.lastSubmittedAtS))
-      return plain().predict(jobs)
+      return plain().predict(jobs, ORG)
     },
   }))
   for (stage.at = 200; stage.at < 600; stage.at += 200) await predict()

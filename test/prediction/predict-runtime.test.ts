@@ -125,22 +125,68 @@ for (const [what, believed, actual] of [
   })
 }
 
-test("whatever the network says, a prediction stays between what the organisation's own runs say", () => {
-  const says = (residual: number) => () => ({ p50: residual, p90: residual + 9 })
+const says =
+  (residual: number, spread = 9) =>
+  () => ({ p50: residual, p90: residual + spread })
+const MOST_SHIFT = Math.log(1.024)
+
+/** A series with a median of e^6.6 ms, whose last two runs took e^7.4 ms. All that has been seen of the network is that it is never wrong. */
+const trusting = (): SeriesView => {
+  const memory = emptyMemory()
+  for (const log of [6.6, 6.6, 6.6, 7.4, 7.4]) {
+    rememberRun(memory, { log, sizeLog: 5, timeoutLog: 0, cpuLog: 0.7, gapLog: 0, hour: 0 }, 1)
+  }
+  const errors = [...EXPERTS.map((expert) => (expert === 'lstm' ? 0 : 40)), 20]
+  const org = emptyOrgMemory()
+  Object.assign(org.general[maturityOf(40)] ?? assert.fail(), {
+    errors: errors.map((error) => 10 * error),
+    weight: 400,
+  })
+  const estimate = { runs: 40, meanLog: 7.05, deviationLog: 0.1 }
+  return { ...nothingKnown(), memory: { ...memory, errors, weight: 40 }, estimate, org }
+}
+
+test("a network that knows others' runs moves no quantile by more than a factor of 1.024", () => {
+  for (const view of [nothingKnown(), trusting()]) {
+    const own = predictRuntime(view, JOB, undefined)
+    for (const residual of [-40, -8, -0.01, 0, 0.01, 8, 40]) {
+      for (const spread of [-9, 0, 0.1, 9, 40]) {
+        const shifted = predictRuntime(view, JOB, says(residual, spread))
+        for (const name of ['p50Log', 'p90Log', 'p99Log'] as const) {
+          const [was, is] = [own[name] ?? 0, shifted[name] ?? 0]
+          assert.ok(Math.abs(is - was) <= MOST_SHIFT + 1e-12, `${name} went from ${was} to ${is}`)
+        }
+        assert.ok(shifted.p90Log >= shifted.p50Log && (shifted.p99Log ?? 40) >= shifted.p90Log)
+        assert.deepEqual([shifted.spreadLog, shifted.source], [own.spreadLog, own.source])
+      }
+    }
+  }
+  assert.ok(
+    Math.abs(
+      predictRuntime(trusting(), JOB, says(8)).p50Log - predictRuntime(trusting(), JOB, says(-8)).p50Log,
+    ) >
+      1.9 * MOST_SHIFT,
+    'it has a say',
+  )
+})
+
+test("what is learned from an execution does not depend on a network that knows others' runs", () => {
+  const learned = (residual: number) => {
+    const { advice, ownP50Log, spreadLog } = predictRuntime(trusting(), JOB, says(residual)).sample
+    return { own: advice.filter((_, n) => EXPERTS[n] !== 'lstm'), ownP50Log, spreadLog }
+  }
+  assert.deepEqual(learned(8), learned(-8))
+})
+
+test('an own network is free to say anything between what the other experts say', () => {
   for (const residual of [-8, 8]) {
     const alone = predictRuntime(nothingKnown(), JOB, undefined)
-    const { p50Log, p90Log } = predictRuntime(nothingKnown(), JOB, says(residual))
+    const { p50Log, p90Log } = predictRuntime(nothingKnown(), JOB, says(residual), true)
     assert.deepEqual([p50Log, p90Log], [alone.p50Log, alone.p90Log], 'a newcomer does not notice')
-    const memory = emptyMemory()
-    for (const log of [6.9, 7.1, 7]) {
-      rememberRun(memory, { log, sizeLog: 5, timeoutLog: 0, cpuLog: 0.7, gapLog: 0, hour: 0 }, 1)
-    }
-    // All that has been seen of the network so far is that it is never wrong.
-    const errors = [...EXPERTS.map((expert) => (expert === 'lstm' ? 0 : 40)), 20]
-    const estimate = { runs: 40, meanLog: 7.05, deviationLog: 0.1 }
-    const view = { ...nothingKnown(), memory: { ...memory, errors, weight: 40 }, estimate }
-    const trusted = predictRuntime(view, JOB, says(residual)).p50Log
-    assert.ok(trusted >= 6.9 && trusted <= 7.1, `${trusted}`)
+    const trusted = predictRuntime(trusting(), JOB, says(residual), true)
+    assert.ok(Math.abs(trusted.p50Log - (residual < 0 ? 6.6 : 7.4)) < 1e-3, `${trusted.p50Log}`)
+    assert.equal(trusted.sample.ownP50Log, trusted.p50Log, 'and its predictions are what is learned from')
+    assert.equal(trusted.source, 'lstm')
   }
 })
 
@@ -178,7 +224,7 @@ const learn = (view: SeriesView, { sample }: RuntimePrediction, log: number, atS
   if (memory.errors.length === 0) Object.assign(memory, noErrors())
   const general = org.general[maturityOf(sample.runs)] ?? noErrors()
   judgeExperts(memory, general, sample.advice, log, memory.seen - sample.seen)
-  calibrate(org.stretch, sample.spreadLog, log - sample.p50Log)
+  calibrate(org.stretch, sample.spreadLog, log - sample.ownP50Log)
   const { sizeLog, timeoutLog, cpuLog, gapLog } = sample
   rememberRun(memory, { log, sizeLog, timeoutLog, cpuLog, gapLog, hour: hourOf(atS) }, atS + 10)
   view.estimate = foldSample(view.estimate ?? NOTHING, { runs: 1, meanLog: log, spreadLog: 0 })

@@ -6,7 +6,7 @@ import { createPredictor } from '../../functions/prediction/lstm/predictor.ts'
 import { serializeWeights } from '../../functions/prediction/lstm/weights-format.ts'
 import { INPUTS } from '../../functions/prediction/model/encoder.ts'
 import { emptyOrgMemory } from '../../functions/prediction/model/org-memory.ts'
-import { predictRuntime } from '../../functions/prediction/model/predict-runtime.ts'
+import { type Network, predictRuntime } from '../../functions/prediction/model/predict-runtime.ts'
 import { emptyMemory } from '../../functions/prediction/model/series-memory.ts'
 import { buildRuntimeModel, type PredictionRequest } from '../../functions/prediction/runtime-model.ts'
 import { numbers, trainedWeights } from './samples.ts'
@@ -14,6 +14,7 @@ import { numbers, trainedWeights } from './samples.ts'
 before(() => tf.setBackend('cpu'))
 
 const WEIGHTS = trainedWeights({ inputs: INPUTS, hidden: 32, heads: 2 }, 3)
+const CHAMPION = { version: 7, weights: serializeWeights(WEIGHTS), onlyOrg: 'own' }
 
 const request = (n: number): PredictionRequest => ({
   view: {
@@ -40,14 +41,15 @@ const request = (n: number): PredictionRequest => ({
 
 test('jobs that are predicted together get the predictions that they get alone, as the backtest makes them', () => {
   const requests = Array.from({ length: 30 }, (_, n) => request(n))
-  const model = buildRuntimeModel({ version: 7, weights: serializeWeights(WEIGHTS) })
-  const together = model.predict(requests)
+  const model = buildRuntimeModel(CHAMPION)
+  const together = model.predict(requests, 'own')
   const predictor = createPredictor(WEIGHTS)
   for (const [n, { view, job }] of requests.entries()) {
-    const alone = predictRuntime(view, job, (x, state) => {
+    const network: Network = (x, state) => {
       const { outputs } = predictor.step(x, state.length === 128 ? state : new Float32Array(128))
       return { p50: outputs[0] as number, p90: outputs[1] as number }
-    })
+    }
+    const alone = predictRuntime(view, job, network, true)
     const one = together[n]
     for (const name of ['p50Log', 'p90Log', 'residualLog'] as const) {
       assert.ok(Math.abs((one?.[name] ?? Number.NaN) - alone[name]) < 1e-5, `${name} of job ${n}`)
@@ -61,8 +63,8 @@ test('jobs that are predicted together get the predictions that they get alone, 
 
 test('a model that is let go leaves no tensor behind', () => {
   const atStart = tf.memory().numTensors
-  const model = buildRuntimeModel({ version: 7, weights: serializeWeights(WEIGHTS) })
-  model.predict([request(1), request(2)])
+  const model = buildRuntimeModel(CHAMPION)
+  model.predict([request(1), request(2)], 'own')
   model.dispose()
   model.dispose()
   assert.equal(tf.memory().numTensors, atStart)

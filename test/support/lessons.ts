@@ -14,6 +14,7 @@ export const sampleWith = (overrides: Partial<Sample> = {}): Sample => {
     runs: 0,
     seen: 0,
     advice: Array.from({ length: EXPERTS.length + 1 }, () => log),
+    ownP50Log: log,
     p50Log: log,
     spreadLog: 1,
     simpleSpreadLog: 1,

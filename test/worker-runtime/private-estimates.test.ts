@@ -13,30 +13,37 @@ import { keepLog } from '../support/worker.ts'
 let database: TestDatabase
 let run: Run
 const tenants: Record<string, Tenant> = {}
-const random = createRandom(7)
+let random: () => number
 
-before(async () => {
-  await useWasmBackend()
+const open = async (): Promise<void> => {
+  random = createRandom(7)
   database = await createTestDatabase()
   run = database.run
   for (const name of ['ada', 'bob', 'eve', 'mallory', 'newcomer']) tenants[name] = await seedTenant(run)
-})
+}
+const reopen = async (): Promise<void> => {
+  await database.drop()
+  await open()
+}
+before(useWasmBackend)
+before(open)
 after(() => database.drop())
 
 type Job = { name: string; ranMs: number }
 
-/** As the edge does it, by a predictor that has just been loaded. */
-const predict = async (who: string, names: readonly string[]) => {
+/** As the edge does it, by a predictor that has just been loaded: first without the network, which that starts to load. */
+const predictBoth = async (who: string, names: readonly string[]) => {
   const { orgId } = tenants[who] ?? assert.fail()
   const held: Promise<unknown>[] = []
   const asking = { run, orgId, hold: (work: Promise<unknown>) => void held.push(work) }
   const predictions = createJobPredictions(run)
   const jobs = names.map((name) => ({ ...JOB, name }))
-  // The first look starts to load the network.
-  await predictions.predict(jobs.slice(0, 1), asking)
+  const without = await predictions.predict(jobs, asking)
   await Promise.all(held)
-  return predictions.predict(jobs, asking)
+  return { without, shipped: await predictions.predict(jobs, asking) }
 }
+
+const predict = async (who: string, names: readonly string[]) => (await predictBoth(who, names)).shipped
 
 const JOB = {
   ...{
@@ -68,15 +75,23 @@ const runJobs = async (who: string, jobs: readonly Job[]): Promise<void> => {
   }
 }
 
-const learnAll = async (sharesEstimates = false): Promise<void> => {
+const createLearner = async (sharesEstimates = false) => {
   const learner = createTermLearner({ run, term: await lead(run), logger: keepLog().logger, sharesEstimates })
-  await waitFor('all to be learned', async () => {
-    while ((await learner.step()) < 1_000);
-    const rows = await database.sql(
-      `select from smartqueue.executions e, smartqueue.learning_state s where (e.xid, e.id) > (s.xid, s.id)`,
-    )
-    return rows.length === 0
-  })
+  const learn = async (): Promise<void> => {
+    await waitFor('all to be learned', async () => {
+      while ((await learner.step()) < 1_000);
+      const rows = await database.sql(
+        `select from smartqueue.executions e, smartqueue.learning_state s where (e.xid, e.id) > (s.xid, s.id)`,
+      )
+      return rows.length === 0
+    })
+  }
+  return { learn, dispose: learner.dispose }
+}
+
+const learnAll = async (sharesEstimates = false): Promise<void> => {
+  const learner = await createLearner(sharesEstimates)
+  await learner.learn()
   learner.dispose()
 }
 
@@ -113,6 +128,30 @@ const assertUnmoved = async (before: Map<string, number>, by: string): Promise<v
   }
 }
 
+/** 3,000 runs of Mallory's that take 3 ms or ten minutes. */
+const poison = async (learn: () => Promise<void>): Promise<void> => {
+  for (let round = 0; round < 6; round++) {
+    // Their features are those of ordinary work; then all runs that were predicted from them are absurd.
+    await runJobs(
+      'mallory',
+      Object.entries(SERIES).map(([name, ms]) => ({ name, ranMs: ms })),
+    )
+    await learn()
+    const absurd = round % 2 ? 3 : 600_000
+    const names = [
+      ...Object.keys(SERIES),
+      'something new',
+      ...Array.from({ length: 96 }, (_, n) => `${round} ${n}`),
+    ]
+    for (let n = 0; n < 5; n++)
+      await runJobs(
+        'mallory',
+        names.map((name) => ({ name, ranMs: absurd })),
+      )
+    await learn()
+  }
+}
+
 test('no organisation changes the predictions of another by more than a twentieth', async () => {
   await runJobs(
     'eve',
@@ -133,26 +172,7 @@ test('no organisation changes the predictions of another by more than a twentiet
   for (const who of ['ada', 'bob']) await work(who, 40)
   const before = await look()
 
-  for (let round = 0; round < 6; round++) {
-    // Their features are those of ordinary work; then all runs that were predicted from them are absurd.
-    await runJobs(
-      'mallory',
-      Object.entries(SERIES).map(([name, ms]) => ({ name, ranMs: ms })),
-    )
-    await learnAll()
-    const absurd = round % 2 ? 3 : 600_000
-    const names = [
-      ...Object.keys(SERIES),
-      'something new',
-      ...Array.from({ length: 96 }, (_, n) => `${round} ${n}`),
-    ]
-    for (let n = 0; n < 5; n++)
-      await runJobs(
-        'mallory',
-        names.map((name) => ({ name, ranMs: absurd })),
-      )
-    await learnAll()
-  }
+  await poison(learnAll)
   await assertUnmoved(before, '3,000 absurd runtimes')
 })
 
@@ -164,4 +184,70 @@ test('where estimates are shared, a new series starts from what others have run 
   assert.deepEqual([shared?.source, Math.round(Math.exp(shared?.p50Log ?? 0) / 100)], ['type', 50])
   await learnAll()
   await assertUnmoved(before, 'no longer shared')
+})
+
+type Learner = Awaited<ReturnType<typeof createLearner>>
+
+const ALTERNATING = [...Object.keys(SERIES), ...Array.from({ length: 21 }, (_, n) => `series ${n}`)]
+
+/** Short and long by turns, which only the network learns. */
+const runAlternating = (who: string, round: number): Promise<void> =>
+  runJobs(
+    who,
+    ALTERNATING.map((name, n) => ({ name, ranMs: around((n + round) % 2 ? 800 : 100) })),
+  )
+
+/** Until a trained network is deployed and moves some prediction by so much. */
+const trainNetwork = async (whose: readonly string[], { learn }: Learner, factor: number) => {
+  for (let round = 0; round < 60; round++) {
+    for (const who of whose) await runAlternating(who, round)
+    await learn()
+    const text = `select only_org from models where status = 'champion' and trained_on > 0`
+    const [champion] = await database.sql<{ only_org: string | null }>(text)
+    if (champion && Math.max(...(await shiftsOf(whose[0] ?? ''))) >= factor) return champion
+  }
+  assert.fail('no trained network has a say')
+}
+
+/** By which factor the network moves each prediction, up or down. */
+const shiftsOf = async (who: string): Promise<number[]> => {
+  const { without, shipped } = await predictBoth(who, ALTERNATING)
+  return without.flatMap((one, n) => {
+    const other = shipped[n]
+    assert.ok(one && other && one.modelVersion === null && other.modelVersion !== null)
+    const shifts = [
+      ...[other.p50Log - one.p50Log, other.p90Log - one.p90Log],
+      ...[(other.p99Log ?? 0) - (one.p99Log ?? 0), other.spreadLog - one.spreadLog],
+    ]
+    return shifts.map((log) => Math.exp(Math.abs(log)))
+  })
+}
+
+const assertBounded = async (who: string): Promise<void> => {
+  for (const shift of await shiftsOf(who)) assert.ok(shift <= 1.024 + 1e-9, `${who}: by ${shift}`)
+}
+
+test('a network that was trained on one organisation has its full say there, and next to none elsewhere', async () => {
+  await reopen()
+  const learner = await createLearner()
+  const { only_org } = await trainNetwork(['ada'], learner, 1.5)
+  assert.equal(only_org, tenants.ada?.orgId)
+  for (let round = 0; round < 6; round++) {
+    await runAlternating('bob', round)
+    await learner.learn()
+    await assertBounded('bob')
+  }
+  learner.dispose()
+})
+
+test('however a trained network is poisoned, predictions of others hardly move', async () => {
+  await reopen()
+  const learner = await createLearner()
+  const { only_org } = await trainNetwork(['ada', 'bob'], learner, 1.02)
+  assert.equal(only_org, null)
+  const before = await look()
+  await poison(learner.learn)
+  await assertUnmoved(before, '3,000 absurd runtimes')
+  for (const who of ['ada', 'bob', 'newcomer']) await assertBounded(who)
+  learner.dispose()
 })

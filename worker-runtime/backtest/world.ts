@@ -63,7 +63,8 @@ export const createWorld = (options: { seed: number; floorMs: number; withNetwor
       sharedType: learner.types.sharedType(job.type),
       org: learner.orgMemory(job.org),
     }
-    const prediction = predictRuntime(view, traitsOf(job, atS, depth), network)
+    const isOwnNetwork = learner.champion().onlyOrg === job.org
+    const prediction = predictRuntime(view, traitsOf(job, atS, depth), network, isOwnNetwork)
     row.lastSubmittedAtS = atS
     return { job, series, prediction }
   }

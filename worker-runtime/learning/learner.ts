@@ -141,7 +141,7 @@ export const createLearner = (options: {
     const staleness = own.seen - sample.seen
     if (own.errors.length === 0) Object.assign(own, noErrors())
     judgeExperts(own, org.general[maturityOf(sample.runs)] ?? noErrors(), sample.advice, log, staleness)
-    calibrate(org.stretch, sample.spreadLog, log - sample.p50Log)
+    calibrate(org.stretch, sample.spreadLog, log - sample.ownP50Log)
   }
 
   return {

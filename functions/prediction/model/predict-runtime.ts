@@ -28,6 +28,11 @@ const LSTM = EXPERTS.indexOf('lstm')
 const ENOUGH_FOR_P99 = 20
 /** How many times as wide, or as narrow, the network may make a spread. */
 const MOST_STRETCH = 2
+/**
+ * How far a network that has learned from other organisations may move a prediction, as ln. A factor of 1.024 up or down:
+ * whatever others run, two networks are at most 1.024² < 1.05 apart.
+ */
+const MOST_SHIFT = Math.log(1.024)
 
 const SOURCES: Record<Expert, PredictionSource> = {
   series: 'series',
@@ -51,14 +56,18 @@ export type Consideration = {
   x: Float32Array
 }
 
-/** The shipped prediction: the experts' advice as the mixture weighs it, with a calibrated spread. */
+/**
+ * The shipped prediction: the experts' advice as the mixture weighs it, with a calibrated spread. `isOwnNetwork`: the network
+ * has learned from no other organisation's runs.
+ */
 export const predictRuntime = (
   view: SeriesView,
   job: JobTraits,
   network: Network | undefined,
+  isOwnNetwork = false,
 ): RuntimePrediction => {
   const considered = consider(view, job)
-  return conclude(considered, network?.(considered.x, view.memory.state))
+  return conclude(considered, network?.(considered.x, view.memory.state), isOwnNetwork)
 }
 
 /** The first half: whoever has many jobs asks the network once for all of them, before the second. */
@@ -80,20 +89,64 @@ export const consider = (view: SeriesView, job: JobTraits): Consideration => {
   return { view, job, baseline, gapLog: situation.gapLog, advice, x }
 }
 
+/**
+ * Everything that is learned from an execution (errors, calibration) is learned from the organisation's own prediction. The
+ * shift by a network that knows other organisations' runs comes last, and nothing is computed from it.
+ */
 export const conclude = (
-  { view, job, baseline, gapLog, advice: simple, x }: Consideration,
+  considered: Consideration,
   residuals: Residuals | undefined,
+  isOwnNetwork = false,
 ): RuntimePrediction => {
+  const { view, job, baseline, gapLog, advice: simple, x } = considered
   const { memory, estimate } = view
-  const experts = residuals ? simple.with(LSTM, bounded(baseline.log + residuals.p50, simple)) : simple
-  const isPresent = (n: number): boolean => n !== LSTM || residuals !== undefined
   const runs = estimate?.runs ?? 0
-  const general = view.org.general[maturityOf(runs)] ?? noErrors()
-  const errors = expectedErrors(memory, general)
+  const experts = residuals ? simple.with(LSTM, bounded(baseline.log + residuals.p50, simple)) : simple
+  const all = mix(considered, experts, residuals)
+  const own = isOwnNetwork ? all : mix(considered, experts, undefined)
+  const { p50Log, p90Log, p99Log } = shift(own, all)
+  return {
+    p50Log,
+    p90Log,
+    p99Log: runs >= ENOUGH_FOR_P99 ? p99Log : null,
+    source: sourceOf(own.weights, baseline.source, runs > 0),
+    residualLog: estimate ? flushTiny(p50Log - estimate.meanLog) : 0,
+    spreadLog: P90_DEVIATIONS * baseline.deviationLog,
+    sample: {
+      submittedAtS: job.submittedAtS,
+      baseLog: baseline.log,
+      runs,
+      seen: memory.seen,
+      advice: [...experts, own.together],
+      ownP50Log: own.p50Log,
+      p50Log,
+      spreadLog: own.spreadLog,
+      simpleSpreadLog: own.simpleSpreadLog,
+      networkSpreadLog: all.networkSpreadLog,
+      p90Log,
+      sizeLog: job.sizeLog,
+      timeoutLog: job.timeoutLog,
+      cpuLog: job.cpuLog,
+      gapLog,
+      x,
+    },
+  }
+}
+
+type Quantiles = { p50Log: number; p90Log: number; p99Log: number }
+
+/** A prediction by the experts; without residuals, by those that know only the organisation's runs. */
+const mix = (
+  { view, baseline }: Consideration,
+  experts: readonly number[],
+  residuals: Residuals | undefined,
+) => {
+  const isPresent = (n: number): boolean => n !== LSTM || residuals !== undefined
+  const general = view.org.general[maturityOf(view.estimate?.runs ?? 0)] ?? noErrors()
+  const errors = expectedErrors(view.memory, general)
   const weights = weighExperts(errors, isPresent)
   const together = dot(experts, weights)
-  const advice = [...experts, together]
-  const p50Log = lookAgain(general, advice, isPresent)
+  const p50Log = lookAgain(general, [...experts, together], isPresent)
   const simpleSpreadLog = P90_DEVIATIONS * (general.weight > 0 ? dot(errors, weights) : baseline.deviationLog)
   const networkSpreadLog =
     residuals && general.weight > 0
@@ -107,38 +160,20 @@ export const conclude = (
   const p90Log = Math.min(p50Log + spreadP90(spreadLog, view.org.stretch), MOST_LOG)
   const p99Log = Math.min(p50Log + spreadP99(spreadLog, view.org.stretch), MOST_LOG)
   return {
-    p50Log,
-    p90Log,
-    p99Log: runs >= ENOUGH_FOR_P99 ? Math.max(p90Log, p99Log) : null,
-    source: sourceOf(weights, baseline.source, runs > 0),
-    residualLog: estimate ? flushTiny(p50Log - estimate.meanLog) : 0,
-    spreadLog: P90_DEVIATIONS * baseline.deviationLog,
-    sample: {
-      submittedAtS: job.submittedAtS,
-      baseLog: baseline.log,
-      runs,
-      seen: memory.seen,
-      advice,
-      p50Log,
-      spreadLog,
-      simpleSpreadLog,
-      networkSpreadLog,
-      p90Log,
-      sizeLog: job.sizeLog,
-      timeoutLog: job.timeoutLog,
-      cpuLog: job.cpuLog,
-      gapLog,
-      x,
-    },
+    ...{ p50Log, p90Log, p99Log: Math.max(p90Log, p99Log) },
+    ...{ weights, together, spreadLog, simpleSpreadLog, networkSpreadLog },
   }
 }
 
-/**
- * The network learns from everybody's runs, all others only from the organisation's own. So whatever it says, the prediction
- * stays between what these say: nobody's runs can move it further.
- */
-const bounded = (log: number, own: readonly number[]): number =>
-  Math.min(Math.max(log, Math.min(...own)), Math.max(...own))
+/** What all experts say, as far as it is within `MOST_SHIFT` of the organisation's own prediction. */
+const shift = (own: Quantiles, all: Quantiles): Quantiles => {
+  const within = (name: keyof Quantiles): number =>
+    bounded(all[name], [own[name] - MOST_SHIFT, own[name] + MOST_SHIFT])
+  return { p50Log: within('p50Log'), p90Log: within('p90Log'), p99Log: within('p99Log') }
+}
+
+const bounded = (log: number, limits: readonly number[]): number =>
+  Math.min(Math.max(log, Math.min(...limits)), Math.max(...limits))
 
 const dot = (values: readonly number[], weights: readonly number[]): number =>
   values.reduce((sum, value, n) => sum + value * (weights[n] ?? 0), 0)

@@ -11,13 +11,15 @@ export type Sample = {
   seen: number
   /** p50 of each expert and, last, of all together. */
   advice: number[]
-  /** The shipped p50, the spread that it was given before calibration, and the shipped p90. */
-  p50Log: number
+  /** The p50 in which no other organisation's runs have a part, and the spread that it was given before calibration. */
+  ownP50Log: number
   spreadLog: number
+  /** As shipped. */
+  p50Log: number
+  p90Log: number
   /** The spreads that went into it: of the running estimate, and of the network. */
   simpleSpreadLog: number
   networkSpreadLog: number
-  p90Log: number
   sizeLog: number
   timeoutLog: number
   cpuLog: number
@@ -26,7 +28,7 @@ export type Sample = {
 }
 
 const FORMAT = 1
-const BYTES = 1 + 8 + 4 + 8 + 2 * (11 + EXPERTS.length + INPUTS)
+const BYTES = 1 + 8 + 4 + 8 + 2 * (12 + EXPERTS.length + INPUTS)
 
 export const packSample = (sample: Sample): Uint8Array => {
   const writer = createWriter(BYTES)
@@ -42,6 +44,7 @@ export const packSample = (sample: Sample): Uint8Array => {
 
 const FIXED = [
   'baseLog',
+  'ownP50Log',
   'p50Log',
   'spreadLog',
   'simpleSpreadLog',

@@ -16,7 +16,7 @@ useEdgeBackend()
 
 const random = createRandom(1)
 const weights = serializeWeights(createWeights({ inputs: INPUTS, hidden: DEFAULT_HIDDEN, heads: 2 }, 1))
-const model = buildRuntimeModel({ version: 1, weights })
+const model = buildRuntimeModel({ version: 1, weights, onlyOrg: null })
 
 const pastRun = () => ({
   log: 5 + random(),
@@ -65,7 +65,7 @@ const request = (n: number): PredictionRequest => ({
 export const predict = (count: number, rows: number): number => {
   const requests = Array.from({ length: rows }, (_, n) => request(n))
   let sum = 0
-  for (let n = 0; n < count; n += rows) sum += model.predict(requests)[0]?.p50Log ?? Number.NaN
+  for (let n = 0; n < count; n += rows) sum += model.predict(requests, 'org')[0]?.p50Log ?? Number.NaN
   return sum
 }
 
