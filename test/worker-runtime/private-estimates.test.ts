@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Run } from '../../db/query.ts'
-import { createJobPredictions } from '../../functions/prediction/job-predictions.ts'
+import { createFaults } from '../../functions/prediction/faults.ts'
+import { createInputCache } from '../../functions/prediction/inputs.ts'
+import { joinParts } from '../../functions/prediction/job-predictions.ts'
 import { createRandom } from '../../functions/prediction/lstm/random.ts'
+import { createModelStore } from '../../functions/prediction/model-store.ts'
 import { createTermLearner } from '../../worker-runtime/learning/term-learner.ts'
 import { useWasmBackend } from '../../worker-runtime/learning/wasm-backend.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -36,7 +39,10 @@ const predictBoth = async (who: string, names: readonly string[]) => {
   const { orgId } = tenants[who] ?? assert.fail()
   const held: Promise<unknown>[] = []
   const asking = { run, orgId, hold: (work: Promise<unknown>) => void held.push(work) }
-  const predictions = createJobPredictions(run)
+  const faults = createFaults(run)
+  // On a busy machine the inputs may take longer than the edge would wait for them.
+  const inputs = createInputCache({ patienceMs: 60_000 })
+  const predictions = joinParts({ inputs, models: createModelStore({ run, faults }), faults, now: Date.now })
   const jobs = names.map((name) => ({ ...JOB, name }))
   const without = await predictions.predict(jobs, asking)
   await Promise.all(held)
