@@ -58,7 +58,9 @@ test('a short run has tenants, failures, pipelines and deadlines, and sums them 
   const codes = summary.dead_letters.map(({ code }: { code: string }) => code)
   assert.deepEqual(codes.sort(), ['http_status', 'http_status', 'timeout'])
   const { prediction, eta } = summary
-  assert.ok(prediction.early.off_by > 1 && prediction.early.p90_coverage > 0)
+  // On a busy machine nothing may have ended in the first ten seconds.
+  const { off_by, p90_coverage } = prediction.early.off_by === null ? prediction.late : prediction.early
+  assert.ok(off_by > 1 && p90_coverage > 0)
   assert.ok(eta.early.jobs + eta.late.jobs > 0)
   assert.match(err, /submitted · .* completed/, 'progress is shown beside')
 })

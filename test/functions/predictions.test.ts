@@ -166,6 +166,12 @@ test('jobs that the database rejects with a prediction are stored without it and
     assert.deepEqual([first.status, again.status, again.body.id], [201, 200, first.body.id])
     const delivered = await send(edge, source, { n: 1 })
     assert.deepEqual([delivered.status, delivered.body.status], [202, 'accepted'], delivered.text)
+    // On a busy machine the inputs of a prediction may arrive too late.
+    await waitFor('a healthy job to be stored with its prediction', async () => {
+      assert.equal((await submit({ ...JOB, name: 'another healthy one' })).status, 201)
+      const rows = await database.sql(`select from jobs where name like '%healthy%' and sample is not null`)
+      return rows.length > 0
+    })
   } finally {
     await acceptPredictions(database.sql)
   }
@@ -177,8 +183,6 @@ test('jobs that the database rejects with a prediction are stored without it and
   )
   assert.deepEqual([poisoned.length, healthy.length], [5, 27])
   assert.ok(poisoned.every(({ predicted }) => !predicted))
-  // Not all of them: on a busy machine the inputs of a prediction may arrive too late.
-  assert.ok(healthy.some(({ predicted }) => predicted))
   await waitFor('the fault to be counted', async () => {
     const rows = await database.sql(`select from prediction_faults where reason = 'refused'`)
     return rows.length === 1
