@@ -98,7 +98,7 @@ begin
 
       v_rank := v_job.rank_base + v_job.rank_slope * ln(v_job.predicted_ms);
       v_start_by := v_job.deadline - v_job.predicted_p90_ms * interval '1 millisecond';
-      if v_start_by < greatest(now(), v_job.run_at) then v_reasons := '{deadline_at_risk}'; end if;
+      v_reasons := case when v_start_by < greatest(now(), v_job.run_at) then '{deadline_at_risk}' else '{}' end;
       if v_job.run_at > now() then
         v_state := 'pending';
         insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
@@ -114,13 +114,13 @@ begin
         );
         v_announced := announce(array[v_job.type]);
       end if;
-      perform record_events(array[p_org], array[v_job.id], array[v_state], '{0}', coalesce(v_reasons, '{}'), '{}');
+      perform record_events(array[p_org], array[v_job.id], array[v_state], '{0}', v_reasons, '{}');
       return json_build_array(json_build_object(
         'created_at', v_job.created_at, 'announced', v_announced, 'unpredicted', v_unpredicted,
         'kinds', json_build_array(json_build_object(
           'number', 1, 'status', v_state, 'predicted_ms', v_job.predicted_ms,
           'predicted_p90_ms', v_job.predicted_p90_ms, 'prediction_source', v_job.prediction_source,
-          'model_version', v_job.model_version, 'rank', v_rank, 'deadline_at_risk', v_reasons is not null
+          'model_version', v_job.model_version, 'rank', v_rank, 'deadline_at_risk', v_reasons <> '{}'
         ))
       ));
     exception when data_exception or not_null_violation or check_violation or unique_violation then

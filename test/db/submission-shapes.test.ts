@@ -194,6 +194,13 @@ const VARIED: [string, Partial<NewJob>][] = [
     { prediction: predict({ p99Log: null, sample: null, promisedWaitMs: null }) },
   ],
   ['a job whose prediction the database rejects', { prediction: predict({ p50Log: 1000 }) }],
+  [
+    'a job that would miss its deadline only by a prediction that the queue rejects',
+    {
+      prediction: predict({ p50Log: 90, p90Log: Math.log(1e12) }),
+      deadline: new Date(Date.now() + 3_600_000).toISOString(),
+    },
+  ],
   ['a job of a new series', { name: 'never seen before' }],
   ['a delayed job', { run_at: LATER, deadline: LATER }],
   ['a job that will miss its deadline', { deadline: '2001-01-01T00:00:00.000Z' }],
