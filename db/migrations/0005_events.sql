@@ -1,7 +1,7 @@
 -- The log of transitions. The event stream, callbacks and analytics read it in commit order.
 
 create table job_event_groups (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   org_id uuid not null,
   at timestamptz not null default now(),
   job_ids uuid[] not null,
@@ -10,7 +10,8 @@ create table job_event_groups (
   reasons text[] not null,
   ats timestamptz[] not null,
   -- Readers follow xid and then id: ids are assigned before the commit, and a slow transaction commits late.
-  xid xid8 not null default pg_current_xact_id()
+  xid xid8 not null default pg_current_xact_id(),
+  primary key (xid, id)
 );
 comment on table job_event_groups is
   'Transitions of jobs of one organisation, one row for all that are made together. An array with one value applies to
@@ -26,8 +27,7 @@ create index job_event_groups_by_time on job_event_groups using brin (at)
 with (pages_per_range = 16, autosummarize = on);
 comment on index job_event_groups_by_time is 'Serves delete_expired.';
 
-create index job_event_groups_by_commit on job_event_groups (xid, id);
-comment on index job_event_groups_by_commit is 'Serves find-callbacks and the rollups.';
+comment on index job_event_groups_pkey is 'Serves find-callbacks and the rollups.';
 
 create index job_event_groups_of_org on job_event_groups (org_id, xid, id);
 comment on index job_event_groups_of_org is 'Serves read-stream.';
