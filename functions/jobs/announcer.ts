@@ -7,37 +7,58 @@ export type Announcer = {
   forget(types: Iterable<string>, mark: number): void
 }
 
-/** The minimum time between two notifications by submissions. */
-const REST_MS = 5
+/** Longer than the 5 ms between two commits that notify: while jobs keep coming, the next of these comes first. */
+const REST_MS = 8
 
 /** After this time, the runtime must have ended the request that was to send the remembered types. */
 const LOST_MS = 1_000
 
 /**
  * NOTIFY holds a server-wide lock during the commit, so only one submission in 5 ms sends its own. The types of the
- * others are remembered for 5 ms. Those that no commit has announced by then are sent together in one statement.
+ * others are remembered for a moment. If no commit has announced them by then, they are sent together in one statement.
  */
 export const createAnnouncer = (
   send: (types: string[]) => Promise<unknown>,
   onError: (error: unknown) => void,
 ): Announcer => {
-  /** By type, the number of the last announcement. */
-  const remembered = new Map<string, number>()
+  /** By type, the numbers of the first and the last announcement. */
+  const remembered = new Map<string, { first: number; last: number }>()
   let announcements = 0
-  let sinceMs = 0
+  /** Since when somebody has been resting before sending. */
+  let restingSinceMs = Number.NEGATIVE_INFINITY
+
+  const remember = (types: Iterable<string>): void => {
+    announcements++
+    for (const type of types) {
+      const { first } = remembered.get(type) ?? { first: announcements }
+      remembered.set(type, { first, last: announcements })
+    }
+  }
+
+  /** Rests again if commits have announced all that was remembered before, and something new has come since. */
+  const restUntilDue = async (): Promise<void> => {
+    const giveUpAt = Date.now() + LOST_MS
+    let before: number
+    do {
+      restingSinceMs = Date.now()
+      before = announcements
+      await rest()
+    } while (isYounger(before) && restingSinceMs < giveUpAt)
+    restingSinceMs = Number.NEGATIVE_INFINITY
+  }
+
+  const isYounger = (than: number): boolean =>
+    remembered.size > 0 && [...remembered.values()].every(({ first }) => first > than)
 
   return {
     mark: () => announcements,
     forget: (types, mark) => {
-      for (const type of types) if ((remembered.get(type) ?? 0) <= mark) remembered.delete(type)
+      for (const type of types) if ((remembered.get(type)?.last ?? 0) <= mark) remembered.delete(type)
     },
     announce: async (types) => {
-      const isSomebodySending = remembered.size > 0 && Date.now() - sinceMs < LOST_MS
-      announcements++
-      for (const type of types) remembered.set(type, announcements)
-      if (isSomebodySending) return
-      sinceMs = Date.now()
-      await rest()
+      remember(types)
+      if (Date.now() - restingSinceMs < LOST_MS) return
+      await restUntilDue()
       const left = [...remembered.keys()]
       remembered.clear()
       if (left.length > 0) await send(left).catch(onError)

@@ -26,11 +26,11 @@ test('types are announced together after a moment, those that a commit has annou
   // Jobs of type b were committed after the submission was sent, so its notification may have come too early for them.
   forget(['a', 'b', 'd'], sentAt)
   assert.deepEqual(sent, [])
-  await pass(5)
+  await pass(8)
   await first
   assert.deepEqual(sent, [['b', 'c']])
   const second = announce(['d'])
-  await pass(5)
+  await pass(8)
   await second
   assert.deepEqual(sent.at(-1), ['d'])
 })
@@ -40,9 +40,23 @@ test('nothing is sent if commits have announced all types', async (t) => {
   const { announce, mark, forget, sent, pass } = start()
   const first = announce(['a'])
   forget(['a'], mark())
-  await pass(5)
+  await pass(8)
   await first
   assert.deepEqual(sent, [])
+})
+
+test('while commits keep announcing, nothing is sent in between', async (t) => {
+  t.after(() => mock.timers.reset())
+  const { announce, mark, forget, sent, pass } = start()
+  const first = announce(['a'])
+  await pass(4)
+  forget(['a'], mark())
+  await announce(['b'])
+  await pass(4)
+  assert.deepEqual(sent, [])
+  await pass(8)
+  await first
+  assert.deepEqual(sent, [['b']])
 })
 
 test('if whoever was to announce is gone, the next one does', async (t) => {
@@ -55,7 +69,7 @@ test('if whoever was to announce is gone, the next one does', async (t) => {
   await announce(['b'])
   await pass(1_000)
   const next = announce(['c'])
-  await pass(5)
+  await pass(8)
   await next
   assert.deepEqual(sent, [['a', 'b', 'c']])
 })
