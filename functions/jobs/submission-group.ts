@@ -9,8 +9,8 @@ export type Entry = {
   submission: OwnSubmission
   sent: boolean
   settled: boolean
-  /** Resolved when it is this submission's turn to send. */
-  turn: PromiseWithResolvers<void>
+  /** Called when it is this submission's turn to send, or when it is settled. */
+  wake: () => void
   rows: PromiseWithResolvers<SubmissionRow[]>
 }
 
@@ -23,13 +23,7 @@ export const newEntry = (submission: OwnSubmission): Entry => {
   const rows = Promise.withResolvers<SubmissionRow[]>()
   // A rejection that nobody awaits any more must not be reported as unhandled.
   rows.promise.catch(() => {})
-  return {
-    submission,
-    sent: false,
-    settled: false,
-    turn: Promise.withResolvers(),
-    rows,
-  }
+  return { submission, sent: false, settled: false, wake: () => {}, rows }
 }
 
 export const bytesOf = ({ submission }: Entry): number => {
@@ -41,6 +35,7 @@ export const bytesOf = ({ submission }: Entry): number => {
 export const settle = (entry: Entry, how: (rows: Entry['rows']) => void): void => {
   entry.settled = true
   how(entry.rows)
+  entry.wake()
 }
 
 /** The types of jobs that became ready, split by whether the commit has announced them to the workers. */

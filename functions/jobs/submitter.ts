@@ -64,19 +64,26 @@ export const createSubmitter = (options: {
   /** Whether the last group had several members, who may be about to submit again. */
   let isCrowded = false
 
-  const submit = async (submission: OwnSubmission, hold: Hold): Promise<SubmissionRow[]> => {
+  const submit = (submission: OwnSubmission, hold: Hold = () => {}): Promise<SubmissionRow[]> => {
     const entry = newEntry(submission)
-    const { turn, rows } = entry
     if (busy < lanes) {
       busy++
-      await lead(entry, hold)
-      return rows.promise
+      hold(lead(entry, hold))
+    } else {
+      waiting.push(entry)
+      hold(waitForTurn(entry, hold))
     }
-    waiting.push(entry)
-    await within(patience.turnMs, Promise.race([turn.promise, rows.promise]))
+    return entry.rows.promise
+  }
+
+  const waitForTurn = async (entry: Entry, hold: Hold): Promise<void> => {
+    await untilWoken(entry, patience.turnMs)
     if (!entry.sent) await lead(entry, hold)
-    await within(patience.answerMs, rows.promise)
-    return entry.settled ? rows.promise : afterCommit(sendAgain(entry, hold))
+    if (!entry.settled) await untilWoken(entry, patience.answerMs)
+    if (entry.settled) return
+    const rows = afterCommit(sendAgain(entry, hold))
+    settle(entry, ({ resolve }) => resolve(rows))
+    await rows.catch(() => {})
   }
 
   const lead = async (own: Entry, hold: Hold): Promise<void> => {
@@ -87,7 +94,7 @@ export const createSubmitter = (options: {
     isCrowded = group.length > 1
     await commit(group, hold)
     const next = waiting.shift()
-    if (next) next.turn.resolve()
+    if (next) next.wake()
     // A turn that was taken over although it was not lost is returned twice.
     else busy = Math.max(0, busy - 1)
   }
@@ -168,11 +175,7 @@ export const createSubmitter = (options: {
     announce: (types, hold) => {
       if (types.length > 0) hold(announcer.announce(types))
     },
-    submit: (submission, hold = () => {}) => {
-      const work = submit(submission, hold)
-      hold(work.catch(() => {}))
-      return work
-    },
+    submit,
   }
 }
 
@@ -205,11 +208,12 @@ const answer = (entry: Entry, rows: SubmissionRow[]): void => {
   )
 }
 
-/** Waits until the promise is settled, either way, or the time is up. */
-const within = async (ms: number, promise: Promise<unknown>): Promise<void> => {
-  const timeUp = Promise.withResolvers<void>()
-  const timer = setTimeout(timeUp.resolve, ms)
-  await Promise.race([promise.catch(() => {}), timeUp.promise])
+/** Waits until it is this submission's turn to send, it is settled, or the time is up. */
+const untilWoken = async (entry: Entry, ms: number): Promise<void> => {
+  const woken = Promise.withResolvers<void>()
+  entry.wake = woken.resolve
+  const timer = setTimeout(woken.resolve, ms)
+  await woken.promise
   clearTimeout(timer)
 }
 
