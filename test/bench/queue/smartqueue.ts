@@ -30,7 +30,7 @@ export const smartqueue: Contender = {
         await ensureLogin(client, runtime, loginOf(runtime))
     })
   },
-  open: async (url, connections) => openClient(url, connections),
+  open: (url) => openClient(url),
   seedFinished: async (url, count) => {
     const tenant = await withClient(url, findTenant)
     await withClient(url, async (client) => {
@@ -49,12 +49,14 @@ const loginOf = (runtime: Runtime) => ({ name: `bench_${runtime}`, password: 'be
 /** Limits that are counted like any others, and never reached. */
 const BEYOND_REACH = { submissions_per_minute: 1e12, queued_jobs: 1e12, payload_bytes_per_day: 1e15 }
 
-const openClient = async (url: string, connections: number): Promise<QueueClient> => {
+const openClient = async (url: string): Promise<QueueClient> => {
   const { orgId } = await withClient(url, findTenant)
   // As a process that holds the database's password, like those of the peers. Checking who submits is measured with the API.
   const submitter = { orgId, userId: null }
-  const pool = new pg.Pool({ connectionString: urlOf(url, 'workers'), max: connections })
-  const run = runOn(pool)
+  // One connection, because submissions are sent in groups, one group after the other.
+  const client = new pg.Client({ connectionString: urlOf(url, 'workers') })
+  await client.connect()
+  const run = runOn(client)
   const { submit } = createSubmitter({ run })
   return {
     add: () => submit({ ...submitter, jobs: [noopJob()] }),
@@ -63,8 +65,8 @@ const openClient = async (url: string, connections: number): Promise<QueueClient
       const [stored] = submitting.read(await run(submitting)).rows
       if (stored?.id == null) throw new Error(`The batch was refused: ${JSON.stringify(stored)}`)
     },
-    unfinished: async () => Number((await pool.query(UNFINISHED)).rows[0].jobs),
-    close: () => pool.end(),
+    unfinished: async () => Number((await client.query(UNFINISHED)).rows[0].jobs),
+    close: () => client.end(),
   }
 }
 
