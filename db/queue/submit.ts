@@ -5,7 +5,6 @@ import type { Quota } from '../rules/quotas.ts'
 import { utf8Bytes } from '../rules/utf8-bytes.ts'
 import type { NewJob, PredictionSource } from './job-fields.ts'
 import { samplesOf, toKinds } from './kinds.ts'
-import { submitJob } from './submit-job.ts'
 
 /** Jobs that are accepted together or not at all. */
 export type Submission = Submitter & {
@@ -125,14 +124,6 @@ export const submitJobs = (
   submissions: readonly Submission[],
   { charged = true }: { charged?: boolean } = {},
 ): SubmitCall => {
-  const [only] = submissions
-  const [job] = only?.jobs ?? []
-  if (only && job && submissions.length === 1 && only.jobs.length === 1 && job.depends_on.length === 0) {
-    return {
-      ...submitJob(job, { submitter: only, keys: toKeyRows(submissions), charged }),
-      read: (answers) => readSubmitted({ jobs: [job], jobKinds: [1], lastJobs: [1] }, answers),
-    }
-  }
   const { members, memberNumbers, lastJobs, jobs } = flatten(submissions)
   const { kinds, jobKinds } = toKinds(jobs)
   const all = jobs.map(({ job }) => job)

@@ -44,21 +44,24 @@ test('every field has a column, and every column is a field or derived from one'
   assert.deepEqual((await columnsOf('jobs')).toSorted(), [...stored, ...DERIVED, ...PREDICTED].toSorted())
 })
 
-test('submit_jobs stores every column', async () => {
-  const [row] = await database.sql<{ body: string }>(
-    `select prosrc as body from pg_proc where oid = 'smartqueue.submit_jobs'::regproc`,
-  )
-  const [, inserted = '', selected = ''] =
-    /insert into jobs \(([^)]*)\)\s+select([^;]*?)\s+from unnest\(v_jobs\) with ordinality as k\b/.exec(
-      row?.body ?? '',
-    ) ?? []
-  const columns = inserted.split(',').map((column) => column.trim())
-  const expected = (await columnsOf('jobs')).filter((column) => column !== 'created_at')
-  assert.deepEqual(columns.toSorted(), expected.toSorted())
-  for (const name of KIND_FIELDS) {
-    if (name !== 'prediction') assert.match(selected, new RegExp(`\\bk\\.${name}\\b`), name)
-  }
-})
+for (const [name, kind] of [
+  ['submit_jobs', 'v_job'],
+  ['submit_mixed', 'k'],
+]) {
+  test(`${name} stores every column`, async () => {
+    const [row] = await database.sql<{ body: string }>(
+      `select prosrc as body from pg_proc where oid = 'smartqueue.${name}'::regproc`,
+    )
+    const [, inserted = '', selected = ''] =
+      /insert into jobs \(([^)]*)\)\s+select([^;]*?)\s+from /.exec(row?.body ?? '') ?? []
+    const columns = inserted.split(',').map((column) => column.trim())
+    const expected = (await columnsOf('jobs')).filter((column) => column !== 'created_at')
+    assert.deepEqual(columns.toSorted(), expected.toSorted())
+    for (const field of KIND_FIELDS) {
+      if (field !== 'prediction') assert.match(selected, new RegExp(`\\b${kind}\\.${field}\\b`), field)
+    }
+  })
+}
 
 test('what the API shows is in the view of a job and in its schema', async () => {
   const shown = FIELDS.flatMap(([name, { view = name }]) => (view === null ? [] : [{ name, view }]))

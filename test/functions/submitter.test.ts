@@ -22,7 +22,7 @@ const submission = (...jobs: NewJob[]) => ({ ...tenant, jobs })
 const isStored = async (job: NewJob) =>
   (await database.sql('select id from jobs where id = $1', [job.id])).length === 1
 
-const isSubmission = ({ name }: Query<unknown>): boolean => name === 'submit-job' || name === 'submit-jobs'
+const isSubmission = ({ name }: Query<unknown>): boolean => name === 'submit-jobs'
 
 /** Counts statements, and lets a test hold them back or lose their answers. */
 const spyOn = (act: (query: Query<unknown>, nth: number) => Promise<void> = async () => {}) => {
@@ -145,7 +145,7 @@ test('a lone job on a quiet system is announced by its own commit, a later one b
   await submit(submission(newJob({ type: 'later', run_at: '2999-01-01T00:00:00Z' })))
   await waitFor('the notification', () => heard.includes('lone'))
   assert.deepEqual(heard, ['lone'])
-  assert.deepEqual(names, ['submit-job', 'submit-job'])
+  assert.deepEqual(names, ['submit-jobs', 'submit-jobs'])
   await listener.end()
 })
 
@@ -163,7 +163,7 @@ test('while others are submitting, workers are told after the commit', async () 
   await submit(submission(newJob({ type: 'busy' })), (work) => held.push(work))
   await Promise.all(held)
   await waitFor('the notification', () => heard.includes('busy'))
-  assert.deepEqual(names, ['submit-job', 'notify'])
+  assert.deepEqual(names, ['submit-jobs', 'notify'])
   await listener.end()
 })
 
