@@ -1,4 +1,4 @@
--- Submit jobs the long way: submissions of several members or kinds, with parents, or with something to refuse. The
+-- Submit jobs on the slow path: submissions of several members or kinds, with parents, or with something to refuse. The
 -- guarantees and locks are those of submit_jobs (submit.sql), which has checked the members.
 --
 -- If Postgres rejects a value, the call starts again, submission by submission. One that is rejected again is stored

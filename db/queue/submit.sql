@@ -17,9 +17,9 @@
 -- Jobs that are submitted together usually differ only in their ids and payloads. The fields they share are a kind,
 -- which is sent, checked, looked up and answered once. CONTRIBUTING.md explains how to add a field.
 --
--- Most calls have one member and one kind and refuse nothing: a single job, a batch, or what several clients submit at
--- the same time. They are stored here. All other calls go through submit_mixed (submit-mixed.sql), also those that turn
--- out to have something to refuse: by then, what was stored here has been rolled back.
+-- Most calls have one member, one kind, no parents and nothing to refuse: a single job, a batch, or what several clients
+-- submit at the same time. They are stored here. All other calls go to submit_mixed (submit-mixed.sql), including calls
+-- in which a submission must be refused; anything stored here is rolled back first.
 --
 -- Locks, in this order: parents of new dependents (see lock_parents), rows of quota_states by organisation, the table
 -- jobs against forget_series, new series by organisation, type and name. A call for several organisations skips a
@@ -104,7 +104,7 @@ begin
     end if;
   end loop;
 
-  -- A subtransaction, which takes 2 % of the time of a single job.
+  -- The block is a subtransaction, which adds 2 % to the time of a single job.
   <<alike>>
   begin
     exit alike when cardinality(v_member_orgs) > 1 or v_member_orgs[1] is null or jsonb_array_length(p_kinds) > 1
@@ -176,7 +176,7 @@ begin
       v_announced := announce(array[v_job.type]);
     end if;
 
-    -- 5. The events. Without the call of record_events this takes 2 % less of a single job.
+    -- 5. The events. Inserted directly, because calling record_events adds 2 % to the time of a single job.
     insert into job_event_groups (org_id, job_ids, states, attempts, reasons, ats)
     values (v_org, p_job_ids, array[v_state], '{0}', v_reasons, '{}');
     return json_build_array(json_build_object(
@@ -187,7 +187,7 @@ begin
       ))
     ));
   exception when data_exception or not_null_violation or check_violation or unique_violation then
-    -- Postgres has rolled back to the beginning of the block.
+    -- Postgres has rolled the block back. submit_mixed starts again and finds the submission to refuse.
   end;
   return submit_mixed(
     v_member_orgs, p_users, p_members, p_last_jobs, p_last_bytes, p_kinds, p_job_ids, p_job_kinds, p_payloads,
@@ -255,7 +255,7 @@ $$;
 
 create or replace function without_prediction(p_columns jsonb) returns jsonb
 language sql immutable
--- What would have been sent of a kind, or of a single job, without a prediction.
+-- The kind as it would have been sent without a prediction.
 return p_columns
   - '{predicted_ms,predicted_p90_ms,predicted_p99_ms,prediction_source,model_version,residual_log}'::text[]
   - '{promised_wait_ms,unpredicted}'::text[]

@@ -7,7 +7,10 @@ export type Announcer = {
   forget(types: Iterable<string>, mark: number): void
 }
 
-/** Longer than the 5 ms between two commits that notify: while jobs keep coming, the next of these comes first. */
+/**
+ * At most one commit in 5 ms notifies the workers. A rest is longer, so that while jobs keep coming, the next such commit
+ * makes a separate notification unnecessary.
+ */
 const REST_MS = 8
 
 /** After this time, the runtime must have ended the request that was to send the remembered types. */
@@ -24,7 +27,7 @@ export const createAnnouncer = (
   /** By type, the numbers of the first and the last announcement. */
   const remembered = new Map<string, { first: number; last: number }>()
   let announcements = 0
-  /** Since when somebody has been resting before sending. */
+  /** When the current rest began; -Infinity if nobody is resting. */
   let restingSinceMs = Number.NEGATIVE_INFINITY
 
   const remember = (types: Iterable<string>): void => {
@@ -35,7 +38,10 @@ export const createAnnouncer = (
     }
   }
 
-  /** Rests again if commits have announced all that was remembered before, and something new has come since. */
+  /**
+   * Rests, and rests again while commits have announced every type remembered before the rest and new types have come
+   * during it. Starts no new rest after LOST_MS.
+   */
   const restUntilDue = async (): Promise<void> => {
     const giveUpAt = Date.now() + LOST_MS
     let before: number

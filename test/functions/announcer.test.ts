@@ -45,7 +45,7 @@ test('nothing is sent if commits have announced all types', async (t) => {
   assert.deepEqual(sent, [])
 })
 
-test('while commits keep announcing, nothing is sent in between', async (t) => {
+test('while commits keep announcing the remembered types, no separate notification is sent', async (t) => {
   t.after(() => mock.timers.reset())
   const { announce, mark, forget, sent, pass } = start()
   const first = announce(['a'])
