@@ -1,6 +1,6 @@
 -- Steps that transitions share. Only they insert into finished_jobs, ready_jobs and job_event_groups, with two
--- exceptions: submit_jobs and submit_mixed insert new jobs into ready_jobs, and submit_jobs also writes their event row.
--- Only drop_from_leases removes jobs from a lease.
+-- exceptions: submit_jobs and submit_mixed insert new jobs into ready_jobs, and submit_jobs also writes their event
+-- row. Only drop_from_leases removes jobs from a lease.
 --
 -- Parameters are parallel arrays with one value per job. A single value applies to all jobs (in finish_jobs only where
 -- jobs often share it: organisation, series, attempts and worker), and an empty array means null. Elements are read by

@@ -17,9 +17,9 @@
 -- Jobs that are submitted together usually differ only in their ids and payloads. The fields they share are a kind,
 -- which is sent, checked, looked up and answered once. CONTRIBUTING.md explains how to add a field.
 --
--- Most calls have one member, one kind, no parents and nothing to refuse: a single job, a batch, or what several clients
--- submit at the same time. They are stored here. All other calls go to submit_mixed (submit-mixed.sql), including calls
--- in which a submission must be refused; anything stored here is rolled back first.
+-- Most calls have one member, one kind, no parents and nothing to refuse: a single job, a batch, or what several
+-- clients submit at the same time. They are stored here. All other calls go to submit_mixed (submit-mixed.sql),
+-- including calls in which a submission must be refused; anything stored here is rolled back first.
 --
 -- Locks, in this order: parents of new dependents (see lock_parents), rows of quota_states by organisation, the table
 -- jobs against forget_series, new series by organisation, type and name. A call for several organisations skips a
@@ -30,7 +30,8 @@
 -- of a new series, idempotency_keys_pkey to find a key.
 --
 -- Measured with Postgres 18, server CPU per job: 304 µs alone, 14 µs in a group of 50 submissions, and 8 µs in a batch
--- of 450.
+-- of 450. submit_mixed takes 1.25, 1.15 and 1.08 times as much for the same calls, which is why the fast path has its
+-- own statements.
 
 create or replace function submit_jobs(
   -- Members: user, session or API key, and their secret, each for one organisation. Without a user, the transaction
@@ -105,9 +106,9 @@ begin
   end loop;
 
   -- The block is a subtransaction, which adds 2 % to the time of a single job.
-  <<alike>>
+  <<fast_path>>
   begin
-    exit alike when cardinality(v_member_orgs) > 1 or v_member_orgs[1] is null or jsonb_array_length(p_kinds) > 1
+    exit fast_path when cardinality(v_member_orgs) > 1 or v_member_orgs[1] is null or jsonb_array_length(p_kinds) > 1
       or cardinality(p_parents) > 0;
 
     -- 2. Idempotency keys and quotas.
@@ -118,7 +119,7 @@ begin
       perform keep_keys(v_orgs, p_idempotency);
     elsif v_charged then
       v_refusals := charge_quotas(v_org, p_last_jobs[v_submissions], p_last_bytes[v_submissions]);
-      exit alike when v_refusals is not null;
+      exit fast_path when v_refusals is not null;
     end if;
 
     -- 3. The series. The lock keeps it until its jobs are stored: see forget_series.
