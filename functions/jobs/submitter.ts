@@ -66,14 +66,18 @@ export const createSubmitter = (options: {
 
   const submit = (submission: OwnSubmission, hold: Hold = () => {}): Promise<SubmissionRow[]> => {
     const entry = newEntry(submission)
+    const work = takeTurn(entry, hold)
+    hold(work.catch((error) => settle(entry, ({ reject }) => reject(error))))
+    return entry.rows.promise
+  }
+
+  const takeTurn = (entry: Entry, hold: Hold): Promise<void> => {
     if (busy < lanes) {
       busy++
-      hold(lead(entry, hold))
-    } else {
-      waiting.push(entry)
-      hold(waitForTurn(entry, hold))
+      return lead(entry, hold)
     }
-    return entry.rows.promise
+    waiting.push(entry)
+    return waitForTurn(entry, hold)
   }
 
   const waitForTurn = async (entry: Entry, hold: Hold): Promise<void> => {

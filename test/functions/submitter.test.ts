@@ -53,6 +53,22 @@ test('what arrives while a statement is on its way goes together in the next', a
   assert.equal(sent.length, 2)
 })
 
+test('a group that cannot be formed rejects its sender, and the others continue', async () => {
+  const { submit } = createSubmitter({
+    run: database.run,
+    lanes: 1,
+    patience: { turnMs: 50, answerMs: 10_000 },
+  })
+  const first = submit(submission(newJob()))
+  await nextTurn()
+  const broken = submit(submission(newJob({ payload: { size: 1n } })))
+  const job = newJob()
+  const last = submit(submission(job))
+  await assert.rejects(broken, TypeError)
+  await Promise.all([first, last])
+  assert.ok(await isStored(job))
+})
+
 test('a statement carries at most 500 jobs', async () => {
   const { run, sent } = spyOn()
   const { submit } = createSubmitter({ run, lanes: 1 })
