@@ -115,7 +115,11 @@ begin
     if p_idempotency is not null then
       v_orgs := array_fill(v_org, array[v_submissions]);
       if v_charged then v_refusals := admit_submissions(v_orgs, p_last_jobs, p_last_bytes, p_idempotency); end if;
-      if v_refusals <> '[]' then raise data_exception using message = 'A submission is refused'; end if;
+      if v_refusals <> '[]' then
+        -- If the only submission is refused, as when a request is repeated, nothing was charged.
+        if v_submissions = 1 then return json_build_array(json_build_object('refusals', v_refusals)); end if;
+        raise data_exception using message = 'A submission is refused';
+      end if;
       perform keep_keys(v_orgs, p_idempotency);
     elsif v_charged then
       v_refusals := charge_quotas(v_org, p_last_jobs[v_submissions], p_last_bytes[v_submissions]);
