@@ -19,7 +19,8 @@
 --
 -- Most calls have one member, one kind, no parents and nothing to refuse: a single job, a batch, or what several
 -- clients submit at the same time. They are stored here. All other calls go to submit_mixed (submit-mixed.sql),
--- including calls in which a submission must be refused; anything stored here is rolled back first.
+-- including calls in which a submission must be refused; anything stored here is rolled back first. Only a repeated
+-- request, a single submission whose key was used before, is also answered here.
 --
 -- Locks, in this order: parents of new dependents (see lock_parents), rows of quota_states by organisation, the table
 -- jobs against forget_series, new series by organisation, type and name. A call for several organisations skips a
