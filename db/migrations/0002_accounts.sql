@@ -17,6 +17,8 @@ create table users (
 
 create table orgs (
   id uuid primary key,
+  -- A short id for the index of the queue. See flow_of.
+  number integer generated always as identity unique,
   name text not null,
   created_at timestamptz not null default now(),
   -- Null if unknown or if the account was deleted.

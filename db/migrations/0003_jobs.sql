@@ -27,6 +27,8 @@ create domain unsigned_real as real constraint unsigned_real_is_not_negative che
 create domain unsigned_double as double precision constraint unsigned_double_is_not_negative check (value >= 0);
 create domain callback_url as text constraint callback_url_length check (char_length(value) <= 2048);
 create domain traceparent as text constraint traceparent_length check (char_length(value) <= 128);
+create domain fairness_key as text collate "C"
+  constraint fairness_key_length check (char_length(value) between 1 and 200);
 create domain growth_factor as double precision constraint growth_factor_grows check (value >= 1);
 
 create table series (
@@ -106,12 +108,15 @@ create table jobs (
   callback_url callback_url,
   triggered_by jsonb,
   traceparent traceparent,
+  fairness_key fairness_key,
   primary key (org_id, id)
 );
 
 comment on table jobs is 'Jobs as they were submitted. Rows never change.';
 comment on column jobs.callback_url is
   'Notified when the job finishes, in addition to the endpoints of its organisation.';
+comment on column jobs.fairness_key is
+  'One of the organisation''s own tenants. Jobs with different keys share the organisation''s share of the workers.';
 comment on column jobs.triggered_by is
   'Null for a job submitted through the API, else its origin: {kind: webhook | schedule | callback, …}.';
 comment on column jobs.traceparent is

@@ -9,6 +9,14 @@ language sql immutable parallel safe
 -- Ranks are logarithmic and a lane is 0.1 wide: its jobs differ by about 10 % at most, and run in order of arrival.
 return floor(least(greatest(rank, -100), 100) * 10)::smallint;
 
+create function flow_of(p_org uuid, p_fairness_key text) returns bigint
+language sql stable
+-- The flow of a job: all ready jobs with the same organisation and fairness key. The high 32 bits are the number of the
+-- organisation, so the flows of one organisation are neighbours in an index. The low bits are 0 without a key, and
+-- otherwise a hash of the key: two of 1,000 keys have the same one, and share a turn, with a probability of 0.02 %.
+return (select o.number::bigint << 32 from orgs o where o.id = p_org)
+  | case when p_fairness_key is null then 0 else 1 + (hashtextextended(p_fairness_key, 0) & 2147483647) end;
+
 create table waiting_jobs (
   job_id uuid primary key,
   org_id uuid not null,
@@ -49,6 +57,8 @@ create table ready_jobs (
   job_id uuid not null,
   series_id bigint not null,
   type text not null,
+  -- The workers' time is shared between flows. See flow_of.
+  flow bigint not null,
   -- The rank, rounded to 0.1. 10000 is added while the job is parked: it is paused, or no worker handles its type.
   -- 20000 is added to a suspect: the job lost its worker twice in a row, and runs alone until it is clear whether it
   -- is the cause.
@@ -67,17 +77,20 @@ create table ready_jobs (
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 
 -- Keys are unique, so looking for duplicates whenever a page is full would be wasted work.
-create index ready_jobs_order on ready_jobs (lane, key) with (deduplicate_items = off);
+create index ready_jobs_order on ready_jobs (flow, lane, key) with (deduplicate_items = off) where lane < 5000;
 comment on index ready_jobs_order is
-  'Serves exchange: lowest lane first, in order of arrival within it. Also serves functions that look for suspects.';
+  'Serves exchange: the flows that have jobs, and in each the lowest lane first, in order of arrival within it.';
 
-create index ready_jobs_age on ready_jobs (key) with (deduplicate_items = off) where lane < 5000;
-comment on index ready_jobs_age is 'Serves exchange: oldest first, regardless of the lane.';
+create index ready_jobs_age on ready_jobs (flow, key) with (deduplicate_items = off) where lane < 5000;
+comment on index ready_jobs_age is 'Serves exchange: oldest first within a flow, regardless of the lane.';
 
 create index ready_jobs_parked on ready_jobs (key) where lane >= 5000 and lane < 15000;
 comment on index ready_jobs_parked is 'Serves move-held-back-jobs.';
 
-create index ready_jobs_start_by on ready_jobs (start_by) where start_by is not null and lane < 5000;
+create index ready_jobs_suspects on ready_jobs (key) where lane >= 15000;
+comment on index ready_jobs_suspects is 'Serves claim_suspect and look_out: jobs that run alone.';
+
+create index ready_jobs_start_by on ready_jobs (flow, start_by) where start_by is not null and lane < 5000;
 comment on index ready_jobs_start_by is 'Serves exchange: jobs that must start now to meet their deadline.';
 
 create index ready_jobs_big on ready_jobs (ready_at) where (cpu_units > 1 or memory_mb > 64) and lane < 5000;
@@ -213,6 +226,7 @@ select
       (select s.mean_log from series s where s.id = j.series_id) + j.residual_log, ln(j.predicted_ms)
     )
   ) as lane,
+  flow_of(j.org_id, j.fairness_key) as flow,
   j.cpu_units, j.memory_mb,
   j.predicted_ms::real as predicted_ms,
   j.deadline - j.predicted_p90_ms * interval '1 millisecond' as start_by

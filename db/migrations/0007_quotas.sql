@@ -8,16 +8,22 @@ create table quotas (
   queued_jobs bigint,
   running_jobs bigint,
   payload_bytes_per_day bigint,
+  -- The organisation's part of the workers' time, relative to the weights of the others that have work.
+  weight real not null default 1,
   constraint quotas_once unique nulls not distinct (org_id),
   constraint quotas_not_negative check (
     submissions_per_minute >= 0 and queued_jobs >= 0 and running_jobs >= 0 and payload_bytes_per_day >= 0
-  )
+  ),
+  constraint quotas_weight check (weight between 0.01 and 100)
 );
 comment on table quotas is
   'queued_jobs includes running jobs. Claims enforce running_jobs, submissions all other quotas.';
 
 create index quotas_running on quotas (org_id) where running_jobs is not null;
 comment on index quotas_running is 'Serves exchange: whether any organisation has a limit on running jobs.';
+
+create index quotas_weighted on quotas (org_id) where weight <> 1;
+comment on index quotas_weighted is 'Serves exchange: whether any organisation has a weight of its own.';
 
 -- High enough for an honest burst, low enough to stop a runaway loop.
 insert into quotas (org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day)

@@ -158,12 +158,34 @@ with (fillfactor = 10);
 comment on table queue_snapshots is
   'Sums over the queue, renewed by a reader that finds them too old. Unlogged: they are only valid for seconds.';
 
-call isolate_by_org('job_rollups', 'prediction_rollups', 'scheduling_gains');
+create unlogged table org_queues (
+  org_id uuid primary key,
+  weight real not null,
+  -- Claimable jobs by lane: their number and predicted milliseconds.
+  lanes smallint[] not null,
+  lane_jobs integer[] not null,
+  lane_ms double precision[] not null,
+  -- The sums over the lanes.
+  waiting_jobs integer not null,
+  waiting_ms double precision not null,
+  running_jobs integer not null,
+  -- The time of the workers' slots that its attempts took in the last minute.
+  used_ms double precision not null,
+  -- Since when it has been waiting and has had less than half of its share. Null if it gets its share.
+  short_since timestamptz
+)
+with (fillfactor = 50);
+comment on table org_queues is
+  'The queue of each organisation that has ready or running jobs or has used the workers in the last minute. Renewed
+together with queue_snapshots.';
+
+call isolate_by_org('job_rollups', 'prediction_rollups', 'scheduling_gains', 'org_queues');
 
 grant select on
-  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals, queue_gauges
+  job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals, queue_gauges, org_queues
 to smartqueue_functions;
 grant insert, update on edge_totals to smartqueue_functions;
 grant select, insert, update, delete on
   job_rollups, prediction_rollups, scheduling_gains, slot_changes, job_totals, edge_totals, queue_gauges
 to smartqueue_workers;
+grant select on org_queues to smartqueue_workers;

@@ -35,10 +35,10 @@ as $$
 begin
   return query
   insert into ready_jobs as r (
-    org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
+    org_id, job_id, series_id, type, flow, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
   )
   select
-    q.org_id, q.job_id, q.series_id, q.type, q.lane + case when nth(p_alone, n) then 20000 else 0 end,
+    q.org_id, q.job_id, q.series_id, q.type, q.flow, q.lane + case when nth(p_alone, n) then 20000 else 0 end,
     nth(p_attempts, n), q.cpu_units, q.memory_mb, q.predicted_ms, q.start_by
   from generate_series(1, cardinality(p_job_ids)) as n
   -- A subquery of its own: one key lookup per job in both tables. A plan for any number of jobs might scan them.

@@ -59,6 +59,7 @@ begin
       v_series series;
       v_rank double precision;
       v_jobs jobs[];
+      v_flows bigint[];
       v_lanes smallint[];
       v_starts_by timestamptz[];
       v_states job_state[];
@@ -146,6 +147,7 @@ begin
 
         v_rank := v_job.rank_base + v_job.rank_slope * ln(v_job.predicted_ms);
         v_jobs[i] := v_job;
+        v_flows[i] := flow_of(v_job.org_id, v_job.fairness_key);
         v_lanes[i] := lane_of(v_rank);
         v_starts_by[i] := v_job.deadline - v_job.predicted_p90_ms * interval '1 millisecond';
         v_states[i] := case when v_job.run_at > now() then 'pending' else 'ready' end;
@@ -163,7 +165,7 @@ begin
         org_id, id, created_by, series_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
         initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
         predicted_ms, predicted_p90_ms, predicted_p99_ms, prediction_source, model_version, residual_log,
-        rank_base, rank_slope, promised_wait_ms, sample, callback_url, triggered_by, traceparent
+        rank_base, rank_slope, promised_wait_ms, sample, callback_url, triggered_by, traceparent, fairness_key
       )
       select
         k.org_id, p_job_ids[n], k.created_by, k.series_id, k.type, k.name, p_payloads -> n - 1, k.priority,
@@ -172,15 +174,15 @@ begin
         k.predicted_p99_ms, k.prediction_source, k.model_version, k.residual_log, k.rank_base, k.rank_slope,
         case when v_unpredicted is null then p_promised_waits_ms[n] end,
         case when v_unpredicted is null then decode(p_samples ->> n - 1, 'base64') end,
-        k.callback_url, k.triggered_by, p_traceparents[least(n, cardinality(p_traceparents))]
+        k.callback_url, k.triggered_by, p_traceparents[least(n, cardinality(p_traceparents))], k.fairness_key
       from unnest(v_jobs) with ordinality as k
       cross join lateral unnest((v_kinds -> k.ordinality::integer - 1 ->> 'jobs')::integer[]) as n
       where v_skipped[n] is not true;
       insert into ready_jobs (
-        org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
+        org_id, job_id, series_id, type, flow, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
       )
       select
-        k.org_id, p_job_ids[n], k.series_id, k.type, v_lanes[k.ordinality], 0, k.cpu_units, k.memory_mb,
+        k.org_id, p_job_ids[n], k.series_id, k.type, v_flows[k.ordinality], v_lanes[k.ordinality], 0, k.cpu_units, k.memory_mb,
         k.predicted_ms, v_starts_by[k.ordinality]
       from unnest(v_jobs) with ordinality as k
       cross join lateral unnest((v_kinds -> k.ordinality::integer - 1 ->> 'jobs')::integer[]) as n

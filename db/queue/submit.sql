@@ -83,6 +83,7 @@ declare
   v_mean_log double precision;
   v_deviation_log double precision;
   v_rank double precision;
+  v_flow bigint;
   v_lane smallint;
   v_start_by timestamptz;
   v_state job_state;
@@ -150,7 +151,7 @@ begin
       org_id, id, created_by, series_id, type, name, payload, priority, tags, timeout_seconds, max_attempts,
       initial_delay_seconds, backoff_multiplier, cpu_units, memory_mb, run_at, deadline, on_parent_failure,
       predicted_ms, predicted_p90_ms, predicted_p99_ms, prediction_source, model_version, residual_log, rank_base,
-      rank_slope, promised_wait_ms, sample, callback_url, triggered_by, traceparent
+      rank_slope, promised_wait_ms, sample, callback_url, triggered_by, traceparent, fairness_key
     )
     select
       v_org, p_job_ids[n], p_users[1], v_job.series_id, v_job.type, v_job.name, p_payloads -> n - 1, v_job.priority,
@@ -158,7 +159,7 @@ begin
       v_job.cpu_units, v_job.memory_mb, v_job.run_at, v_job.deadline, v_job.on_parent_failure, v_job.predicted_ms,
       v_job.predicted_p90_ms, v_job.predicted_p99_ms, v_job.prediction_source, v_job.model_version, v_job.residual_log,
       v_job.rank_base, v_job.rank_slope, p_promised_waits_ms[n], decode(p_samples ->> n - 1, 'base64'),
-      v_job.callback_url, v_job.triggered_by, p_traceparents[least(n, cardinality(p_traceparents))]
+      v_job.callback_url, v_job.triggered_by, p_traceparents[least(n, cardinality(p_traceparents))], v_job.fairness_key
     from generate_subscripts(p_job_ids, 1) as n;
 
     v_rank := v_job.rank_base + v_job.rank_slope * ln(v_job.predicted_ms);
@@ -171,12 +172,13 @@ begin
       from unnest(p_job_ids) as id;
     else
       v_state := 'ready';
+      v_flow := flow_of(v_org, v_job.fairness_key);
       v_lane := lane_of(v_rank);
       insert into ready_jobs (
-        org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
+        org_id, job_id, series_id, type, flow, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
       )
       select
-        v_org, id, v_job.series_id, v_job.type, v_lane, 0, v_job.cpu_units, v_job.memory_mb, v_job.predicted_ms,
+        v_org, id, v_job.series_id, v_job.type, v_flow, v_lane, 0, v_job.cpu_units, v_job.memory_mb, v_job.predicted_ms,
         v_start_by
       from unnest(p_job_ids) as id;
       v_announced := announce(array[v_job.type]);
