@@ -1,0 +1,179 @@
+/**
+ * How this worker divides its time: start-time fair queueing between organisations, and then between the flows of each
+ * (one per fairness key).
+ *
+ * An organisation's virtual time is the runtime of the jobs that it has been given, divided by its weight. The one with
+ * the lowest time goes next. The clock follows the time of the one that was served last. Whoever begins to wait starts
+ * at the clock at the earliest, so having been idle earns no credit, and having had more than one's share is a debt.
+ */
+export type Shares = {
+  /** The flow has jobs that are ready. */
+  waits(flow: number): void
+  /** The flow has none. */
+  isEmpty(flow: number): void
+  /** The flow has been given jobs that are predicted to take this long altogether. */
+  charge(flow: number, given: { jobs: number; ms: number; weight: number }): Charge
+  /** One of these jobs has ended and took this much longer than predicted, or less if negative. */
+  correct(charge: Charge, byMs: number): void
+  /** By how much running jobs exceed their predictions so far. Replaces what was said before. */
+  overdue(jobs: Iterable<{ charge: Charge; byMs: number }>): void
+  /** Waiting flows, those of the organisation with the lowest time first; enough for a claim of `jobs` jobs. */
+  next(jobs: number): Turn[]
+  /** What is known of the organisations that follow this flow, by number, whether they wait or not. */
+  after(flow: number, count: number): Turn[]
+  /** Nobody waits, so nobody owes anything to anybody. */
+  forget(): void
+}
+
+/** The times are relative to the clocks, so that a flow of which nothing is known stands at 0. */
+export type Turn = { flow: number; orgTimeMs: number; timeMs: number }
+
+/** Jobs of one flow that were claimed together. */
+export type Charge = { readonly org: Org; readonly flow: Flow }
+
+/** An organisation among all, or a flow within its organisation. */
+type Member = {
+  timeMs: number
+  overdueMs: number
+  /** Given jobs that have not ended. Their corrections are still to come. */
+  running: number
+}
+type Flow = Member & { id: number; waits: boolean }
+type Org = Member & { number: number; weight: number; clockMs: number; flows: Map<number, Flow> }
+
+/** Refunds for jobs that took less than predicted put nobody further ahead than this: the default drain goal. */
+const MOST_CREDIT_MS = 20_000
+/** A claim is sent at most so many organisations. It is told if there are more. */
+const MOST_ORGS = 64
+const MOST_FLOWS_OF_ORG = 64
+
+/** The high bits of a flow are the number of its organisation (see flow_of). Exact up to two million organisations. */
+export const orgNumberOf = (flow: number): number => Math.floor(flow / 2 ** 32)
+
+export const createShares = (): Shares => {
+  const orgs = new Map<number, Org>()
+  let clockMs = 0
+
+  const orgOf = (flow: number): Org => {
+    const number = orgNumberOf(flow)
+    const known = orgs.get(number)
+    if (known) return known
+    const org = { number, timeMs: clockMs, overdueMs: 0, running: 0, weight: 1, clockMs: 0, flows: new Map() }
+    orgs.set(number, org)
+    return org
+  }
+
+  const flowOf = (org: Org, id: number): Flow => {
+    const known = org.flows.get(id)
+    if (known) return known
+    const flow = { id, timeMs: org.clockMs, overdueMs: 0, running: 0, waits: false }
+    org.flows.set(id, flow)
+    return flow
+  }
+
+  const waits = (id: number): void => {
+    const org = orgOf(id)
+    if (!isWaiting(org)) org.timeMs = Math.max(org.timeMs, clockMs)
+    const flow = flowOf(org, id)
+    if (!flow.waits) flow.timeMs = Math.max(flow.timeMs, org.clockMs)
+    flow.waits = true
+  }
+
+  const isEmpty = (id: number): void => {
+    const flow = orgs.get(orgNumberOf(id))?.flows.get(id)
+    if (flow) flow.waits = false
+  }
+
+  const charge: Shares['charge'] = (id, { jobs, ms, weight }) => {
+    waits(id)
+    const org = orgOf(id)
+    const flow = flowOf(org, id)
+    org.weight = weight
+    clockMs = Math.max(clockMs, org.timeMs)
+    org.clockMs = Math.max(org.clockMs, flow.timeMs)
+    org.timeMs += ms / weight
+    flow.timeMs += ms
+    org.running += jobs
+    flow.running += jobs
+    return { org, flow }
+  }
+
+  const correct: Shares['correct'] = ({ org, flow }, byMs) => {
+    org.timeMs = Math.max(org.timeMs + byMs / org.weight, clockMs - MOST_CREDIT_MS)
+    flow.timeMs = Math.max(flow.timeMs + byMs, org.clockMs - MOST_CREDIT_MS)
+    org.running--
+    flow.running--
+  }
+
+  const overdue: Shares['overdue'] = (jobs) => {
+    for (const org of orgs.values()) {
+      org.overdueMs = 0
+      for (const flow of org.flows.values()) flow.overdueMs = 0
+    }
+    for (const { charge, byMs } of jobs) {
+      charge.org.overdueMs += byMs / charge.org.weight
+      charge.flow.overdueMs += byMs
+    }
+  }
+
+  /** Forgets members that owe nothing and of which nothing more will be heard. */
+  const tidy = (org: Org): void => {
+    for (const flow of org.flows.values()) {
+      if (!flow.waits && flow.running === 0 && flow.timeMs <= org.clockMs) org.flows.delete(flow.id)
+    }
+    if (org.flows.size === 0 && org.timeMs <= clockMs) orgs.delete(org.number)
+  }
+
+  const turnOf = (org: Org, flow: Flow): Turn => ({
+    flow: flow.id,
+    orgTimeMs: currentTime(org) - clockMs,
+    timeMs: currentTime(flow) - org.clockMs,
+  })
+
+  const next: Shares['next'] = (jobs) => {
+    const waiting: Org[] = []
+    for (const org of orgs.values()) {
+      if (isWaiting(org)) waiting.push(org)
+      else tidy(org)
+    }
+    const chosen = lowest(waiting, Math.min(jobs + 1, MOST_ORGS), currentTime)
+    const most = Math.min(Math.ceil((2 * jobs) / chosen.length) + 1, MOST_FLOWS_OF_ORG)
+    return chosen.flatMap((org) => {
+      const flows = [...org.flows.values()].filter((flow) => flow.waits)
+      return lowest(flows, most, currentTime).map((flow) => turnOf(org, flow))
+    })
+  }
+
+  const after: Shares['after'] = (flow, count) => {
+    const number = orgNumberOf(flow)
+    // Those before it follow after the last one.
+    const distance = (org: Org): number => (org.number > number ? org.number : org.number + 2 ** 32)
+    return lowest([...orgs.values()], count, distance).flatMap((org) =>
+      lowest([...org.flows.values()], 1, currentTime).map((first) => turnOf(org, first)),
+    )
+  }
+
+  return { waits, isEmpty, charge, correct, overdue, next, after, forget: () => orgs.clear() }
+}
+
+const isWaiting = (org: Org): boolean => {
+  for (const flow of org.flows.values()) if (flow.waits) return true
+  return false
+}
+
+const currentTime = ({ timeMs, overdueMs }: Member): number => timeMs + overdueMs
+
+/** The `count` lowest, in order. Reads a long list once: there may be thousands, and few are wanted. */
+const lowest = <Item>(items: readonly Item[], count: number, by: (item: Item) => number): Item[] => {
+  const found: { item: Item; value: number }[] = []
+  for (const item of items) {
+    const value = by(item)
+    const last = found[count - 1]
+    if (last && last.value <= value) continue
+    let place = found.length
+    while (place > 0 && (found[place - 1]?.value ?? 0) > value) place--
+    found.splice(place, 0, { item, value })
+    if (found.length > count) found.pop()
+  }
+  return found.map(({ item }) => item)
+}
