@@ -1,11 +1,13 @@
-import type { Claim, ClaimOrder } from '../db/queue/exchange.ts'
+import type { Claim, Turn } from '../db/queue/exchange.ts'
+import { orgNumberOf } from '../db/rules/flows.ts'
 import { AGE_SHARE } from '../db/rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../db/rules/resources.ts'
-import { createAgeShare } from './age-share.ts'
+import { type AgeShare, createAgeShare } from './age-share.ts'
 import type { Capacity } from './capacity.ts'
 import type { ExchangeReport } from './exchanger.ts'
-import type { HeldJobs } from './held-jobs.ts'
-import { createLaneFloors } from './lane-floors.ts'
+import type { HeldJob, HeldJobs } from './held-jobs.ts'
+import { createLaneFloors, type LaneFloors } from './lane-floors.ts'
+import { type Charge, createShares, type Turn as NextTurn } from './shares.ts'
 
 export type Policy = 'learned' | 'fifo'
 
@@ -13,7 +15,9 @@ export type ClaimPlanner = {
   plan(state: { stopping: boolean; recording: boolean }): Claim
   observe(report: Pick<ExchangeReport, 'claim' | 'claimed' | 'news'>): void
   /** How long jobs run here decides how many are held ahead. */
-  attemptEnded(ranMs: number, token?: string): void
+  attemptEnded(ranMs: number, turn?: Turn | null): void
+  /** The job left without an outcome, after it ran for this long. */
+  left(ranMs: number, turn: Turn | null): void
   /** The last claim was full, or had to leave jobs aside, and there is room for another. */
   mayClaimMore(): boolean
   /** Other workers have nothing to do: for a while, nothing is claimed ahead. */
@@ -34,10 +38,25 @@ const WORTH_RANKING_MS = 10
 const MOST_RERANKED = 32
 /** A claim is answered as one text: with payloads of 256 KiB each, so many of them still fit. */
 const MAX_CLAIM = 1_000
+/**
+ * A flow gets about this much work in one turn. Jobs of one flow are claimed and recorded together, which costs less
+ * than half of what jobs of many flows cost, and nobody notices who waits for 50 ms.
+ */
+const TURN_MS = 50
+/** How often the runtimes of running jobs are compared with their predictions. */
+const OVERDUE_EVERY_MS = 200
+/** Of more flows than this, the least recently used are forgotten. */
+const MOST_MEMORIES = 4_096
+
+/** What is remembered of a flow besides its share. */
+type FlowMemory = { age: AgeShare; floors: LaneFloors; meanRunMs: number | undefined }
+
+/** A turn of which jobs may still run. */
+type OpenTurn = { charge: Charge; memory: FlowMemory; order: 'rank' | 'age'; meanMs: number }
 
 /**
- * How much to claim, and from where. Always as much as can start now. As much again to hold ahead, or less if jobs run
- * long, while the queue is so deep that claims come back full, and no other worker is idle.
+ * How much to claim, from whom, and from where. Always as much as can start now. As much again to hold ahead, or less
+ * if jobs run long, while the queue is so deep that claims come back full, and no other worker is idle.
  */
 export const createClaimPlanner = (options: {
   types: readonly string[]
@@ -47,14 +66,18 @@ export const createClaimPlanner = (options: {
   now: () => number
 }): ClaimPlanner => {
   const { capacity, now } = options
-  const floors = createLaneFloors(now)
-  const age = createAgeShare(options.policy === 'fifo' ? 1 : AGE_SHARE)
+  const fifo = options.policy === 'fifo'
+  const shares = createShares()
+  const memories = createFlowMemories(fifo ? 1 : AGE_SHARE, now)
+  const openTurns = new WeakMap<Turn, OpenTurn>()
+  let lastFlow = -1
   let deep = false
-  let contended = false
+  /** The last claim left jobs that another may get: of flows that it did not name, or that somebody else was counting. */
+  let someLeft = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
+  let overdueAtMs = Number.NEGATIVE_INFINITY
   let meanRunMs: number | undefined
-  const claims = createOpenClaims()
 
   /** How many more jobs can start, and how many may be held beyond those: as many as can run at the same time. */
   const room = (): { now: number; ahead: number } => {
@@ -68,10 +91,48 @@ export const createClaimPlanner = (options: {
     }
   }
 
-  const orderOf = (limit: number): ClaimOrder => {
-    if (age.isDue()) return 'age'
-    const worthRanking = (meanRunMs ?? WORTH_RANKING_MS) >= WORTH_RANKING_MS
-    return worthRanking && limit <= MOST_RERANKED ? 'newest_rank' : 'rank'
+  /** A job that runs for longer than predicted is charged at once, not only when it ends. */
+  const chargeOverdue = (): void => {
+    if (now() - overdueAtMs < OVERDUE_EVERY_MS) return
+    overdueAtMs = now()
+    shares.overdue(
+      options
+        .jobs()
+        .held()
+        .flatMap((held) => toOverdue(held, now())),
+    )
+  }
+
+  const toOverdue = ({ job, startedAtMs, outcome }: HeldJob, nowMs: number) => {
+    const open = job.turn && openTurns.get(job.turn)
+    if (!open || outcome || startedAtMs === undefined) return []
+    const byMs = nowMs - startedAtMs - open.meanMs
+    return byMs > 0 ? [{ charge: open.charge, byMs }] : []
+  }
+
+  const flowsOf = (limit: number): Pick<Claim, 'flows' | 'allFlows' | 'knownOrgs'> => {
+    chargeOverdue()
+    const { turns, all } = shares.next(limit)
+    // Without them, an organisation in debt would pass for one that has just begun to wait.
+    const following = shares.after(lastFlow, ORGS_LOOKED_AT)
+    const named = new Set(turns.map(({ flow }) => flow))
+    const flows = [...turns, ...following.filter(({ flow }) => !named.has(flow))]
+    return {
+      flows: flows.map(toKnown),
+      allFlows: all,
+      knownOrgs: following.map(({ flow }) => orgNumberOf(flow)),
+    }
+  }
+
+  const toKnown = (turn: NextTurn): Claim['flows'][number] => {
+    const { age, floors, meanRunMs: meanMs } = memories.of(turn.flow)
+    return {
+      ...turn,
+      turn: meanMs === undefined ? 1 : Math.max(1, Math.floor(Math.min(TURN_MS / meanMs, MAX_CLAIM))),
+      oldestFirst: age.isDue(),
+      ageFloor: floors.ageFrom(),
+      floors: floors.floors(),
+    }
   }
 
   const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {
@@ -83,63 +144,95 @@ export const createClaimPlanner = (options: {
     return {
       limit,
       types: options.types,
-      order: orderOf(limit),
-      floors: floors.floors(),
-      ageFloor: floors.ageFrom(),
+      newestRank: limit <= MOST_RERANKED && (meanRunMs ?? WORTH_RANKING_MS) >= WORTH_RANKING_MS,
+      fifo,
+      ...(limit > 0 ? flowsOf(limit) : NO_FLOWS),
+      lastFlow,
       freeCpuUnits,
       freeMemoryMb,
       ahead,
     }
   }
 
+  const observeTurn = (turn: Turn, claim: Claim): void => {
+    const memory = memories.of(turn.flow)
+    const known = claim.flows.find(({ flow }) => flow === turn.flow)
+    const order = (known?.oldestFirst ?? fifo) ? 'age' : 'rank'
+    const charge = shares.charge(turn.flow, { jobs: turn.jobs, ms: turn.predicted_ms, weight: turn.weight })
+    openTurns.set(turn, { charge, memory, order, meanMs: turn.predicted_ms / turn.jobs })
+    memory.age.observe(order, turn.predicted_ms, turn.oldest_ms ?? 0)
+    memory.floors.observe({ order, floors: turn.floors ?? {}, oldestLeft: turn.oldest_left }, !turn.floors)
+  }
+
+  const observe: ClaimPlanner['observe'] = ({ claim, claimed, news }) => {
+    if (claim.limit === 0) return
+    deep = claimed.length >= claim.limit
+    someLeft = news.contended || !(deep || claim.allFlows)
+    reserved = news.reserved
+    lastFlow = news.last_flow
+    for (const turn of news.turns) observeTurn(turn, claim)
+    for (const flow of news.new_flows ?? []) shares.waits(flow)
+    for (const flow of news.emptied ?? []) {
+      shares.isEmpty(flow)
+      memories.of(flow).floors.clear()
+    }
+    if (!deep && claim.allFlows && !news.careful) shares.forget()
+  }
+
+  /** What the job took stands in place of what was predicted. */
+  const correct = (ranMs: number, turn: Turn | null | undefined): OpenTurn | undefined => {
+    const open = turn ? openTurns.get(turn) : undefined
+    if (open) {
+      shares.correct(open.charge, ranMs - open.meanMs)
+      open.memory.age.correct(open.order, ranMs - open.meanMs)
+    }
+    return open
+  }
+
   return {
     plan,
-    observe: ({ claim, claimed, news }) => {
-      if (claim.limit === 0) return
-      const { predicted_ms: predictedMs, oldest_ms: oldestMs, oldest_left: oldestLeft } = news
-      const order = claim.order === 'age' ? 'age' : 'rank'
-      deep = claimed.length >= claim.limit
-      contended = news.contended
-      reserved = news.reserved
-      floors.observe({ order, floors: news.floors ?? {}, oldestLeft }, !deep || news.careful)
-      age.observe(order, predictedMs ?? 0, oldestMs ?? 0)
-      claims.open(order, claimed, predictedMs ?? 0)
+    observe,
+    attemptEnded: (ranMs, turn) => {
+      const memory = correct(ranMs, turn)?.memory
+      if (memory) memory.meanRunMs = nextMean(memory.meanRunMs, ranMs)
+      meanRunMs = nextMean(meanRunMs, ranMs)
     },
-    attemptEnded: (ranMs, token) => {
-      const claim = claims.endOne(token)
-      if (claim) age.correct(claim.order, ranMs - claim.meanMs)
-      meanRunMs = meanRunMs === undefined ? ranMs : meanRunMs + NEWEST * (ranMs - meanRunMs)
-    },
-    mayClaimMore: () => (deep || contended) && room().now > 0,
+    left: correct,
+    mayClaimMore: () => (deep || someLeft) && room().now > 0,
     othersAreIdle: () => {
       modestUntilMs = now() + MODEST_MS
     },
   }
 }
 
-type Order = 'rank' | 'age'
+/** As in find_flows. */
+const ORGS_LOOKED_AT = 2
 
-/** Claims of which jobs may still run: how each was ordered, and what was predicted of one of its jobs on average. */
-const createOpenClaims = () => {
-  const open = new Map<string, { order: Order; meanMs: number; left: number }>()
+const NO_FLOWS = { flows: [], allFlows: true, knownOrgs: [] }
+
+const nextMean = (mean: number | undefined, newest: number): number =>
+  mean === undefined ? newest : mean + NEWEST * (newest - mean)
+
+const createFlowMemories = (ageShare: number, now: () => number) => {
+  const memories = new Map<number, FlowMemory>()
   return {
-    open: (order: Order, claimed: ExchangeReport['claimed'], predictedMs: number): void => {
-      const token = claimed[0]?.token
-      if (token === undefined) return
-      open.set(token, { order, meanMs: predictedMs / claimed.length, left: claimed.length })
-      // Nothing more is heard of claims whose jobs were given back or lost.
-      const [oldest] = open.keys()
-      if (open.size > MOST_OPEN && oldest !== undefined) open.delete(oldest)
-    },
-    endOne: (token: string | undefined) => {
-      const claim = token === undefined ? undefined : open.get(token)
-      if (claim && token !== undefined && --claim.left === 0) open.delete(token)
-      return claim
+    of: (flow: number): FlowMemory => {
+      const known = memories.get(flow)
+      const memory = known ?? {
+        age: createAgeShare(ageShare),
+        floors: createLaneFloors(now),
+        meanRunMs: undefined,
+      }
+      if (known && memories.size <= MOST_MEMORIES / 2) return known
+      // The map is ordered by insertion.
+      memories.delete(flow)
+      memories.set(flow, memory)
+      const [oldest] = memories.keys()
+      if (memories.size > MOST_MEMORIES && oldest !== undefined) memories.delete(oldest)
+      return memory
     },
   }
 }
-
-const MOST_OPEN = 2_000
 
 /** How many jobs of the default size fit. */
 const fitting = ({ slots, cpuUnits, memoryMb }: ReturnType<Capacity['free']>): number =>

@@ -165,8 +165,10 @@ export const createExchanger = (options: {
 
   const prepare = async (): Promise<void> => {
     const claim = { ...planner.plan({ stopping: true, recording: false }), limit: 1, types: [] }
-    for (const order of ['rank', 'newest_rank', 'age'] as const) {
-      await run(exchange({ workerId, leaseSeconds: 0, ended: [], closed: [], claim: { ...claim, order } }))
+    for (const newestRank of [true, false]) {
+      await run(
+        exchange({ workerId, leaseSeconds: 0, ended: [], closed: [], claim: { ...claim, newestRank } }),
+      )
     }
   }
 

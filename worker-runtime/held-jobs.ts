@@ -50,8 +50,8 @@ export const createHeldJobs = (options: {
   onEnded: (held: HeldJob) => void
   /** A slot is free without an outcome to store. */
   onFreed: () => void
-  /** A job has left without an outcome to store. */
-  onLeft: (job: ClaimedJob, how: 'lost' | 'cancelled' | 'given_back') => void
+  /** A job has left without an outcome to store, after it ran for `ranMs`. */
+  onLeft: (job: ClaimedJob, how: 'lost' | 'cancelled' | 'given_back', ranMs: number) => void
 }): HeldJobs => {
   const { capacity, logger } = options
   const held = new Map<string, HeldJob>()
@@ -109,17 +109,18 @@ export const createHeldJobs = (options: {
 
   const conclude = (entry: HeldJob, outcome: Outcome): void => {
     const { job } = entry
+    const ranMs = performance.now() - (entry.startedAtMs ?? 0)
     switch (outcome.kind) {
       case 'lost':
         if (outcome.cancelled) logger.info('job cancelled', describe(job))
         else logger.warn('lease lost, outcome dropped', describe(job))
         abandon(entry)
-        options.onLeft(job, outcome.cancelled ? 'cancelled' : 'lost')
+        options.onLeft(job, outcome.cancelled ? 'cancelled' : 'lost', ranMs)
         options.onFreed()
         break
       case 'released':
         unfinished.push(job)
-        options.onLeft(job, 'given_back')
+        options.onLeft(job, 'given_back', ranMs)
         break
       case 'done':
       case 'snoozed':
@@ -128,7 +129,7 @@ export const createHeldJobs = (options: {
           options.tools.logFor(job).error(`${outcome.error.code}: ${outcome.error.message}`)
         }
         entry.outcome = outcome
-        entry.ranMs = performance.now() - (entry.startedAtMs ?? 0)
+        entry.ranMs = ranMs
         options.onEnded(entry)
       }
     }
@@ -153,13 +154,13 @@ export const createHeldJobs = (options: {
     }
     waiting.remove(entry)
     abandon(entry)
-    options.onLeft(entry.job, why === 'cancelled' ? 'cancelled' : 'lost')
+    options.onLeft(entry.job, why === 'cancelled' ? 'cancelled' : 'lost', 0)
   }
 
   const handOver = (entries: HeldJob[]): ClaimedJob[] => {
     for (const entry of entries) {
       abandon(entry)
-      options.onLeft(entry.job, 'given_back')
+      options.onLeft(entry.job, 'given_back', 0)
     }
     return entries.map(({ job }) => job)
   }

@@ -19,6 +19,8 @@ export type LaneFloors = {
     },
     exhaustive: boolean,
   ): void
+  /** Forgets everything. */
+  clear(): void
 }
 
 /** The order of age, across all lanes, has a floor of its own. */
@@ -77,5 +79,6 @@ export const createLaneFloors = (now: () => number): LaneFloors => {
       if (claimed.order === 'age' && keys.length > 0) floors.set(AGE, Math.min(...keys))
       if (typeof claimed.oldestLeft === 'number') floors.set(AGE, claimed.oldestLeft)
     },
+    clear,
   }
 }

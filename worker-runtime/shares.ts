@@ -1,3 +1,5 @@
+import { orgNumberOf } from '../db/rules/flows.ts'
+
 /**
  * How this worker divides its time: start-time fair queueing between organisations, and then between the flows of each
  * (one per fairness key).
@@ -17,16 +19,19 @@ export type Shares = {
   correct(charge: Charge, byMs: number): void
   /** By how much running jobs exceed their predictions so far. Replaces what was said before. */
   overdue(jobs: Iterable<{ charge: Charge; byMs: number }>): void
-  /** Waiting flows, those of the organisation with the lowest time first; enough for a claim of `jobs` jobs. */
-  next(jobs: number): Turn[]
-  /** What is known of the organisations that follow this flow, by number, whether they wait or not. */
+  /**
+   * The flows whose turn is next in a claim of so many jobs, those of the organisation with the lowest time first.
+   * `all`: no others wait.
+   */
+  next(jobs: number): { turns: Turn[]; all: boolean }
+  /** One flow of each of the next organisations by number, after that of this flow, whether they wait or not. */
   after(flow: number, count: number): Turn[]
   /** Nobody waits, so nobody owes anything to anybody. */
   forget(): void
 }
 
 /** The times are relative to the clocks, so that a flow of which nothing is known stands at 0. */
-export type Turn = { flow: number; orgTimeMs: number; timeMs: number }
+export type Turn = { flow: number; orgTimeMs: number; timeMs: number; waits: boolean }
 
 /** Jobs of one flow that were claimed together. */
 export type Charge = { readonly org: Org; readonly flow: Flow }
@@ -43,12 +48,9 @@ type Org = Member & { number: number; weight: number; clockMs: number; flows: Ma
 
 /** Refunds for jobs that took less than predicted put nobody further ahead than this: the default drain goal. */
 const MOST_CREDIT_MS = 20_000
-/** A claim is sent at most so many organisations. It is told if there are more. */
+/** A claim names at most so many organisations, and flows of one of them. */
 const MOST_ORGS = 64
-const MOST_FLOWS_OF_ORG = 64
-
-/** The high bits of a flow are the number of its organisation (see flow_of). Exact up to two million organisations. */
-export const orgNumberOf = (flow: number): number => Math.floor(flow / 2 ** 32)
+const MOST_FLOWS = 64
 
 export const createShares = (): Shares => {
   const orgs = new Map<number, Org>()
@@ -128,6 +130,7 @@ export const createShares = (): Shares => {
     flow: flow.id,
     orgTimeMs: currentTime(org) - clockMs,
     timeMs: currentTime(flow) - org.clockMs,
+    waits: flow.waits,
   })
 
   const next: Shares['next'] = (jobs) => {
@@ -137,18 +140,20 @@ export const createShares = (): Shares => {
       else tidy(org)
     }
     const chosen = lowest(waiting, Math.min(jobs + 1, MOST_ORGS), currentTime)
-    const most = Math.min(Math.ceil((2 * jobs) / chosen.length) + 1, MOST_FLOWS_OF_ORG)
-    return chosen.flatMap((org) => {
+    const most = Math.min(Math.ceil((2 * jobs) / chosen.length) + 1, MOST_FLOWS)
+    let all = chosen.length === waiting.length
+    const turns = chosen.flatMap((org) => {
       const flows = [...org.flows.values()].filter((flow) => flow.waits)
+      all &&= flows.length <= most
       return lowest(flows, most, currentTime).map((flow) => turnOf(org, flow))
     })
+    return { turns, all }
   }
 
   const after: Shares['after'] = (flow, count) => {
     const number = orgNumberOf(flow)
-    // Those before it follow after the last one.
-    const distance = (org: Org): number => (org.number > number ? org.number : org.number + 2 ** 32)
-    return lowest([...orgs.values()], count, distance).flatMap((org) =>
+    const following = [...orgs.values()].filter((org) => org.number > number)
+    return lowest(following, count, (org) => org.number).flatMap((org) =>
       lowest([...org.flows.values()], 1, currentTime).map((first) => turnOf(org, first)),
     )
   }

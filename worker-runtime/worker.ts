@@ -126,12 +126,15 @@ export const createWorker = (options: {
     },
     logger,
     onEnded: (held) => {
-      planner.attemptEnded(held.ranMs, held.job.token)
+      planner.attemptEnded(held.ranMs, held.job.turn)
       metrics?.attemptEnded(held.job.type, held.ranMs)
       exchanger.record(held)
     },
     onFreed: () => exchanger.wake(),
-    onLeft: ({ type }, how) => metrics?.jobLeft(type, how),
+    onLeft: ({ type, turn }, how, ranMs) => {
+      planner.left(ranMs, turn)
+      metrics?.jobLeft(type, how)
+    },
   })
   const planner = createClaimPlanner({
     types,

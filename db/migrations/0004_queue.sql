@@ -99,12 +99,33 @@ comment on index ready_jobs_big is 'Serves reserve-capacity: jobs that smaller o
 create type claim_request as (
   max_jobs integer,
   types text[],
-  -- age, rank or newest_rank.
-  job_order text,
-  -- Where the worker starts to read: nothing older is left in these lanes (lowest first) or, by age, in any lane.
+  -- Rank jobs by the newest estimates of their series.
+  newest_rank boolean,
+  -- Take the oldest jobs of flows of which nothing else is known.
+  fifo boolean,
+  -- Flows that the worker knows. By flow: the virtual times of its organisation and of itself, in milliseconds, 0 being
+  -- the time of a flow that begins to wait; the position of the first flow of its organisation; whether it had jobs
+  -- when the worker last looked, or else null.
+  flows bigint[],
+  org_times double precision[],
+  flow_times double precision[],
+  first_flows integer[],
+  waiting boolean[],
+  -- How many jobs it gets in one turn, and whether its oldest jobs go first in this claim.
+  turns integer[],
+  oldest_first boolean[],
+  -- Where to start reading: nothing older is left in the whole flow, or in the lanes of floors first_floors[n] to
+  -- last_floors[n]. The first one is below all lanes.
+  age_floors bigint[],
+  first_floors integer[],
+  last_floors integer[],
   floor_lanes smallint[],
   floor_keys bigint[],
-  age_floor bigint,
+  -- The worker knows no other flows that may have jobs.
+  all_flows boolean,
+  -- Where to look for others: after this flow, between those of these organisations.
+  last_flow bigint,
+  known_orgs integer[],
   free_cpu_units double precision,
   free_memory_mb double precision,
   -- How many of the jobs may exceed the free capacity.

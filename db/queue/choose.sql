@@ -1,5 +1,14 @@
 -- Choosing the next jobs, the first half of a claim. Chosen jobs are identified by their ctid in ready_jobs (their
 -- `place`), which is stable because the rows stay locked until claim.sql deletes them.
+--
+-- The workers' time is shared between flows (ADR 28). A flow is all ready jobs of one organisation, or of one fairness
+-- key of it. Every worker divides its own time by start-time fair queueing (worker-runtime/shares.ts): it sends the
+-- virtual times of the flows it knows. The claim serves the flow with the lowest time, adds the predicted runtime of
+-- the jobs it took, and continues with the flow that is lowest then. So it never reads the jobs of a flow that is over
+-- its share, and it updates no row that another claim waits for.
+--
+-- Flows that the worker does not know are found by probing ready_jobs_order between those that it knows: two
+-- organisations in each claim, in rotation (find_flows). Once the known flows are empty, the claim goes through all.
 
 create or replace function is_paused(p_org_id uuid, p_type text) returns boolean
 language sql stable
@@ -10,7 +19,6 @@ create or replace function is_claimable(
   p_types text[],
   p_most_cpu_units real,
   p_most_memory_mb integer,
-  p_closed_orgs uuid[],
   p_some_paused boolean
 ) returns boolean
 language sql stable
@@ -19,64 +27,81 @@ return (p_job).lane < 5000
   and (p_job).type = any (p_types)
   and (p_job).cpu_units <= p_most_cpu_units
   and (p_job).memory_mb <= p_most_memory_mb
-  and (p_job).org_id <> all (p_closed_orgs)
   and (not p_some_paused or not is_paused((p_job).org_id, (p_job).type));
 
 create or replace function next_jobs(
   p_claim claim_request,
+  p_flow bigint,
+  -- Its position among the flows that the claim names. Beyond them, nothing is known of the flow.
+  p_position integer,
+  p_limit integer,
   p_most_cpu_units real,
   p_most_memory_mb integer,
-  p_closed_orgs uuid[],
   p_some_paused boolean,
-  p_some_urgent boolean,
-  -- Jobs chosen earlier. More are appended, up to max_jobs.
-  inout places tid[],
+  p_some_deadlines boolean,
+  -- Jobs chosen earlier in the same claim.
+  p_chosen tid[],
+  out places tid[],
+  -- Of the chosen jobs.
+  out predicted_ms double precision,
   -- The jobs that were examined. Nothing older than the lowest key of a lane is left in that lane.
   out lanes smallint[],
   out keys bigint[]
 )
 language plpgsql
 as $$
--- The next jobs in queue order: first those that must start now to meet their deadline, then by rank or by age. Rows
--- locked by another transaction are skipped.
+-- The next jobs of a flow in queue order: first those that must start now to meet their deadline, then by rank or by
+-- age. Rows locked by another transaction are skipped.
 --
 -- Lanes are read from the floors that the worker remembers (ADR 5): range n starts at floor n and ends where the lane
 -- of floor n + 1 starts.
 declare
+  -- The first floor of a claim is below all lanes.
+  v_first_floor constant integer := coalesce(p_claim.first_floors[p_position], 1);
+  v_last_floor constant integer := coalesce(p_claim.last_floors[p_position], 1);
   v_places tid[];
+  v_predicted_ms double precision;
 begin
-  if p_some_urgent then
-    places := places || array(
-      select r.ctid
+  places := '{}';
+  predicted_ms := 0;
+  if p_some_deadlines then
+    select coalesce(array_agg(c.place), '{}'), coalesce(sum(c.predicted_ms), 0)
+    into places, predicted_ms
+    from (
+      select r.ctid as place, r.predicted_ms
       from ready_jobs r
-      where r.start_by <= now()
+      where r.flow = p_flow
+        and r.start_by <= now()
         and r.start_by is not null
-        and r.ctid <> all (places)
-        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+        and r.ctid <> all (p_chosen)
+        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_some_paused)
       order by r.start_by
-      limit p_claim.max_jobs - cardinality(places)
+      limit p_limit
       for update skip locked
-    );
+    ) as c;
+    p_chosen := p_chosen || places;
   end if;
 
-  if p_claim.job_order = 'age' then
-    select array_agg(c.place), array_agg(c.lane), array_agg(c.key)
-    into v_places, lanes, keys
+  if coalesce(p_claim.oldest_first[p_position], p_claim.fifo) then
+    select array_agg(c.place), sum(c.predicted_ms), array_agg(c.lane), array_agg(c.key)
+    into v_places, v_predicted_ms, lanes, keys
     from (
-      select r.ctid as place, r.lane, r.key
+      select r.ctid as place, r.predicted_ms, r.lane, r.key
       from ready_jobs r
-      where r.key >= p_claim.age_floor
-        and r.ctid <> all (places)
-        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+      where r.flow = p_flow
+        and r.key >= coalesce(p_claim.age_floors[p_position], 0)
+        and r.ctid <> all (p_chosen)
+        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_some_paused)
       order by r.key
-      limit p_claim.max_jobs - cardinality(places)
+      limit p_limit - cardinality(places)
       for update skip locked
     ) as c;
     places := places || v_places;
+    predicted_ms := predicted_ms + coalesce(v_predicted_ms, 0);
     return;
   end if;
 
-  if p_claim.job_order = 'newest_rank' then
+  if p_claim.newest_rank then
     -- A queued job stays in the lane of the estimate it had when it became ready. Read 16 more jobs than are wanted,
     -- and take the best of them by the newest estimate (ADR 11). They are read without locks and then locked one by
     -- one, so that concurrent claims can take the rest.
@@ -86,18 +111,19 @@ begin
       select c.place, c.lane, c.key
       from (
         select c.*
-        from generate_series(1, cardinality(p_claim.floor_lanes)) as n
+        from generate_series(v_first_floor, v_last_floor) as n
         cross join lateral (
           select r.ctid as place, r.org_id, r.job_id, r.lane, r.key
           from ready_jobs r
-          where (r.lane, r.key) >= (p_claim.floor_lanes[n], p_claim.floor_keys[n])
-            and r.lane < coalesce(p_claim.floor_lanes[n + 1], 5000)
-            and r.ctid <> all (places)
-            and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+          where r.flow = p_flow
+            and (r.lane, r.key) >= (p_claim.floor_lanes[n], p_claim.floor_keys[n])
+            and r.lane < case when n < v_last_floor then p_claim.floor_lanes[n + 1] else 5000 end
+            and r.ctid <> all (p_chosen)
+            and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_some_paused)
           order by r.lane, r.key
-          limit p_claim.max_jobs + 16
+          limit p_limit + 16
         ) as c
-        limit p_claim.max_jobs + 16
+        limit p_limit + 16
       ) as c
       -- One key lookup per job: a join planned while the tables were empty would later scan them.
       cross join lateral (
@@ -109,43 +135,50 @@ begin
       ) as newest
       order by newest.lane, c.key
     ) as w;
-    places := places || array(
-      select r.ctid
+    select array_agg(c.place), coalesce(sum(c.predicted_ms), 0)
+    into v_places, v_predicted_ms
+    from (
+      select r.ctid as place, r.predicted_ms
       from generate_series(1, cardinality(v_places)) as n
       cross join lateral (
-        select r.ctid
+        select r.ctid, r.predicted_ms
         from ready_jobs r
         where r.ctid = v_places[n]
           and r.key = keys[n]
         for update skip locked
       ) as r
-      limit p_claim.max_jobs - cardinality(places)
-    );
+      limit p_limit - cardinality(places)
+    ) as c;
+    places := places || v_places;
+    predicted_ms := predicted_ms + v_predicted_ms;
+    p_chosen := p_chosen || v_places;
     -- If concurrent claims took so many that too few were left, continue behind the window in index order.
-    if cardinality(places) = p_claim.max_jobs or cardinality(keys) is distinct from p_claim.max_jobs + 16 then
+    if cardinality(places) = p_limit or cardinality(keys) is distinct from p_limit + 16 then
       return;
     end if;
   end if;
 
-  select array_agg(c.place), lanes || array_agg(c.lane), keys || array_agg(c.key)
-  into v_places, lanes, keys
+  select array_agg(c.place), sum(c.predicted_ms), lanes || array_agg(c.lane), keys || array_agg(c.key)
+  into v_places, v_predicted_ms, lanes, keys
   from (
-    select c.place, c.lane, c.key
-    from generate_series(1, cardinality(p_claim.floor_lanes)) as n
+    select c.*
+    from generate_series(v_first_floor, v_last_floor) as n
     cross join lateral (
-      select r.ctid as place, r.lane, r.key
+      select r.ctid as place, r.predicted_ms, r.lane, r.key
       from ready_jobs r
-      where (r.lane, r.key) >= (p_claim.floor_lanes[n], p_claim.floor_keys[n])
-        and r.lane < coalesce(p_claim.floor_lanes[n + 1], 5000)
-        and r.ctid <> all (places)
-        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_closed_orgs, p_some_paused)
+      where r.flow = p_flow
+        and (r.lane, r.key) >= (p_claim.floor_lanes[n], p_claim.floor_keys[n])
+        and r.lane < case when n < v_last_floor then p_claim.floor_lanes[n + 1] else 5000 end
+        and r.ctid <> all (p_chosen)
+        and is_claimable(r, p_claim.types, p_most_cpu_units, p_most_memory_mb, p_some_paused)
       order by r.lane, r.key
-      limit p_claim.max_jobs - cardinality(places)
+      limit p_limit - cardinality(places)
       for update skip locked
     ) as c
-    limit p_claim.max_jobs - cardinality(places)
+    limit p_limit - cardinality(places)
   ) as c;
   places := places || v_places;
+  predicted_ms := predicted_ms + coalesce(v_predicted_ms, 0);
 end
 $$;
 
@@ -159,20 +192,125 @@ declare
 begin
   select q.running_jobs into v_allowed from quotas_of(p_org_id) q;
   if v_allowed is null then return null; end if;
+  -- An organisation at its limit is skipped without the lock.
+  if v_allowed <= (select count(*) from held_jobs h where h.org_id = p_org_id) then return 0; end if;
   if not pg_try_advisory_xact_lock(hashtextextended('running jobs of ' || p_org_id, 0)) then return -1; end if;
   return greatest(0, v_allowed - (select count(*) from held_jobs h where h.org_id = p_org_id));
 end
 $$;
 
-create or replace function next_fitting_jobs(
+create or replace function find_flows(
+  -- Where the last claim stopped, and the numbers of the next organisations that the worker knows, in their order.
+  p_after bigint,
+  p_known_orgs integer[],
+  out flows bigint[],
+  out last bigint
+)
+language plpgsql
+as $$
+-- Looks at the next two organisations. Between two that the worker knows, one probe shows whether others have jobs; the
+-- jobs of known ones are not read, because claimed jobs leave dead index entries there. In each of the two it also
+-- looks for a fairness key, at a random one of its flows.
+declare
+  v_next_known integer := 1;
+  v_bound bigint;
+  v_org bigint;
+  v_flow bigint;
+begin
+  flows := '{}';
+  last := p_after;
+  for v_try in 1 .. 2 loop
+    v_bound := p_known_orgs[v_next_known]::bigint << 32;
+    select r.flow
+    into v_flow
+    from ready_jobs r
+    where r.flow > last
+      and r.flow < coalesce(v_bound, 9223372036854775807)
+      and r.lane < 5000
+    order by r.flow
+    limit 1;
+    if v_flow is not null then
+      flows := flows || v_flow;
+    elsif v_bound is null then
+      -- That was the last one, so the next claim starts again from the first.
+      last := -1;
+      return;
+    else
+      v_next_known := v_next_known + 1;
+    end if;
+    v_org := coalesce(v_flow, v_bound) >> 32 << 32;
+    last := v_org | 4294967295;
+    v_bound := v_org + (random() * 2147483648)::bigint;
+    select r.flow
+    into v_flow
+    from ready_jobs r
+    where r.flow > v_bound
+      and r.flow <= last
+      and r.lane < 5000
+    order by r.flow
+    limit 1;
+    if v_flow is not null then flows := flows || v_flow; end if;
+  end loop;
+end
+$$;
+
+create or replace function fitting_jobs(
+  p_claim claim_request,
+  p_places tid[],
+  inout free_cpu_units double precision,
+  inout free_memory_mb double precision,
+  out places tid[],
+  out predicted_ms double precision,
+  -- The first job that does not fit was bigger than the default size, so smaller jobs may fit.
+  out was_big boolean
+)
+language plpgsql
+as $$
+-- The first of these jobs, as many as fit. Jobs of the default size may be claimed before there is capacity for them.
+declare
+  v_job record;
+begin
+  places := '{}';
+  predicted_ms := 0;
+  was_big := false;
+  for v_job in
+    select c.place, r.cpu_units, r.memory_mb, r.predicted_ms
+    from unnest(p_places) as c (place)
+    cross join lateral (select r.* from ready_jobs r where r.ctid = c.place offset 0) as r
+  loop
+    if
+      v_job.cpu_units > (free_cpu_units + p_claim.ahead)::real
+      or v_job.memory_mb > (free_memory_mb + 64 * p_claim.ahead)::integer
+    then
+      was_big := v_job.cpu_units > greatest(free_cpu_units, 1)::real or v_job.memory_mb > greatest(free_memory_mb, 64);
+      return;
+    end if;
+    free_cpu_units := free_cpu_units - v_job.cpu_units;
+    free_memory_mb := free_memory_mb - v_job.memory_mb;
+    predicted_ms := predicted_ms + v_job.predicted_ms;
+    places := places || v_job.place;
+  end loop;
+end
+$$;
+
+create or replace function choose_jobs(
   p_worker_id text,
   p_claim claim_request,
   p_some_paused boolean,
-  p_some_urgent boolean,
   p_some_limited boolean,
+  p_some_big boolean,
+  p_some_deadlines boolean,
   out places tid[],
-  -- Organisations at their limit of running jobs.
-  out closed_orgs uuid[],
+  -- What was taken from which flow, in the order in which the jobs start:
+  -- [{flow, weight, jobs, predicted_ms, floors, oldest_ms, oldest_left}].
+  out turns json[],
+  -- Flows that turned out to have jobs, and flows that have none left for this worker.
+  out new_flows bigint[],
+  out emptied bigint[],
+  -- Where the next claim looks for unknown flows.
+  out last_flow bigint,
+  -- The order in which the jobs start matters.
+  out ordered boolean,
   -- Capacity of the worker is reserved for a big job.
   out reserved boolean,
   -- A concurrent claim was counting the running jobs of an organisation.
@@ -180,115 +318,225 @@ create or replace function next_fitting_jobs(
 )
 language plpgsql
 as $$
--- The next jobs that may start now and fit into the worker's free capacity.
+-- The next jobs that may start now and fit into the worker's free capacity, turn by turn.
 declare
-  v_free_cpu_units double precision;
-  v_free_memory_mb double precision;
-  v_reserved_jobs uuid[];
-  v_reserved_places tid[];
-  v_candidates tid[];
-  v_known_orgs uuid[] := '{}';
+  v_some_weighted constant boolean := exists (select from quotas where weight <> 1);
+  -- By flow: its virtual time, the position of the first flow of its organisation, and whether it may have jobs: null
+  -- before it is known to have any, false once it has none left.
+  v_flows bigint[] := p_claim.flows;
+  v_times double precision[] := p_claim.flow_times;
+  v_firsts integer[] := p_claim.first_flows;
+  v_open boolean[] := p_claim.waiting;
+  v_some_open integer := cardinality(array_remove(p_claim.waiting, null));
+  v_new bigint[] := '{}';
+  -- By the position of its first flow: the virtual time of an organisation, its weight, and its room for running jobs.
+  v_org_times double precision[] := p_claim.org_times;
+  v_weights real[] := '{}';
   v_rooms bigint[] := '{}';
+  -- The turn: the positions of the flow and of its organisation, and the jobs that were taken.
+  v_n integer;
   v_org integer;
-  v_again boolean;
-  v_places_before integer;
-  v_job record;
+  v_limit integer;
+  v_next record;
+  v_fitting record;
+  v_taken tid[];
+  v_taken_ms double precision;
+  v_is_left boolean;
+  v_oldest_left bigint;
+  v_flow bigint;
+  v_walked bigint := -1;
+  v_free_cpu_units double precision := p_claim.free_cpu_units;
+  v_free_memory_mb double precision := p_claim.free_memory_mb;
+  v_is_full boolean := false;
 begin
   places := '{}';
-  closed_orgs := '{}';
+  turns := '{}';
+  new_flows := '{}';
+  emptied := '{}';
+  last_flow := -1;
+  ordered := p_some_deadlines or p_some_big;
   contended := false;
-  -- Reserved capacity is not free for other jobs.
-  select
-    p_claim.free_cpu_units - coalesce(sum(v.cpu_units), 0), p_claim.free_memory_mb - coalesce(sum(v.memory_mb), 0),
-    coalesce(array_agg(v.job_id), '{}')
-  into v_free_cpu_units, v_free_memory_mb, v_reserved_jobs
-  from reservations v
-  where v.worker_id = p_worker_id;
-  reserved := cardinality(v_reserved_jobs) > 0;
-  -- Skip organisations that are at their limit. This first check takes no lock.
-  if p_some_limited then
-    closed_orgs := array(
-      select h.org_id
-      from (select h.org_id, count(*) as jobs from held_jobs h group by h.org_id) as h
-      cross join lateral quotas_of(h.org_id) as q
-      where h.jobs >= q.running_jobs
-      union all
-      select o.id
-      from orgs o
-      cross join lateral quotas_of(o.id) as q
-      where q.running_jobs = 0
-        and exists (select from quotas where running_jobs = 0)
-    );
+  reserved := false;
+
+  -- 1. A job for which this worker reserves capacity goes first, as soon as it fits. Until then, that capacity is not
+  -- free for other jobs.
+  if p_some_big then
+    for v_next in
+      select v.cpu_units, v.memory_mb, r.place, r.flow, r.predicted_ms
+      from reservations v
+      left join lateral (
+        select q.ctid as place, q.flow, q.predicted_ms
+        from ready_jobs q
+        where q.org_id = v.org_id
+          and q.job_id = v.job_id
+          and is_claimable(
+            q, p_claim.types, p_claim.free_cpu_units::real, p_claim.free_memory_mb::integer, p_some_paused
+          )
+          and coalesce(running_room(q.org_id), 1) > 0
+        for update skip locked
+      ) as r on true
+      where v.worker_id = p_worker_id
+    loop
+      reserved := true;
+      v_free_cpu_units := v_free_cpu_units - v_next.cpu_units;
+      v_free_memory_mb := v_free_memory_mb - v_next.memory_mb;
+      if v_next.place is not null then
+        places := places || v_next.place;
+        turns := turns || json_build_object(
+          'flow', v_next.flow, 'weight', weight_of(v_next.flow), 'jobs', 1, 'predicted_ms', v_next.predicted_ms
+        );
+      end if;
+    end loop;
   end if;
 
-  -- Each round skips what the rounds before found to be held back or too big.
-  loop
-    v_again := false;
-    v_places_before := cardinality(places);
-    -- Jobs with a reservation go first, as soon as they fit.
-    v_reserved_places := array(
-      select c.place
-      from reservations v
-      cross join lateral (
-        select r.ctid as place
-        from ready_jobs r
-        where r.org_id = v.org_id
-          and r.job_id = v.job_id
-          and r.ctid <> all (places)
-          and is_claimable(
-            r, p_claim.types, p_claim.free_cpu_units::real, p_claim.free_memory_mb::integer, closed_orgs, p_some_paused
-          )
-        for update skip locked
-      ) as c
-      where v.worker_id = p_worker_id
-      limit p_claim.max_jobs - cardinality(places)
-    );
-    select n.places[cardinality(next_fitting_jobs.places) + 1:]
-    into v_candidates
-    from next_jobs(
-      p_claim, greatest(v_free_cpu_units, 1)::real, greatest(v_free_memory_mb, 64)::integer, closed_orgs,
-      p_some_paused, p_some_urgent, places || v_reserved_places
-    ) as n;
-    for v_job in
-      select c.place, r.org_id, r.cpu_units, r.memory_mb, r.job_id = any (v_reserved_jobs) as reserved
-      from unnest(v_candidates) as c (place)
-      cross join lateral (select r.* from ready_jobs r where r.ctid = c.place offset 0) as r
-    loop
-      if p_some_limited then
-        v_org := array_position(v_known_orgs, v_job.org_id);
-        if v_org is null then
-          v_known_orgs := v_known_orgs || v_job.org_id;
-          v_rooms := v_rooms || coalesce(running_room(v_job.org_id), p_claim.max_jobs);
-          v_org := cardinality(v_rooms);
-          contended := contended or v_rooms[v_org] < 0;
-        end if;
-        if v_rooms[v_org] <= 0 then
-          if v_job.org_id <> all (closed_orgs) then
-            closed_orgs := closed_orgs || v_job.org_id;
-            v_again := true;
-          end if;
-          continue;
-        end if;
-        v_rooms[v_org] := v_rooms[v_org] - 1;
+  -- 2. Flows that the worker does not know. If it knows none, step 3 finds them all.
+  if v_some_open > 0 then
+    select f.flows, f.last into v_new, last_flow from find_flows(p_claim.last_flow, p_claim.known_orgs) as f;
+  end if;
+
+  -- 3. Turns.
+  while cardinality(places) < p_claim.max_jobs loop
+    foreach v_flow in array v_new loop
+      v_n := coalesce(array_position(v_flows, v_flow), cardinality(v_flows) + 1);
+      if v_open[v_n] is null then
+        new_flows := new_flows || v_flow;
+        v_open[v_n] := true;
+        v_some_open := v_some_open + 1;
       end if;
-      if not v_job.reserved then
-        -- Jobs of the default size may be claimed before there is capacity for them.
-        if
-          v_job.cpu_units > (v_free_cpu_units + p_claim.ahead)::real
-          or v_job.memory_mb > (v_free_memory_mb + 64 * p_claim.ahead)::integer
-        then
-          -- Look for smaller jobs, unless this round has chosen none: then the next would meet the same job again.
-          v_again := v_again or cardinality(places) > v_places_before and (
-            v_job.cpu_units > greatest(v_free_cpu_units, 1)::real or v_job.memory_mb > greatest(v_free_memory_mb, 64)
-          );
-          exit;
-        end if;
-        v_free_cpu_units := v_free_cpu_units - v_job.cpu_units;
-        v_free_memory_mb := v_free_memory_mb - v_job.memory_mb;
+      if v_n > cardinality(v_flows) then
+        v_flows := v_flows || v_flow;
+        v_times := v_times || 0::double precision;
+        v_org_times := v_org_times || 0::double precision;
+        v_firsts := v_firsts || (
+          select min(n) from generate_subscripts(v_flows, 1) as n where v_flows[n] >> 32 = v_flow >> 32
+        );
       end if;
-      places := places || v_job.place;
     end loop;
-    exit when not v_again or cardinality(places) = p_claim.max_jobs;
+    v_new := '{}';
+
+    if v_some_open = 0 then
+      -- All are served. If the worker has named all flows that it knows, nobody else waits but those it does not know.
+      exit when not p_claim.all_flows;
+      loop
+        select r.flow into v_flow from ready_jobs r where r.flow > v_walked and r.lane < 5000 order by r.flow limit 1;
+        exit when v_flow is null;
+        v_walked := v_flow;
+        exit when v_open[array_position(v_flows, v_flow)] is not false;
+      end loop;
+      exit when v_flow is null;
+      v_new := array[v_flow];
+      continue;
+    end if;
+
+    select n
+    into v_n
+    from generate_subscripts(v_flows, 1) as n
+    where v_open[n]
+    order by v_org_times[v_firsts[n]], v_times[n], n
+    limit 1;
+    v_flow := v_flows[v_n];
+    v_org := v_firsts[v_n];
+    v_limit := p_claim.max_jobs - cardinality(places);
+    if v_some_open > 1 or not p_claim.all_flows then v_limit := least(v_limit, coalesce(p_claim.turns[v_n], 1)); end if;
+    if p_some_limited then
+      if v_rooms[v_org] is null then
+        v_rooms[v_org] := coalesce(
+          (select running_room(o.id) from orgs o where o.number = v_flow >> 32), p_claim.max_jobs
+        );
+        contended := contended or v_rooms[v_org] < 0;
+      end if;
+      if v_rooms[v_org] <= 0 then
+        v_open[v_n] := false;
+        v_some_open := v_some_open - 1;
+        continue;
+      end if;
+      v_limit := least(v_limit, v_rooms[v_org]);
+    end if;
+
+    v_next := next_jobs(
+      p_claim, v_flow, v_n, v_limit, greatest(v_free_cpu_units, 1)::real, greatest(v_free_memory_mb, 64)::integer,
+      p_some_paused, p_some_deadlines, places
+    );
+    v_taken := v_next.places;
+    v_taken_ms := v_next.predicted_ms;
+    v_is_left := cardinality(v_taken) = v_limit;
+    if p_some_big then
+      v_fitting := fitting_jobs(p_claim, v_taken, v_free_cpu_units, v_free_memory_mb);
+      -- If the worker is full, no other flow has a job that fits. Otherwise the next turn of this flow looks for smaller ones.
+      v_is_full := cardinality(v_fitting.places) < cardinality(v_taken) and not v_fitting.was_big;
+      v_is_left := v_is_left or cardinality(v_fitting.places) < cardinality(v_taken);
+      v_taken := v_fitting.places;
+      v_taken_ms := v_fitting.predicted_ms;
+      v_free_cpu_units := v_fitting.free_cpu_units;
+      v_free_memory_mb := v_fitting.free_memory_mb;
+    end if;
+    if not v_is_left then
+      v_open[v_n] := false;
+      v_some_open := v_some_open - 1;
+      emptied := emptied || v_flow;
+    end if;
+    if cardinality(v_taken) > 0 then
+      ordered := ordered or cardinality(turns) > 0 or v_next.lanes[1] <> any (v_next.lanes);
+      places := places || v_taken;
+      if v_weights[v_org] is null then
+        v_weights[v_org] := case when v_some_weighted then weight_of(v_flow) else 1 end;
+      end if;
+      v_times[v_n] := v_times[v_n] + v_taken_ms;
+      v_org_times[v_org] := v_org_times[v_org] + v_taken_ms / v_weights[v_org];
+      v_rooms[v_org] := v_rooms[v_org] - cardinality(v_taken);
+      v_oldest_left := null;
+      if p_claim.newest_rank and v_is_left then
+        select r.key
+        into v_oldest_left
+        from ready_jobs r
+        where r.flow = v_flow
+          and r.key >= coalesce(p_claim.age_floors[v_n], 0)
+          and r.ctid <> all (places)
+          and is_claimable(r, p_claim.types, 'infinity', 2147483647, p_some_paused)
+        order by r.key
+        limit 1;
+      end if;
+      turns := turns || json_build_object(
+        'flow', v_flow, 'weight', v_weights[v_org], 'jobs', cardinality(v_taken), 'predicted_ms', v_taken_ms,
+        -- The next claim can start reading there.
+        'floors', case when v_is_left and not p_some_big and not p_some_paused then lowest_keys(v_next.lanes, v_next.keys) end,
+        'oldest_left', v_oldest_left,
+        'oldest_ms', case when p_claim.newest_rank then older_ms(v_taken, v_oldest_left) end
+      );
+    end if;
+    exit when v_is_full;
   end loop;
+  if v_new <> '{}' then new_flows := new_flows || v_new; end if;
 end
 $$;
+
+create or replace function weight_of(p_flow bigint) returns real
+language sql stable
+return (
+  select q.weight
+  from orgs o
+  cross join lateral quotas_of(o.id) as q
+  where o.number = p_flow >> 32
+);
+
+create or replace function lowest_keys(p_lanes smallint[], p_keys bigint[]) returns json
+language sql immutable
+-- The lowest key of each lane.
+return (
+  select json_object_agg(f.lane, f.key)
+  from (
+    select l.lane, min(l.key) as key
+    from unnest(p_lanes, p_keys) as l (lane, key)
+    group by l.lane
+  ) as f
+);
+
+create or replace function older_ms(p_places tid[], p_key bigint) returns double precision
+language sql stable
+-- The predicted runtime of those of these jobs that are older than the key, or of all without one.
+return (
+  select coalesce(sum(r.predicted_ms), 0)::double precision
+  from unnest(p_places) as c (place)
+  cross join lateral (select q.key, q.predicted_ms from ready_jobs q where q.ctid = c.place offset 0) as r
+  where r.key < coalesce(p_key, 9223372036854775807)
+);

@@ -17,74 +17,31 @@ as $$
 declare
   v_some_paused boolean;
   v_some_limited boolean;
-  v_some_urgent boolean;
   v_some_big boolean;
-  v_careful boolean;
+  v_some_deadlines boolean;
   v_next record;
-  v_places tid[];
-  v_ordered boolean;
-  v_closed_orgs uuid[];
-  v_reserved boolean;
-  v_contended boolean;
-  v_floors json;
-  v_oldest_left bigint;
 begin
   select
     exists (select from pauses),
     exists (select from quotas where running_jobs is not null),
-    exists (select from ready_jobs r where r.start_by <= now() and r.start_by is not null and r.lane < 5000),
-    exists (select from ready_jobs r where (r.cpu_units > 1 or r.memory_mb > 64) and r.lane < 5000)
-  into v_some_paused, v_some_limited, v_some_urgent, v_some_big;
-  v_careful := v_some_paused or v_some_limited or v_some_big;
+    exists (select from ready_jobs r where (r.cpu_units > 1 or r.memory_mb > 64) and r.lane < 5000),
+    exists (select from ready_jobs r where r.start_by is not null and r.lane < 5000)
+  into v_some_paused, v_some_limited, v_some_big, v_some_deadlines;
 
-  if v_careful then
-    select c.places, true, c.closed_orgs, c.reserved, c.contended
-    into v_places, v_ordered, v_closed_orgs, v_reserved, v_contended
-    from next_fitting_jobs(p_worker_id, p_claim, v_some_paused, v_some_urgent, v_some_limited) as c;
-  else
-    -- Nothing is held back and every job has the default size, so as many fit as were requested.
-    v_next := next_jobs(p_claim, 1, 64, '{}', false, v_some_urgent, '{}');
-    v_places := v_next.places;
-    v_ordered := v_some_urgent or v_next.lanes[1] <> any (v_next.lanes);
-    -- The next claim can start reading there, unless this one emptied the queue.
-    if cardinality(v_places) = p_claim.max_jobs then
-      v_floors := (
-        select json_object_agg(f.lane, f.key)
-        from (
-          select l.lane, min(l.key) as key
-          from unnest(v_next.lanes, v_next.keys) as l (lane, key)
-          group by l.lane
-        ) as f
-      );
-    end if;
-  end if;
-
-  if p_claim.job_order = 'newest_rank' and v_places <> '{}'
-    and (v_careful or cardinality(v_places) = p_claim.max_jobs)
-  then
-    select r.key
-    into v_oldest_left
-    from ready_jobs r
-    where r.key >= p_claim.age_floor
-      and r.ctid <> all (v_places)
-      and is_claimable(r, p_claim.types, 'infinity', 2147483647, coalesce(v_closed_orgs, '{}'), v_some_paused)
-    order by r.key
-    limit 1;
-  end if;
+  v_next := choose_jobs(p_worker_id, p_claim, v_some_paused, v_some_limited, v_some_big, v_some_deadlines);
   return json_build_object(
     'leased',
       case
-        when cardinality(v_places) > 0 then
-          lease_jobs(
-            p_worker_id, p_lease_seconds, v_places, v_some_big, v_ordered,
-            case p_claim.job_order when 'newest_rank' then coalesce(v_oldest_left, 9223372036854775807) end
-          )
+        when cardinality(v_next.places) > 0 then
+          lease_jobs(p_worker_id, p_lease_seconds, v_next.places, v_some_big, v_next.ordered)
       end,
-    'floors', v_floors,
-    'oldest_left', v_oldest_left,
-    'careful', v_careful,
-    'reserved', coalesce(v_reserved, false),
-    'contended', coalesce(v_contended, false)
+    'turns', array_to_json(v_next.turns),
+    'new_flows', nullif(v_next.new_flows, '{}'),
+    'emptied', nullif(v_next.emptied, '{}'),
+    'last_flow', v_next.last_flow,
+    'careful', v_some_paused or v_some_limited or v_some_big,
+    'reserved', v_next.reserved,
+    'contended', v_next.contended
   );
 end
 $$;
@@ -97,8 +54,6 @@ create or replace function lease_jobs(
   p_sized boolean,
   -- The order in which they start matters.
   p_ordered boolean,
-  -- The answer includes how much of the claimed work is older than this key.
-  p_oldest_left bigint default null,
   p_alone boolean default false
 ) returns json
 language plpgsql
@@ -116,20 +71,16 @@ declare
   v_org_ids uuid[];
   v_series_ids bigint[];
   v_attempts integer[];
-  v_predicted_ms real;
-  v_oldest_ms real;
   v_sizes json;
   v_order integer[];
 begin
   with taken as (
     delete from ready_jobs r
     where r.ctid = any (p_places)
-    returning r.job_id, r.org_id, r.series_id, r.attempts + 1 as attempt, r.key, r.predicted_ms
+    returning r.job_id, r.org_id, r.series_id, r.attempts + 1 as attempt
   )
-  select
-    array_agg(t.job_id), array_agg(t.org_id), array_agg(t.series_id), array_agg(t.attempt), sum(t.predicted_ms),
-    sum(t.predicted_ms) filter (where t.key < p_oldest_left)
-  into v_job_ids, v_org_ids, v_series_ids, v_attempts, v_predicted_ms, v_oldest_ms
+  select array_agg(t.job_id), array_agg(t.org_id), array_agg(t.series_id), array_agg(t.attempt)
+  into v_job_ids, v_org_ids, v_series_ids, v_attempts
   from taken t;
   if p_sized then
     v_sizes := (
@@ -185,9 +136,7 @@ begin
         where p.job_id = any (v_job_ids)
           and p.checkpoint is not null
       ),
-      'sizes', v_sizes,
-      'predicted_ms', v_predicted_ms,
-      'oldest_ms', v_oldest_ms
+      'sizes', v_sizes
     )
     from jobs j
     where j.org_id = any (v_org_ids)

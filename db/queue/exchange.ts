@@ -2,6 +2,8 @@ import { arrayOf } from '../array-literal.ts'
 import type { JobFailure } from '../queries/jobs.ts'
 import type { Query } from '../query.ts'
 import { sampleRuntimes, timeoutBounds } from '../rules/estimate.ts'
+import { orgNumberOf } from '../rules/flows.ts'
+import { LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { NewJob } from './job-fields.ts'
 
@@ -25,17 +27,36 @@ export type EndState = 'completed' | 'failed' | 'retrying' | 'pending' | null
 /** Nothing older than the key is left in the lane. */
 export type LaneFloor = { lane: number; key: number }
 
-/** `newest_rank`: reads 16 more jobs than are taken, and ranks them by the newest estimates. For small claims. */
-export type ClaimOrder = 'age' | 'rank' | 'newest_rank'
+/** A flow that the worker knows, and what it remembers of it. */
+export type KnownFlow = {
+  flow: number
+  /** Virtual times of its organisation and of itself. A flow of which nothing is known stands at 0. */
+  orgTimeMs: number
+  timeMs: number
+  /** It had jobs when the worker last looked. */
+  waits: boolean
+  /** How many jobs it gets in one turn. */
+  turn: number
+  oldestFirst: boolean
+  ageFloor: number
+  /** Lowest lane first. The first floor is below all lanes. None if nothing is remembered. */
+  floors: readonly LaneFloor[]
+}
 
 export type Claim = {
   /** Counts jobs of the default size. Bigger ones are claimed only if they fit into the free capacity. */
   limit: number
   types: readonly string[]
-  order: ClaimOrder
-  /** Lowest lane first. The first floor is below all lanes. */
-  floors: readonly LaneFloor[]
-  ageFloor: number
+  /** Reads 16 more jobs of a flow than are taken, and ranks them by the newest estimates. For small claims. */
+  newestRank: boolean
+  /** Flows of which nothing is known start with their oldest jobs. */
+  fifo: boolean
+  flows: readonly KnownFlow[]
+  /** All that are known to have jobs are among them. */
+  allFlows: boolean
+  /** Where the claim looks for unknown flows: after this one, between those of these organisations. */
+  lastFlow: number
+  knownOrgs: readonly number[]
   freeCpuUnits: number
   freeMemoryMb: number
   /** How many of the jobs may exceed the free capacity. */
@@ -60,8 +81,24 @@ export type JobTrace = {
 
 type JobToRun = Pick<NewJob, 'type' | 'name' | 'payload' | 'timeout_seconds' | 'cpu_units' | 'memory_mb'>
 
+/** What a claim took from one flow. */
+export type Turn = {
+  flow: number
+  /** Of its organisation. */
+  weight: number
+  jobs: number
+  predicted_ms: number
+  /** The lowest key that was read in each lane. Null if the flow has no jobs left, or jobs were passed over. */
+  floors?: Record<string, number> | null
+  /** With `newestRank`: predicted runtime of jobs that were the oldest anyway, and the key of the oldest job left. */
+  oldest_ms?: number | null
+  oldest_left?: number | null
+}
+
 export type ClaimedJob = HeldKey &
   JobToRun & {
+    /** The turn with which it was claimed. Null for a job that runs alone. */
+    turn: Turn | null
     /** An attempt that takes longer is slow. Null: too little is known about the series. */
     predicted_p99_ms: number | null
     checkpoint: unknown
@@ -71,13 +108,11 @@ export type ClaimedJob = HeldKey &
 
 /** What a claim returns besides the jobs, for the next claim. */
 export type ClaimNews = {
-  /** The predicted runtime of the claimed jobs. */
-  predicted_ms: number | null
-  /** The lowest key that was read in each lane. */
-  floors: Record<string, number> | null
-  /** With `newest_rank`: predicted runtime of jobs that were the oldest anyway, and the key of the oldest job left. */
-  oldest_ms: number | null
-  oldest_left: number | null
+  turns: Turn[]
+  /** Flows that turned out to have jobs, and flows that have none left for this worker. */
+  new_flows: number[] | null
+  emptied: number[] | null
+  last_flow: number
   /** A pause, a limit on running jobs or a big job exists, so jobs may have been skipped. */
   careful: boolean
   /** Capacity of this worker is reserved for a big job. */
@@ -115,8 +150,6 @@ type Leased = {
   checkpoints: Record<string, unknown> | null
   /** CPU units and megabytes by job. Null: all have the default size. */
   sizes: Record<string, [cpuUnits: number, memoryMb: number]> | null
-  predicted_ms: number
-  oldest_ms: number | null
 }
 
 type Answer = {
@@ -124,7 +157,7 @@ type Answer = {
   states?: EndState[] | null
   became_ready?: number
   /** Null: no jobs were requested. */
-  claim: (Omit<ClaimNews, 'predicted_ms' | 'oldest_ms'> & { leased: Leased | null }) | null
+  claim: (ClaimNews & { leased: Leased | null }) | null
 }
 
 export type ExchangeRow = { answer: Answer }
@@ -140,16 +173,18 @@ const recordAndClaim = ({ workerId, leaseSeconds, ended, closed, claim }: Exchan
     select smartqueue.exchange(
       p_worker_id => $1::text, p_lease_seconds => $2::integer,
       p_claim => row(
-        $3::integer, $4::text[], $5::text, $6::smallint[], $7::bigint[], $8::bigint, $9::double precision,
-        $10::double precision, $11::integer
+        $3::integer, $4::text[], $5::boolean, $6::boolean, $7::bigint[], $8::double precision[],
+        $9::double precision[], $10::integer[], $11::boolean[], $12::integer[], $13::boolean[], $14::bigint[],
+        $15::integer[], $16::integer[], $17::smallint[], $18::bigint[], $19::boolean, $20::bigint, $21::integer[],
+        $22::double precision, $23::double precision, $24::integer
       )::smartqueue.claim_request,
-      p_tokens => $12::bigint[], p_job_ids => $13::uuid[], p_org_ids => $14::uuid[], p_series_ids => $15::bigint[],
-      p_attempts => $16::integer[], p_ran_ms => $17::double precision[], p_outcomes => $18::text[],
-      p_results => $19::jsonb[], p_errors => $20::jsonb[], p_permanent => $21::boolean[],
-      p_delays_ms => $22::double precision[], p_closed => $23::bigint[],
-      p_sample_series => $24::bigint[], p_sample_runs => $25::double precision[],
-      p_sample_logs => $26::double precision[], p_sample_spreads => $27::double precision[],
-      p_timeout_series => $28::bigint[], p_timeout_logs => $29::double precision[]
+      p_tokens => $25::bigint[], p_job_ids => $26::uuid[], p_org_ids => $27::uuid[], p_series_ids => $28::bigint[],
+      p_attempts => $29::integer[], p_ran_ms => $30::double precision[], p_outcomes => $31::text[],
+      p_results => $32::jsonb[], p_errors => $33::jsonb[], p_permanent => $34::boolean[],
+      p_delays_ms => $35::double precision[], p_closed => $36::bigint[],
+      p_sample_series => $37::bigint[], p_sample_runs => $38::double precision[],
+      p_sample_logs => $39::double precision[], p_sample_spreads => $40::double precision[],
+      p_timeout_series => $41::bigint[], p_timeout_logs => $42::double precision[]
     ) as answer`,
   values: [
     workerId,
@@ -174,8 +209,10 @@ const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeR
         smartqueue.claim_jobs(
           p_worker_id => $1::text, p_lease_seconds => $2::integer,
           p_claim => row(
-            $3::integer, $4::text[], $5::text, $6::smallint[], $7::bigint[], $8::bigint, $9::double precision,
-            $10::double precision, $11::integer
+            $3::integer, $4::text[], $5::boolean, $6::boolean, $7::bigint[], $8::double precision[],
+            $9::double precision[], $10::integer[], $11::boolean[], $12::integer[], $13::boolean[], $14::bigint[],
+            $15::integer[], $16::integer[], $17::smallint[], $18::bigint[], $19::boolean, $20::bigint,
+            $21::integer[], $22::double precision, $23::double precision, $24::integer
           )::smartqueue.claim_request
         )
       ) as answer,
@@ -183,17 +220,48 @@ const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeR
   values: [workerId, leaseSeconds, ...claimValues(claim)],
 })
 
-const claimValues = (claim: Claim) => [
-  claim.limit,
-  claim.types,
-  claim.order,
-  arrayOf(claim.floors.map(({ lane }) => lane)),
-  arrayOf(claim.floors.map(({ key }) => key)),
-  claim.ageFloor,
-  claim.freeCpuUnits,
-  claim.freeMemoryMb,
-  claim.ahead,
-]
+const claimValues = (claim: Claim) => {
+  const { flows } = claim
+  const orgs = flows.map(({ flow }) => orgNumberOf(flow))
+  const floors = listFloors(flows)
+  return [
+    claim.limit,
+    claim.types,
+    claim.newestRank,
+    claim.fifo,
+    arrayOf(flows.map(({ flow }) => flow)),
+    arrayOf(flows.map(({ orgTimeMs }) => orgTimeMs)),
+    arrayOf(flows.map(({ timeMs }) => timeMs)),
+    arrayOf(orgs.map((org) => orgs.indexOf(org) + 1)),
+    arrayOf(flows.map(({ waits }) => (waits ? 'true' : 'null'))),
+    arrayOf(flows.map(({ turn }) => turn)),
+    arrayOf(flows.map(({ oldestFirst }) => `${oldestFirst}`)),
+    arrayOf(flows.map(({ ageFloor }) => ageFloor)),
+    arrayOf(floors.firsts),
+    arrayOf(floors.lasts),
+    arrayOf(floors.all.map(({ lane }) => lane)),
+    arrayOf(floors.all.map(({ key }) => key)),
+    claim.allFlows,
+    claim.lastFlow,
+    arrayOf(claim.knownOrgs),
+    claim.freeCpuUnits,
+    claim.freeMemoryMb,
+    claim.ahead,
+  ]
+}
+
+/** All floors in one list, and by flow the positions of its first and last floor in it. */
+const listFloors = (flows: readonly KnownFlow[]) => {
+  const all: LaneFloor[] = [{ lane: LOWEST_LANE, key: 0 }]
+  const firsts: number[] = []
+  const lasts: number[] = []
+  for (const { floors } of flows) {
+    firsts.push(floors.length > 0 ? all.length + 1 : 1)
+    all.push(...floors)
+    lasts.push(floors.length > 0 ? all.length : 1)
+  }
+  return { all, firsts, lasts }
+}
 
 const outcomeValues = (ended: readonly EndedAttempt[]) => {
   const allCompleted = ended.every(({ outcome }) => outcome === 'completed')
@@ -245,15 +313,17 @@ export const readExchange = (
   return {
     states: states ?? ended.map(() => 'completed'),
     becameReady: became_ready ?? 0,
-    claimed: leased ? toJobs(leased) : [],
-    news: { ...news, predicted_ms: leased?.predicted_ms ?? null, oldest_ms: leased?.oldest_ms ?? null },
+    claimed: leased ? withTurns(toJobs(leased), news.turns) : [],
+    news,
   }
 }
 
 const NOTHING = {
   leased: null,
-  floors: null,
-  oldest_left: null,
+  turns: [],
+  new_flows: null,
+  emptied: null,
+  last_flow: -1,
   careful: false,
   reserved: false,
   contended: false,
@@ -307,9 +377,20 @@ const toJobs = (leased: Leased): ClaimedJob[] => {
       memory_mb,
       checkpoint: checkpoints?.[job_id] ?? null,
       trace: traces.get(job_id) ?? null,
+      turn: null,
     }
   })
   return leased.order ? inOrder(jobs, leased.order) : jobs
+}
+
+/** Jobs start in the order of the turns. */
+const withTurns = (jobs: ClaimedJob[], turns: readonly Turn[]): ClaimedJob[] => {
+  let next = 0
+  for (const turn of turns) {
+    for (const job of jobs.slice(next, next + turn.jobs)) job.turn = turn
+    next += turn.jobs
+  }
+  return jobs
 }
 
 const DEFAULT_SIZE = [DEFAULT_RESOURCES.cpu_units, DEFAULT_RESOURCES.memory_mb] as const

@@ -101,12 +101,12 @@ export const seedFinishedJobs = async (
 /** Ready jobs, as a submission leaves them, without their events. */
 export const seedQueuedJobs = async ({ sql }: TestDatabase, tenant: Tenant, count: number): Promise<void> => {
   await sql(
-    `insert into smartqueue.ready_jobs (org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
+    `insert into smartqueue.ready_jobs (org_id, job_id, series_id, type, flow, lane, attempts, cpu_units, memory_mb, predicted_ms)
     select
       $1,
       (lpad(to_hex((extract(epoch from now()) * 1000)::bigint + n / 100), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0')
         || '8' || lpad(to_hex(n), 15, '0'))::uuid,
-      id, type, 10 + n % 60, 0, 1, 64, 2000
+      id, type, smartqueue.flow_of($1, null), 10 + n % 60, 0, 1, 64, 2000
     from generate_series(1, ${count}) n
     join (select id, type, row_number() over () - 1 as number from smartqueue.series where org_id = $1) s on s.number = n % ${SERIES}
     order by n`,

@@ -9,6 +9,7 @@ import {
   clearJobs,
   end,
   exchange,
+  knownFlow,
   lead,
   newJob,
   retrying,
@@ -104,7 +105,7 @@ test('a job whose latest safe start has come goes first, the most urgent before 
 })
 
 test('a job that comes back after its latest safe start goes first, too, in every order', async () => {
-  for (const how of [{ order: 'rank' }, { order: 'rank', reranked: true }, { order: 'age' }] as const) {
+  for (const how of [{}, { newestRank: true }, { fifo: true }]) {
     await clearJobs(database.sql)
     const term = await lead(database.run)
     await submit({ name: 'late', priority: 'low', deadline: inSeconds(8) })
@@ -121,7 +122,7 @@ test('in the order of age the oldest are claimed, whatever their rank, and in th
   await seedEstimate('short', 10)
   await submit({ name: 'first', priority: 'low' }, { name: 'short', priority: 'critical' }, { name: 'third' })
   await submit({ name: 'fourth', priority: 'critical' })
-  assert.deepEqual(await take({ limit: 3, order: 'age' }), ['first', 'short', 'third'])
+  assert.deepEqual(await take({ limit: 3, fifo: true }), ['first', 'short', 'third'])
 })
 
 test('a claim takes only types the worker handles', async () => {
@@ -189,7 +190,7 @@ test('deadline, age and reservation respect a pause as well', async () => {
     [id, tenant.orgId],
   )
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
-  for (const order of ['rank', 'age'] as const) assert.deepEqual(await take({ limit: 5, order }), [])
+  for (const fifo of [false, true]) assert.deepEqual(await take({ limit: 5, fifo }), [])
 })
 
 test('a claim looks only where it is told to', async () => {
@@ -199,7 +200,8 @@ test('a claim looks only where it is told to', async () => {
   )
   assert.ok(second)
   const floors = [{ lane: second.lane, key: Number(second.key) }]
-  assert.deepEqual(await take({ limit: 5, floors }), ['b', 'c'])
+  const flow = await knownFlow(database.sql, tenant.orgId, { floors })
+  assert.deepEqual(await take({ limit: 2, flows: [flow] }), ['b', 'c'])
 })
 
 test('lanes are searched in order, and together give no more than the limit', async () => {
@@ -211,7 +213,8 @@ test('lanes are searched in order, and together give no more than the limit', as
   )
   const rows = await database.sql<{ lane: number }>('select lane from ready_jobs order by lane')
   const floors = [-5_000, ...rows.map(({ lane }) => lane)].map((lane) => ({ lane, key: 0 }))
-  assert.deepEqual(await take({ limit: 3, floors }), ['c', 'h', 'n'])
+  const flow = await knownFlow(database.sql, tenant.orgId, { floors })
+  assert.deepEqual(await take({ limit: 3, flows: [flow] }), ['c', 'h', 'n'])
   assert.deepEqual(
     (await claim(database.run)).map(({ name }) => name),
     ['l'],
@@ -235,7 +238,7 @@ test('a claim answers where each lane begins, by the jobs it took in their order
   )
   const [, , first] = rows
   assert.deepEqual(
-    news.floors,
+    news.turns[0]?.floors,
     { [first?.lane ?? 0]: Number(first?.key) },
     'what was taken for its deadline says nothing about its lane: an older job may well wait there',
   )
@@ -244,5 +247,5 @@ test('a claim answers where each lane begins, by the jobs it took in their order
 test('a claim answers how much work it took', async () => {
   await submit({}, {}, {})
   const { news } = await exchange(database.run, { claim: { limit: 2 } })
-  assert.equal(Math.round(news.predicted_ms ?? 0), 2_000)
+  assert.equal(Math.round(news.turns[0]?.predicted_ms ?? 0), 2_000)
 })

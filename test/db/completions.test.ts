@@ -74,8 +74,8 @@ test('the events of a group say what was different of each job', async () => {
   await exchange(database.run, { ended: [retrying(first)] })
   await database.sql(`
     with due as (delete from waiting_jobs returning job_id, org_id, attempts)
-    insert into ready_jobs (org_id, job_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
-    select q.org_id, q.job_id, q.series_id, q.type, q.lane, due.attempts, 1, 64, 1 from due join queue_entries q using (job_id)`)
+    insert into ready_jobs (org_id, job_id, series_id, type, flow, lane, attempts, cpu_units, memory_mb, predicted_ms)
+    select q.org_id, q.job_id, q.series_id, q.type, q.flow, q.lane, due.attempts, 1, 64, 1 from due join queue_entries q using (job_id)`)
   const [fresh] = await seed(['first', 'second'])
   const { claimed } = await exchange(database.run, { claim: { limit: 3 } })
   await complete(claimed)

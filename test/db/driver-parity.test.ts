@@ -369,8 +369,8 @@ const playExecution = async ({ play, sql }: Stage): Promise<void> => {
   await sql(
     `update smartqueue.attempts set finished_at = started_at + interval '20 ms' where outcome = 'given_back'`,
   )
-  for (const order of ['rank', 'newest_rank', 'age'] as const)
-    await exchange(play, { claim: { order, limit: 0 } })
+  for (const how of [{ newestRank: true }, { fifo: true }])
+    await exchange(play, { claim: { ...how, limit: 0 } })
 }
 
 const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {

@@ -6,7 +6,7 @@ import { PRIORITIES, type Priority } from '../../db/rules/priority.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import type { ClaimPlanner } from '../../worker-runtime/claim-planner.ts'
 import { createClaimPlanner } from '../../worker-runtime/claim-planner.ts'
-import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
+import type { HeldJob, HeldJobs } from '../../worker-runtime/held-jobs.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { clearJobs, completed, exchange, newJob, seedJobs, seedTenant, type Tenant } from '../support/jobs.ts'
 
@@ -73,7 +73,7 @@ type Policy = {
 /** The class decides alone, and within it the arrival. */
 const strict: Policy = {
   terms: (priority) => ({ rank_base: PRIORITIES.indexOf(priority), rank_slope: 0 }),
-  plan: () => ({ order: 'rank' }),
+  plan: () => ({}),
 }
 
 /** The planner of a real worker with one slot, and the rank that jobs have. */
@@ -82,7 +82,7 @@ const learned = (now: () => number): Policy => {
     types: ['test'],
     policy: 'learned',
     capacity: createCapacity({ slots: 1, cpuUnits: 1, memoryMb: 1_000 }),
-    jobs: () => ({ unstarted: () => 0 }) as HeldJobs,
+    jobs: () => ({ unstarted: () => 0, held: (): HeldJob[] => [] }) as HeldJobs,
     now,
   })
   return {

@@ -9,7 +9,9 @@ import {
   clearJobs,
   completed,
   exchange,
+  knownFlow,
   misplacedJobs,
+  NO_CLAIM,
   newJob,
   seedJobs,
   seedTenant,
@@ -43,7 +45,7 @@ const seedEstimate = (name: string, ms: number) =>
 const turnsOut = (name: string, ms: number) =>
   database.sql('update series set mean_log = ln($2::float) where name = $1', [name, ms])
 const claimBy = (options: Partial<Claim> & { limit: number }) =>
-  exchange(pinned.run, { claim: { order: 'newest_rank', ...options } })
+  exchange(pinned.run, { claim: { newestRank: true, ...options } })
 const take = async (options: Partial<Claim> & { limit: number }): Promise<string[]> =>
   (await claimBy(options)).claimed.map(({ name }) => name)
 
@@ -52,7 +54,7 @@ test('a job whose series turned out slower is overtaken, although its lane says 
   await seedEstimate('steady', 200)
   await submit({ name: 'slowed' }, { name: 'steady' })
   await turnsOut('slowed', 5_000)
-  assert.deepEqual(await take({ limit: 1, order: 'rank' }), ['slowed'], 'by its lane alone')
+  assert.deepEqual(await take({ limit: 1, newestRank: false }), ['slowed'], 'by its lane alone')
   await submit({ name: 'steady' })
   await turnsOut('steady', 20_000)
   await submit({ name: 'slowed' })
@@ -74,7 +76,7 @@ test('what a completion teaches counts from the next claim on, whatever the lead
     ;({ claimed } = await exchange(pinned.run, {
       ended,
       closed: [job.token],
-      claim: { limit: 1, order: 'newest_rank' },
+      claim: { limit: 1, newestRank: true },
     }))
   }
   // The second was claimed by the statement that recorded the first.
@@ -104,17 +106,6 @@ test('a claim ranks jobs as if they became ready now', async () => {
   )
 })
 
-const WHOLE: Claim = {
-  limit: 0,
-  types: ['test'],
-  order: 'newest_rank',
-  floors: [{ lane: -5_000, key: 0 }],
-  ageFloor: 0,
-  freeCpuUnits: 1_000,
-  freeMemoryMb: 1_000_000,
-  ahead: 0,
-}
-
 test('what is urgent still goes first, and a pause, a size and a type still hold', async () => {
   await seedEstimate('short', 10)
   await submit(
@@ -139,9 +130,10 @@ test('what was looked at and left does not fall below a floor', async () => {
   const floors = createLaneFloors(() => 0)
   const ran: string[] = []
   for (let n = 0; n < 10; n++) {
-    const { news, claimed } = await claimBy({ limit: 1, floors: floors.floors() })
+    const flow = await knownFlow(database.sql, tenant.orgId, { floors: floors.floors() })
+    const { news, claimed } = await claimBy({ limit: 1, flows: [flow] })
     ran.push(...claimed.map(({ name }) => name))
-    floors.observe({ order: 'rank', floors: news.floors ?? {} }, claimed.length === 0)
+    floors.observe({ order: 'rank', floors: news.turns[0]?.floors ?? {} }, claimed.length === 0)
   }
   assert.deepEqual(ran, [...Array(5).fill('steady'), ...Array(5).fill('slowed')])
 })
@@ -154,8 +146,11 @@ test('the floor of a lane is the first job seen in it, not the first taken', asy
   )
   const { news, claimed } = await claimBy({ limit: 1 })
   assert.equal(claimed[0]?.name, 'b')
-  assert.deepEqual(news.floors, Object.fromEntries(seen.map(({ lane, key }) => [lane, Number(key)])))
-  assert.equal((await claimBy({ limit: 5, types: ['none'] })).news.floors, null)
+  assert.deepEqual(
+    news.turns[0]?.floors,
+    Object.fromEntries(seen.map(({ lane, key }) => [lane, Number(key)])),
+  )
+  assert.deepEqual((await claimBy({ limit: 5, types: ['none'] })).news.turns, [])
 })
 
 test('a claim tells how much of what it took would have been next by age, too', async () => {
@@ -167,12 +162,13 @@ test('a claim tells how much of what it took would have been next by age, too', 
   const [, low] = await database.sql<{ key: string }>('select key from ready_jobs order by key')
   const first = await claimBy({ limit: 2 })
   assert.deepEqual(
-    [first.news.oldest_left, Math.round(first.news.oldest_ms ?? 0)],
+    [first.news.turns[0]?.oldest_left, Math.round(first.news.turns[0]?.oldest_ms ?? 0)],
     [Number(low?.key), 1_000],
     'the oldest, and not the youngest',
   )
   const last = await claimBy({ limit: 2 })
-  assert.deepEqual([last.news.oldest_left, Math.round(last.news.oldest_ms ?? 0)], [null, 1_000])
+  const [turn] = last.news.turns
+  assert.deepEqual([turn?.oldest_left, Math.round(turn?.oldest_ms ?? 0)], [null, 1_000])
 })
 
 test('what others have locked is passed over, and what is only looked at is left to them', async () => {
@@ -185,7 +181,7 @@ test('what others have locked is passed over, and what is only looked at is left
     leaseSeconds: 30,
     ended: [],
     closed: [],
-    claim: { ...WHOLE, limit: 2 },
+    claim: { ...NO_CLAIM, newestRank: true, limit: 2 },
   })
   await someone.query(text, [...values])
   assert.deepEqual(await take({ limit: 2 }), ['2', '3'], 'while the other claim has not committed')
@@ -200,7 +196,7 @@ test('workers that claim at the same time never get the same job', async () => {
   for (let round = 0; got.size < ids.length && round < 100; round++) {
     const answers = await Promise.all(
       Array.from({ length: 6 }, (_, n) =>
-        exchange(database.run, { workerId: `w${n}`, claim: { limit: 20, order: 'newest_rank' } }),
+        exchange(database.run, { workerId: `w${n}`, claim: { limit: 20, newestRank: true } }),
       ),
     )
     for (const { claimed } of answers) {

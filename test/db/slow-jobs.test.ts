@@ -10,6 +10,7 @@ import {
   clearJobs,
   completed,
   end,
+  NO_CLAIM,
   newJob,
   passLeaseOn,
   seedJobs,
@@ -88,16 +89,7 @@ test('an end that is being recorded at the same moment comes first, and then not
     leaseSeconds: 30,
     ended: [completed(job)],
     closed: [],
-    claim: {
-      limit: 0,
-      types: [],
-      order: 'rank',
-      floors: [],
-      ageFloor: 0,
-      freeCpuUnits: 0,
-      freeMemoryMb: 0,
-      ahead: 0,
-    },
+    claim: NO_CLAIM,
   })
   await recorder.query(text, [...values])
   const reported = database.run(reportSlowJobs([job]))

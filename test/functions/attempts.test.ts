@@ -39,8 +39,8 @@ test('each attempt is told with how it ended', async () => {
   const wake = () =>
     database.sql(`
       with woken as (delete from waiting_jobs where job_id = '${id}' returning job_id, attempts)
-      insert into ready_jobs (job_id, org_id, series_id, type, lane, attempts, cpu_units, memory_mb, predicted_ms)
-      select q.job_id, q.org_id, q.series_id, q.type, q.lane, w.attempts, q.cpu_units, q.memory_mb, q.predicted_ms
+      insert into ready_jobs (job_id, org_id, series_id, type, flow, lane, attempts, cpu_units, memory_mb, predicted_ms)
+      select q.job_id, q.org_id, q.series_id, q.type, q.flow, q.lane, w.attempts, q.cpu_units, q.memory_mb, q.predicted_ms
       from woken w join queue_entries q using (job_id)`)
   assert.deepEqual((await read(id)).body, { items: [], next_cursor: null })
   await end(database.run, await start(), { outcome: 'failed', error: FAILURE, permanent: false })

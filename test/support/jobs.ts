@@ -11,6 +11,7 @@ import {
   type EndedAttempt,
   type EndState,
   exchange as exchangeJobs,
+  type KnownFlow,
   readExchange,
 } from '../../db/queue/exchange.ts'
 import type { NewJob } from '../../db/queue/job-fields.ts'
@@ -70,15 +71,30 @@ export const seedJobs = async (run: Run, tenant: Tenant, jobs: NewJob[]): Promis
   return jobs.map(({ id }) => id)
 }
 
-const NOTHING: Claim = {
+/** A claim by a worker that knows nothing of the queue. */
+export const NO_CLAIM: Claim = {
   limit: 0,
   types: ['test'],
-  order: 'rank',
-  floors: [{ lane: -5_000, key: 0 }],
-  ageFloor: 0,
+  newestRank: false,
+  fifo: false,
+  flows: [],
+  allFlows: true,
+  lastFlow: -1,
+  knownOrgs: [],
   freeCpuUnits: 1_000,
   freeMemoryMb: 1_000_000,
   ahead: 0,
+}
+
+/** The flow of an organisation's jobs without fairness keys, as a worker knows it that remembers nothing else. */
+export const knownFlow = async (
+  sql: TestDatabase['sql'],
+  orgId: string,
+  memory: Partial<KnownFlow> = {},
+): Promise<KnownFlow> => {
+  const [row] = await sql<{ flow: string }>('select flow_of($1, null) as flow', [orgId])
+  const fresh = { orgTimeMs: 0, timeMs: 0, waits: true, turn: 1, oldestFirst: false, ageFloor: 0, floors: [] }
+  return { ...fresh, flow: Number(row?.flow), ...memory }
 }
 
 export type ExchangeNews = ClaimNews & {
@@ -105,7 +121,7 @@ export const exchange = async (
       leaseSeconds: 30,
       ended,
       closed: options.closed ?? [],
-      claim: { ...NOTHING, ...options.claim },
+      claim: { ...NO_CLAIM, ...options.claim },
     }),
   )
   const { states, becameReady, claimed, news } = readExchange(rows, { ended })

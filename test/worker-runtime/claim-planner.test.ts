@@ -1,17 +1,26 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { ClaimedJob, ClaimNews } from '../../db/queue/exchange.ts'
+import type { ClaimedJob, ClaimNews, Turn } from '../../db/queue/exchange.ts'
 import { createAgeShare } from '../../worker-runtime/age-share.ts'
 import { createCapacity } from '../../worker-runtime/capacity.ts'
 import { createClaimPlanner, type Policy } from '../../worker-runtime/claim-planner.ts'
-import type { HeldJobs } from '../../worker-runtime/held-jobs.ts'
+import type { HeldJob, HeldJobs } from '../../worker-runtime/held-jobs.ts'
 
 const SMALL = { cpu_units: 1, memory_mb: 64 }
-const NEWS: ClaimNews = {
+const FLOW = 2 ** 32
+const turn = (overrides: Partial<Turn> = {}): Turn => ({
+  flow: FLOW,
+  weight: 1,
+  jobs: 4,
   predicted_ms: 400,
   floors: { 10: 100 },
-  oldest_ms: null,
-  oldest_left: null,
+  ...overrides,
+})
+const NEWS: ClaimNews = {
+  turns: [turn()],
+  new_flows: null,
+  emptied: null,
+  last_flow: -1,
   careful: false,
   reserved: false,
   contended: false,
@@ -20,13 +29,13 @@ const claimed = (count: number): ClaimedJob[] => Array.from({ length: count }, (
 
 const setUp = (options: { slots?: number; cpuUnits?: number; memoryMb?: number; policy?: Policy } = {}) => {
   const { slots = 4, cpuUnits = slots, memoryMb = 1_000, policy = 'learned' } = options
-  const state = { unstarted: 0, ms: 0 }
+  const state: { unstarted: number; ms: number; held: HeldJob[] } = { unstarted: 0, ms: 0, held: [] }
   const capacity = createCapacity({ slots, cpuUnits, memoryMb })
   const planner = createClaimPlanner({
     types: ['test'],
     policy,
     capacity,
-    jobs: () => ({ unstarted: () => state.unstarted }) as HeldJobs,
+    jobs: () => ({ unstarted: () => state.unstarted, held: () => state.held }) as HeldJobs,
     now: () => state.ms,
   })
   const plan = (recording = false) => planner.plan({ stopping: false, recording })
@@ -37,8 +46,8 @@ const setUp = (options: { slots?: number; cpuUnits?: number; memoryMb?: number; 
 
 test('a worker claims what it can start, and nothing ahead of an empty queue', () => {
   const { plan } = setUp()
-  const { limit, order, ahead } = plan()
-  assert.deepEqual([limit, order, ahead], [4, 'newest_rank', 0])
+  const { limit, newestRank, ahead } = plan()
+  assert.deepEqual([limit, newestRank, ahead], [4, true, 0])
 })
 
 test('while claims come back full it holds as much again, and never more', () => {
@@ -118,21 +127,21 @@ test('a worker with fewer cpu units than slots holds ahead what it can run, and 
 
 test('first in, first out looks at age alone', () => {
   const { plan } = setUp({ policy: 'fifo' })
-  const { order, limit } = plan()
-  assert.deepEqual([order, limit], ['age', 4])
+  const { fifo, limit } = plan()
+  assert.deepEqual([fifo, limit], [true, 4])
 })
 
 test('a full claim raises the floors, unless jobs may have been passed over', () => {
   const floorsAfter = (news: Partial<ClaimNews>) => {
     const { planner, plan, observe } = setUp()
     // The oldest have had their share for long.
-    const claim = { ...plan(), order: 'age' } as const
-    planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, predicted_ms: 1e6, floors: {} } })
+    const claim = { ...plan(), fifo: true }
+    planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, turns: [turn({ predicted_ms: 1e6 })] } })
     observe(claimed(plan().limit), news)
-    return plan().floors
+    return plan().flows[0]?.floors
   }
-  assert.equal(floorsAfter({ careful: true }).length, 1)
-  assert.deepEqual(floorsAfter({})[1], { lane: 10, key: 100 })
+  assert.equal(floorsAfter({ turns: [turn({ floors: null })] })?.length, 1)
+  assert.deepEqual(floorsAfter({})?.[1], { lane: 10, key: 100 })
 })
 
 test('the oldest jobs get their share of the predicted work, measured over time', () => {
@@ -167,8 +176,8 @@ test('every claim goes by age or by rank, as the share says', () => {
   const orders: string[] = []
   for (let n = 0; n < 40; n++) {
     const claim = plan()
-    orders.push(claim.order)
-    planner.observe({ claim, claimed: claimed(4), news: NEWS })
+    orders.push(claim.flows[0]?.oldestFirst ? 'age' : 'rank')
+    planner.observe({ claim, claimed: claimed(4), news: { ...NEWS, turns: [turn()] } })
   }
   const aged = orders.filter((order) => order === 'age').length
   assert.ok(aged >= 9 && aged <= 11, orders.join(' '))
@@ -206,14 +215,6 @@ test('capacity is what is free of slots, cpu and memory, and comes back whole', 
   assert.equal(capacity.fits({ cpu_units: 1, memory_mb: 101 }), false)
 })
 
-test('while something is paused no floor hides what a claim passed over', () => {
-  const { plan, observe } = setUp()
-  observe(claimed(4), { predicted_ms: 0 })
-  assert.ok(plan().floors.length > 1)
-  observe(claimed(4), { predicted_ms: 0, careful: true })
-  assert.equal(plan().floors.length, 1)
-})
-
 test('a claim that another one kept from counting is repeated', () => {
   const { planner, observe } = setUp()
   observe(claimed(1), { contended: true })
@@ -222,11 +223,10 @@ test('a claim that another one kept from counting is repeated', () => {
   assert.equal(planner.mayClaimMore(), false)
 })
 
-test('a small claim is ranked again, unless jobs take milliseconds or it goes by age', () => {
+test('a small claim is ranked again, unless jobs take milliseconds', () => {
   const { plan, planner } = setUp()
-  assert.equal(plan().order, 'newest_rank')
+  assert.equal(plan().newestRank, true)
   for (let n = 0; n < 60; n++) planner.attemptEnded(1)
-  assert.equal(plan().order, 'rank')
-  assert.equal(setUp({ slots: 100, memoryMb: 100_000 }).plan().order, 'rank')
-  assert.equal(setUp({ policy: 'fifo' }).plan().order, 'age')
+  assert.equal(plan().newestRank, false)
+  assert.equal(setUp({ slots: 100, memoryMb: 100_000 }).plan().newestRank, false)
 })

@@ -28,6 +28,7 @@ const job: ClaimedJob = {
   series_id: '1',
   checkpoint: null,
   trace: null,
+  turn: null,
 }
 const silent = () => {}
 const saved: unknown[] = []

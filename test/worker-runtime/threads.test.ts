@@ -36,6 +36,7 @@ const claimed: ClaimedJob = {
   series_id: '1',
   checkpoint: { page: 2 },
   trace: null,
+  turn: null,
 }
 
 type Report = [kind: string, ...unknown[]]
