@@ -6,10 +6,13 @@ import {
   lookOut,
   markSilentWorkers,
   moveHeldBackJobs,
+  nextPlace,
   type Outlook,
   reclaimExpiredLeases,
   rescoreJobs,
   reserveCapacity,
+  SWEEP_START,
+  type SweepPlace,
   takeMovedSeries,
   wakeDueJobs,
 } from '../db/queue/upkeep.ts'
@@ -123,8 +126,11 @@ const parkHeldBackJobs = ({ run }: DutyOptions, look: Look): Duty => {
   // A new term begins with a look at what is parked: leaders before may have parked for reasons that are gone.
   let lookedInTerm: string | undefined
   let lookedAtMs = 0
-  let parkedUpTo = '0'
-  let unparkFrom: string | undefined
+  /** The sweep for jobs to park, the newest job when it began, and when the sweep before it began. */
+  let parkAfter = SWEEP_START
+  let newestKey = '0'
+  let sinceKey = '0'
+  let unparkAfter: SweepPlace | undefined
   // Someone had locked a job that was to come back: one more look, or it would stay where it is.
   let missed = false
 
@@ -138,26 +144,33 @@ const parkHeldBackJobs = ({ run }: DutyOptions, look: Look): Duty => {
         heldBack = held_back
         lookedInTerm = term
         lookedAtMs = performance.now()
-        parkedUpTo = '0'
-        unparkFrom = '0'
+        parkAfter = SWEEP_START
+        sinceKey = '0'
+        unparkAfter = SWEEP_START
       }
-      if (unparkFrom !== undefined) {
-        const [step] = await run(moveHeldBackJobs({ term, parked: true, afterKey: unparkFrom, limit: SWEEP }))
+      if (unparkAfter) {
+        const [step] = await run(moveHeldBackJobs({ term, parked: true, after: unparkAfter, limit: SWEEP }))
         await announce(
           run,
           (step?.types ?? []).map((type) => ({ type })),
         )
         missed ||= (step?.missed ?? 0) > 0
-        unparkFrom = step && step.looked_at === SWEEP ? (step.last_key ?? undefined) : undefined
-        if (unparkFrom !== undefined) return SWEEP_PAUSE_MS
-        if (missed) unparkFrom = '0'
+        unparkAfter = nextPlace(step, SWEEP)
+        if (unparkAfter) return SWEEP_PAUSE_MS
+        if (missed) unparkAfter = SWEEP_START
         missed = false
         return 500
       }
       if (heldBack === '') return 500
-      const [step] = await run(moveHeldBackJobs({ term, parked: false, afterKey: parkedUpTo, limit: SWEEP }))
-      parkedUpTo = step?.last_key ?? parkedUpTo
-      return step?.looked_at === SWEEP ? SWEEP_PAUSE_MS : 500
+      const [step] = await run(
+        moveHeldBackJobs({ term, parked: false, after: parkAfter, sinceKey, limit: SWEEP }),
+      )
+      if (parkAfter === SWEEP_START) newestKey = step?.newest_key ?? newestKey
+      const next = nextPlace(step, SWEEP)
+      parkAfter = next ?? SWEEP_START
+      if (next) return SWEEP_PAUSE_MS
+      sinceKey = newestKey
+      return 500
     },
   }
 }
@@ -190,7 +203,7 @@ const isolate = ({ run, logger }: DutyOptions, look: Look): Duty => ({
 /** When a series' estimate has moved, its queued jobs move with it. */
 const rescore = ({ run }: DutyOptions, look: Look): Duty => {
   let seriesIds: string[] = []
-  let afterKey = '0'
+  let after = SWEEP_START
 
   return {
     name: 're-scoring',
@@ -198,12 +211,13 @@ const rescore = ({ run }: DutyOptions, look: Look): Duty => {
       if (seriesIds.length === 0) {
         if (!(await look()).moved) return SECOND
         seriesIds = (await run(takeMovedSeries(term, MOVED_SERIES))).map(({ id }) => id)
-        afterKey = '0'
+        after = SWEEP_START
         if (seriesIds.length === 0) return SECOND
       }
-      const [step] = await run(rescoreJobs({ term, seriesIds, afterKey, limit: RESCORE }))
-      afterKey = step?.last_key ?? '0'
-      if (step?.looked_at === RESCORE) return 100
+      const [step] = await run(rescoreJobs({ term, seriesIds, after, limit: RESCORE }))
+      const next = nextPlace(step, RESCORE)
+      after = next ?? SWEEP_START
+      if (next) return 100
       seriesIds = []
       return SECOND
     },

@@ -84,7 +84,7 @@ comment on index ready_jobs_order is
 create index ready_jobs_age on ready_jobs (flow, key) with (deduplicate_items = off) where lane < 5000;
 comment on index ready_jobs_age is 'Serves exchange: oldest first within a flow, regardless of the lane.';
 
-create index ready_jobs_parked on ready_jobs (key) where lane >= 5000 and lane < 15000;
+create index ready_jobs_parked on ready_jobs (flow, key) where lane >= 5000 and lane < 15000;
 comment on index ready_jobs_parked is 'Serves move-held-back-jobs.';
 
 create index ready_jobs_suspects on ready_jobs (key) where lane >= 15000;

@@ -7,12 +7,14 @@
 --
 -- When the estimate of a series has changed by a factor of 1.5 (learn.sql), its queued jobs move to their new lane.
 --
--- Each call examines the next jobs in order of age, after the key where the last one stopped, so that sweeping a deep
--- queue does not slow down draining it.
+-- A sweep goes through the queue flow by flow, and through each flow from the oldest job to the newest. Each call
+-- examines a limited number of jobs after the place where the last one stopped, so that sweeping a deep queue does not
+-- slow down draining it. A sweep can leave out jobs up to a key, because the sweep before has examined them.
 --
 -- Locks: rows of ready_jobs, skipping those that another transaction has locked.
 --
--- Indexes: ready_jobs_age for jobs that are not parked, ready_jobs_parked for those that are, series_moved.
+-- Indexes: ready_jobs_age for jobs that are not parked, ready_jobs_parked for those that are, series_moved, and
+-- ready_jobs_order for the first and the last job of an organisation.
 --
 -- Measured with 100,000 ready jobs: 2 to 5 ms to examine 5,000 jobs, 60 ms to park them and 51 ms to unpark them.
 
@@ -21,8 +23,43 @@ language sql stable
 -- Types that at least one worker handles.
 return array(select distinct unnest(w.types) from workers w where w.status <> 'offline');
 
-create or replace function move_held_back_jobs(p_term bigint, p_parked boolean, p_after_key bigint, p_limit integer)
-returns table (looked_at integer, last_key bigint, types text[], moved integer, missed integer)
+create or replace function jobs_after(p_flow bigint, p_key bigint, p_since_key bigint, p_limit integer)
+returns table (org_id uuid, job_id uuid, series_id bigint, type text, flow bigint, key bigint)
+language sql stable
+-- The next jobs of a sweep that are not parked.
+begin atomic
+  with recursive flows as (
+    select p_flow as flow
+    union all
+    select (select r.flow from ready_jobs r where r.flow > f.flow and r.lane < 5000 order by r.flow limit 1)
+    from flows f
+    where f.flow is not null
+  )
+  select o.org_id, o.job_id, o.series_id, o.type, o.flow, o.key
+  from flows f
+  cross join lateral (
+    select r.*
+    from ready_jobs r
+    where r.flow = f.flow
+      and r.key > case when f.flow = p_flow then greatest(p_key, p_since_key) else p_since_key end
+      and r.lane < 5000
+    order by r.key
+    limit p_limit
+  ) as o
+  limit p_limit;
+end;
+
+create or replace function move_held_back_jobs(
+  p_term bigint,
+  p_parked boolean,
+  p_after_flow bigint,
+  p_after_key bigint,
+  p_since_key bigint,
+  p_limit integer
+)
+returns table (
+  looked_at integer, last_flow bigint, last_key bigint, newest_key bigint, types text[], moved integer, missed integer
+)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -32,7 +69,8 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 -- Examines queued jobs and parks those that are held back, or examines parked jobs and unparks those that are not.
--- `missed` counts jobs that should have moved but were locked: the caller sweeps again.
+-- `missed` counts jobs that should have moved but were locked: the caller sweeps again. All jobs that become ready
+-- later have a higher key than `newest_key`.
 declare
   v_handled constant text[] := handled_types();
 begin
@@ -41,7 +79,7 @@ begin
   return query
   with looked as materialized (
     select
-      o.org_id, o.job_id, o.key,
+      o.org_id, o.job_id, o.flow, o.key,
       -- Sets that are hashed once, instead of a lookup in pauses per job.
       (
         o.type <> all (v_handled)
@@ -49,13 +87,22 @@ begin
         or (o.org_id, o.type) in (select p.org_id, p.type from pauses p where p.type is not null)
       ) <> p_parked as is_misplaced
     from (
-      (select org_id, job_id, key, type, false as parked from ready_jobs where lane < 5000 order by key)
+      (
+        select a.org_id, a.job_id, a.flow, a.key, a.type
+        from jobs_after(p_after_flow, p_after_key, p_since_key, p_limit) a
+        where not p_parked
+      )
       union all
-      (select org_id, job_id, key, type, true from ready_jobs where lane >= 5000 and lane < 15000 order by key)
+      (
+        select r.org_id, r.job_id, r.flow, r.key, r.type
+        from ready_jobs r
+        where p_parked
+          and (r.flow, r.key) > (p_after_flow, p_after_key)
+          and r.lane >= 5000
+          and r.lane < 15000
+        order by r.flow, r.key
+      )
     ) o
-    where o.parked = p_parked
-      and o.key > p_after_key
-    order by o.key
     limit p_limit
   ),
   locked as materialized (
@@ -81,12 +128,38 @@ begin
     returning r.type
   )
   select
-    count(*)::integer, max(o.key), (select array_agg(distinct c.type) from changed c),
+    count(*)::integer, max(o.flow), max(o.key) filter (where o.flow = (select max(flow) from looked)),
+    (select k.last_value from ready_keys k), (select array_agg(distinct c.type) from changed c),
     (select count(*) from changed)::integer,
     (count(*) filter (where o.is_misplaced) - (select count(*) from changed))::integer
   from looked o;
 end
 $$;
+
+create or replace function has_lanes(p_org_number integer) returns boolean
+language sql stable
+-- The jobs of the organisation are not all in one lane of one flow.
+begin atomic
+  select (first.flow, first.lane) <> (last.flow, last.lane)
+  from (
+    select r.flow, r.lane
+    from ready_jobs r
+    where r.flow >= p_org_number::bigint << 32
+      and r.lane < 5000
+    order by r.flow, r.lane, r.key
+    limit 1
+  ) first
+  cross join (
+    select r.flow, r.lane
+    from ready_jobs r
+    where r.flow < (p_org_number + 1)::bigint << 32
+      and r.lane < 5000
+    order by r.flow desc, r.lane desc, r.key desc
+    limit 1
+  ) last
+  -- Without jobs of the organisation, these are jobs of the organisations beside it.
+  where first.flow <= last.flow;
+end;
 
 create or replace function take_moved_series(p_term bigint, p_limit integer) returns setof bigint
 language plpgsql security definer
@@ -95,22 +168,33 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 -- Series whose estimate has moved since their queued jobs were scored, a few at a time, because completions wait for
--- the rows of their series. None while all queued jobs are in one lane: there is no order to correct then, and moving a
--- deep queue to another lane costs as much as draining it.
+-- the rows of their series. None while all queued jobs of the organisation are in one lane: there is no order to correct
+-- then, and moving a deep queue to another lane costs as much as draining it.
 begin
   if not in_term(p_term) then return; end if;
-  if (select min(r.lane) = max(r.lane) from ready_jobs r where r.lane < 5000) is not false then return; end if;
 
   return query
   update series s
   set scored_log = s.mean_log, moved = false
-  where s.id = any (array(select o.id from series o where o.moved limit p_limit for update skip locked))
+  where s.id = any (
+    array(
+      select m.id
+      from series m
+      join orgs o on o.id = m.org_id
+      where m.moved
+        and has_lanes(o.number)
+      limit p_limit
+      for update of m skip locked
+    )
+  )
   returning s.id;
 end
 $$;
 
-create or replace function rescore_jobs(p_term bigint, p_series_ids bigint[], p_after_key bigint, p_limit integer)
-returns table (looked_at integer, last_key bigint, moved integer)
+create or replace function rescore_jobs(
+  p_term bigint, p_series_ids bigint[], p_after_flow bigint, p_after_key bigint, p_limit integer
+)
+returns table (looked_at integer, last_flow bigint, last_key bigint, moved integer)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -118,29 +202,35 @@ set enable_seqscan = off
 as $$
 -- A job that changes lanes goes to the end of the new one.
 declare
+  v_flows bigint[];
   v_keys bigint[];
+  v_series_ids bigint[];
 begin
   if not in_term(p_term) then return; end if;
 
-  select count(*), max(r.key), array_agg(r.key) filter (where r.series_id in (select unnest(p_series_ids)))
-  into looked_at, last_key, v_keys
-  from (
-    select o.key, o.series_id
-    from ready_jobs o
-    where o.key > p_after_key
-      and o.lane < 5000
-    order by o.key
-    limit p_limit
-  ) r;
-  v_keys := array(select o.key from ready_jobs o where o.key = any (v_keys) and o.lane < 5000 for update skip locked);
+  select count(*), array_agg(a.flow), array_agg(a.key), array_agg(a.series_id)
+  into looked_at, v_flows, v_keys, v_series_ids
+  from jobs_after(p_after_flow, p_after_key, 0, p_limit) a;
+  last_flow := v_flows[looked_at];
+  last_key := v_keys[looked_at];
+
   update ready_jobs r
-  set lane = q.lane, key = nextval('ready_keys')
-  from queue_entries q
-  where r.key = any (v_keys)
-    and r.lane < 5000
-    and q.org_id = r.org_id
-    and q.job_id = r.job_id
-    and q.lane <> r.lane;
+  set lane = w.lane, key = nextval('ready_keys')
+  from (
+    select o.place, q.lane
+    from unnest(v_flows, v_keys, v_series_ids) as a (flow, key, series_id)
+    cross join lateral (
+      select l.ctid as place, l.org_id, l.job_id, l.lane
+      from ready_jobs l
+      where l.flow = a.flow
+        and l.key = a.key
+        and l.lane < 5000
+      for update skip locked
+    ) as o
+    join queue_entries q on q.org_id = o.org_id and q.job_id = o.job_id and q.lane <> o.lane
+    where a.series_id in (select unnest(p_series_ids))
+  ) w
+  where r.ctid = w.place;
   get diagnostics moved = row_count;
   return next;
 end

@@ -2,7 +2,7 @@
 --
 -- look_out checks all duties at once. Most of the time there is nothing to do, and trying each duty would take several
 -- times as long. Each check is one probe of an index (waiting_jobs_due, series_moved, ready_jobs_big,
--- ready_jobs_order) or reads a small table.
+-- ready_jobs_suspects) or reads a small table.
 --
 -- The other functions lock rows of workers, by id, and of reservations, which only the leader inserts.
 
@@ -38,8 +38,8 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 -- Smaller jobs that fit into the free capacity overtake a job above the default size. Once it has been ready for
--- p_after_seconds and no smaller job is ahead of it, by rank or by age, a worker that can hold it reserves capacity:
--- the one with the most free slots, one job per worker. Reservations that are no longer needed are deleted.
+-- p_after_seconds and no smaller job of its flow is ahead of it, by rank or by age, a worker that can hold it reserves
+-- capacity: the one with the most free slots, one job per worker. Reservations that are no longer needed are deleted.
 begin
   if not in_term(p_term) then return; end if;
 
@@ -71,13 +71,15 @@ begin
       not exists (
         select
         from ready_jobs s
-        where (s.lane, s.key) < (r.lane, r.key)
+        where s.flow = r.flow
+          and (s.lane, s.key) < (r.lane, r.key)
           and not (s.cpu_units > 1 or s.memory_mb > 64)
       )
       or not exists (
         select
         from ready_jobs s
-        where s.key < r.key
+        where s.flow = r.flow
+          and s.key < r.key
           and s.lane < 5000
           and not (s.cpu_units > 1 or s.memory_mb > 64)
       )

@@ -67,26 +67,43 @@ export const markSilentWorkers = (term: string): Query<{ worker_id: string }> =>
   values: [term],
 })
 
-/** Examines the next jobs in order of age: `limit` of them, after the key where the last step stopped. */
-export type Sweep = { term: string; afterKey: string; limit: number }
+/** Where a sweep through the queue has arrived. */
+export type SweepPlace = { flow: string; key: string }
+export const SWEEP_START: SweepPlace = { flow: '-1', key: '0' }
 
-/** How many jobs were examined, the key of the last one, and how many moved. */
-export type SweepStep = { looked_at: number; last_key: string | null; moved: number }
+/** Examines the next jobs: `limit` of them, after the place where the last step stopped. */
+export type Sweep = { term: string; after: SweepPlace; limit: number }
+
+/** How many jobs were examined, the place of the last one, and how many moved. */
+export type SweepStep = {
+  looked_at: number
+  last_flow: string | null
+  last_key: string | null
+  moved: number
+}
+
+/** Undefined: the sweep has reached the end. */
+export const nextPlace = (step: SweepStep | undefined, limit: number): SweepPlace | undefined =>
+  step?.last_flow && step.last_key && step.looked_at === limit
+    ? { flow: step.last_flow, key: step.last_key }
+    : undefined
 
 /**
- * Parks queued jobs that are held back, or unparks jobs that no longer are. `types`: the types of the jobs that moved.
- * `missed`: how many should have moved but were locked.
+ * Parks queued jobs that are held back, or unparks jobs that no longer are. Looking for jobs to park, it leaves out
+ * those up to `sinceKey`. `types`: the types of the jobs that moved. `missed`: how many should have moved but were
+ * locked. Jobs that become ready later have a higher key than `newest_key`.
  */
 export const moveHeldBackJobs = (
-  sweep: Sweep & { parked: boolean },
-): Query<SweepStep & { types: string[] | null; missed: number }> => ({
+  sweep: Sweep & { parked: boolean; sinceKey?: string },
+): Query<SweepStep & { newest_key: string; types: string[] | null; missed: number }> => ({
   name: 'move-held-back-jobs',
   text: `
-    select looked_at, last_key, types, moved, missed
+    select looked_at, last_flow, last_key, newest_key, types, moved, missed
     from smartqueue.move_held_back_jobs(
-      p_term => $1::bigint, p_parked => $2::boolean, p_after_key => $3::bigint, p_limit => $4::int
+      p_term => $1::bigint, p_parked => $2::boolean, p_after_flow => $3::bigint, p_after_key => $4::bigint,
+      p_since_key => $5::bigint, p_limit => $6::int
     )`,
-  values: [sweep.term, sweep.parked, sweep.afterKey, sweep.limit],
+  values: [sweep.term, sweep.parked, sweep.after.flow, sweep.after.key, sweep.sinceKey ?? '0', sweep.limit],
 })
 
 /** Series whose estimate has moved since their queued jobs were scored. */
@@ -102,11 +119,12 @@ export const takeMovedSeries = (term: string, limit: number): Query<{ id: string
 export const rescoreJobs = (sweep: Sweep & { seriesIds: readonly string[] }): Query<SweepStep> => ({
   name: 'rescore-jobs',
   text: `
-    select looked_at, last_key, moved
+    select looked_at, last_flow, last_key, moved
     from smartqueue.rescore_jobs(
-      p_term => $1::bigint, p_series_ids => $2::bigint[], p_after_key => $3::bigint, p_limit => $4::int
+      p_term => $1::bigint, p_series_ids => $2::bigint[], p_after_flow => $3::bigint, p_after_key => $4::bigint,
+      p_limit => $5::int
     )`,
-  values: [sweep.term, sweep.seriesIds, sweep.afterKey, sweep.limit],
+  values: [sweep.term, sweep.seriesIds, sweep.after.flow, sweep.after.key, sweep.limit],
 })
 
 /** Reserves capacity on a worker for a big job that smaller ones would overtake forever. */

@@ -120,6 +120,7 @@ import {
   reclaimExpiredLeases,
   rescoreJobs,
   reserveCapacity,
+  SWEEP_START,
   takeMovedSeries,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
@@ -387,7 +388,7 @@ const playLeaderDuties = async ({ play, sql }: Stage): Promise<void> => {
     (row) => row.id,
   )
   await sql('update smartqueue.series set mean_log = 3')
-  await play(rescoreJobs({ term, seriesIds, afterKey: '0', limit: 10 }))
+  await play(rescoreJobs({ term, seriesIds, after: SWEEP_START, limit: 10 }))
   await playLearning({ play, sql }, term)
   for (const kind of EXPIRING) await play(deleteExpired(kind, { term, days: 30, limit: 10 }))
   await play(forgetIdleSeries({ term, days: 30, afterId: '0', limit: 10 }))
@@ -492,9 +493,9 @@ const playRegistry = async ({ play, sql }: Stage): Promise<void> => {
   await play(endIsolation('w'))
   await sql('insert into smartqueue.pauses (org_id) values ($1)', [TENANT.orgId])
   await play(lookOut())
-  await play(moveHeldBackJobs({ term, parked: false, afterKey: '0', limit: 10 }))
+  await play(moveHeldBackJobs({ term, parked: false, after: SWEEP_START, limit: 10 }))
   await sql('delete from smartqueue.pauses')
-  await play(moveHeldBackJobs({ term, parked: true, afterKey: '0', limit: 10 }))
+  await play(moveHeldBackJobs({ term, parked: true, after: SWEEP_START, limit: 10 }))
   await sql(`update smartqueue.workers set last_seen = now() - interval '1 minute'`)
   await play(markSilentWorkers(term))
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import type { SubmittedJob } from '../../db/queue/submit.ts'
-import { rescoreJobs, takeMovedSeries } from '../../db/queue/upkeep.ts'
+import { nextPlace, rescoreJobs, SWEEP_START, takeMovedSeries } from '../../db/queue/upkeep.ts'
 import { sampleOf } from '../../db/rules/estimate.ts'
 import { priorityScore, rankTerms } from '../../db/rules/priority.ts'
 import {
@@ -338,7 +338,7 @@ test('when an estimate moves, queued jobs of the series move to their new lane',
   )
   const seriesIds = (await database.run(takeMovedSeries(term, 10))).map(({ id }) => id)
   assert.deepEqual(seriesIds, [series?.id])
-  const [step] = await database.run(rescoreJobs({ term, seriesIds, afterKey: '0', limit: 100 }))
+  const [step] = await database.run(rescoreJobs({ term, seriesIds, after: SWEEP_START, limit: 100 }))
   assert.deepEqual([step?.looked_at, step?.moved], [3, 2])
   const lanes = await database.sql<{ lane: number }>('select lane from ready_jobs order by lane')
   assert.deepEqual(
@@ -383,12 +383,12 @@ test('re-scoring goes on from where it stopped', async () => {
   await submit(...Array.from({ length: 5 }, () => ({ name: 'x' })))
   await database.sql('update series set mean_log = ln(10)')
   const seriesIds = (await database.sql<{ id: string }>('select id from series')).map(({ id }) => id)
-  let afterKey = '0'
+  let after = SWEEP_START
   const moved: number[] = []
   for (let n = 0; n < 3; n++) {
-    const [step] = await database.run(rescoreJobs({ term, seriesIds, afterKey, limit: 2 }))
+    const [step] = await database.run(rescoreJobs({ term, seriesIds, after, limit: 2 }))
     moved.push(step?.moved ?? 0)
-    afterKey = step?.last_key ?? afterKey
+    after = nextPlace(step, 2) ?? after
   }
   assert.deepEqual(moved, [2, 2, 1])
 })

@@ -13,6 +13,7 @@ import {
   reclaimExpiredLeases,
   rescoreJobs,
   reserveCapacity,
+  SWEEP_START,
   takeMovedSeries,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
@@ -126,8 +127,8 @@ test('every duty sent under an old term, or a term from before a crash, changes 
     markSilentWorkers(inTerm),
     takeMovedSeries(inTerm, 10),
     reserveCapacity(inTerm, 5),
-    moveHeldBackJobs({ term: inTerm, parked: false, afterKey: '0', limit: 10 }),
-    moveHeldBackJobs({ term: inTerm, parked: true, afterKey: '0', limit: 10 }),
+    moveHeldBackJobs({ term: inTerm, parked: false, after: SWEEP_START, limit: 10 }),
+    moveHeldBackJobs({ term: inTerm, parked: true, after: SWEEP_START, limit: 10 }),
     deleteExpired('jobs', { term: inTerm, days: 30, limit: 10 }),
     deleteExpired('events', { term: inTerm, days: 30, limit: 10 }),
     storeLearned(learned(inTerm)),
@@ -145,7 +146,7 @@ test('every duty sent under an old term, or a term from before a crash, changes 
   ]
   const rescore = async (inTerm: string) => {
     const seriesIds = (await database.sql<{ id: string }>('select id from series')).map(({ id }) => id)
-    return rescoreJobs({ term: inTerm, seriesIds, afterKey: '0', limit: 10 })
+    return rescoreJobs({ term: inTerm, seriesIds, after: SWEEP_START, limit: 10 })
   }
   const before = await everything()
   for (const over of [old, interrupted]) {

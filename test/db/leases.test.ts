@@ -11,6 +11,7 @@ import {
   endIsolation,
   moveHeldBackJobs,
   reclaimExpiredLeases,
+  SWEEP_START,
   wakeDueJobs,
 } from '../../db/queue/upkeep.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -240,7 +241,7 @@ test('a suspect is claimed alone, stays a suspect when given back, and is cleare
   assert.equal((await jobs.look(ids[0])).status, 'ready')
   // The leader brings back only jobs that are parked for another reason.
   await reportLive(database.run)
-  await database.run(moveHeldBackJobs({ term, parked: true, afterKey: '0', limit: 10 }))
+  await database.run(moveHeldBackJobs({ term, parked: true, after: SWEEP_START, limit: 10 }))
   assert.deepEqual(await claim(database.run), [])
 
   const suspect = await suspectOf('worker-1')

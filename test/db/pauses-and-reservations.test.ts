@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import pg from 'pg'
 import { reportWorker, type WorkerStatus } from '../../db/queries/workers.ts'
-import { lookOut, moveHeldBackJobs, reserveCapacity } from '../../db/queue/upkeep.ts'
+import {
+  lookOut,
+  moveHeldBackJobs,
+  nextPlace,
+  reserveCapacity,
+  SWEEP_START,
+  type SweepPlace,
+} from '../../db/queue/upkeep.ts'
 import { createDuties } from '../../worker-runtime/duties.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -55,9 +62,9 @@ const seedWorker = (workerId: string, seed: Seed = {}) =>
     }),
   )
 const names = async (limit = 10) => (await claim(database.run, 'worker-1', limit)).map(({ name }) => name)
-const move = async (parked: boolean, limit = 100, afterKey = '0') =>
-  (await database.run(moveHeldBackJobs({ term, parked, afterKey, limit })))[0]
-const park = (limit?: number, afterKey?: string) => move(false, limit, afterKey)
+const move = async (parked: boolean, limit = 100, after = SWEEP_START, sinceKey = '0') =>
+  (await database.run(moveHeldBackJobs({ term, parked, after, sinceKey, limit })))[0]
+const park = (limit?: number, after?: SweepPlace, sinceKey?: string) => move(false, limit, after, sinceKey)
 const unpark = () => move(true)
 const heldBack = async () => (await database.run(lookOut()))[0]?.held_back
 const waitedFor = (seconds: number) =>
@@ -106,8 +113,19 @@ test('a sweep is bounded and says where to go on', async () => {
   await database.sql('insert into pauses (org_id) values ($1)', [tenant.orgId])
   const first = await park(2)
   assert.deepEqual([first?.looked_at, first?.moved], [2, 2])
-  const second = await park(2, first?.last_key ?? '')
+  const second = await park(2, nextPlace(first, 2))
   assert.deepEqual([second?.looked_at, second?.moved], [1, 1])
+})
+
+test('a sweep goes through all organisations, and can leave out jobs that the one before has examined', async () => {
+  const other = await seedTenant(database.run)
+  await submit({}, {})
+  await seedJobs(database.run, other, [newJob(), newJob()])
+  const first = await park(3)
+  const second = await park(3, nextPlace(first, 3))
+  assert.deepEqual([first?.looked_at, second?.looked_at, nextPlace(second, 3)], [3, 1, undefined])
+  await seedJobs(database.run, other, [newJob()])
+  assert.equal((await park(10, SWEEP_START, first?.newest_key))?.looked_at, 1)
 })
 
 test('the summary of what is held back changes when it does', async () => {
