@@ -39,10 +39,12 @@ const MOST_RERANKED = 32
 /** A claim is answered as one text: with payloads of 256 KiB each, so many of them still fit. */
 const MAX_CLAIM = 1_000
 /**
- * A flow gets about this much work in one turn. Jobs of one flow are claimed and recorded together, which costs less
- * than half of what jobs of many flows cost, and nobody notices who waits for 50 ms.
+ * In one turn, a flow gets the work that all slots do in this time. Jobs of one flow are claimed and recorded together,
+ * which costs less than half of what jobs of many flows cost, and nobody notices a wait of 50 ms.
  */
 const TURN_MS = 50
+/** As long as this are the jobs of a flow taken to be while none of them has ended here. */
+const UNKNOWN_MS = 1_000
 /** How often the runtimes of running jobs are compared with their predictions. */
 const OVERDUE_EVERY_MS = 200
 /** Of more flows than this, the least recently used are forgotten. */
@@ -124,11 +126,14 @@ export const createClaimPlanner = (options: {
     }
   }
 
+  const turnOf = (meanMs = UNKNOWN_MS): number =>
+    Math.max(1, Math.floor(Math.min((TURN_MS * fitting(capacity)) / meanMs, MAX_CLAIM)))
+
   const toKnown = (turn: NextTurn): Claim['flows'][number] => {
     const { age, floors, meanRunMs: meanMs } = memories.of(turn.flow)
     return {
       ...turn,
-      turn: meanMs === undefined ? 1 : Math.max(1, Math.floor(Math.min(TURN_MS / meanMs, MAX_CLAIM))),
+      turn: turnOf(meanMs),
       oldestFirst: age.isDue(),
       ageFloor: floors.ageFrom(),
       floors: floors.floors(),
@@ -146,6 +151,7 @@ export const createClaimPlanner = (options: {
       types: options.types,
       newestRank: limit <= MOST_RERANKED && (meanRunMs ?? WORTH_RANKING_MS) >= WORTH_RANKING_MS,
       fifo,
+      newTurn: turnOf(),
       ...(limit > 0 ? flowsOf(limit) : NO_FLOWS),
       lastFlow,
       freeCpuUnits,

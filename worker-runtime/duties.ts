@@ -37,6 +37,8 @@ const SWEEP_PAUSE_MS = 20
 const RESCORE = 1_000
 /** Each sweep looks through the whole queue, so it is worth doing for many. */
 const MOVED_SERIES = 5_000
+/** Series have moved, but there is no order to correct. Finding that out takes two index probes for each organisation. */
+const ALL_IN_ONE_LANE_MS = 5_000
 /** Submissions wait while series are forgotten: not for long. */
 const IDLE_SERIES = 1_000
 const SECOND = 1_000
@@ -212,7 +214,7 @@ const rescore = ({ run }: DutyOptions, look: Look): Duty => {
         if (!(await look()).moved) return SECOND
         seriesIds = (await run(takeMovedSeries(term, MOVED_SERIES))).map(({ id }) => id)
         after = SWEEP_START
-        if (seriesIds.length === 0) return SECOND
+        if (seriesIds.length === 0) return ALL_IN_ONE_LANE_MS
       }
       const [step] = await run(rescoreJobs({ term, seriesIds, after, limit: RESCORE }))
       const next = nextPlace(step, RESCORE)

@@ -101,8 +101,9 @@ create type claim_request as (
   types text[],
   -- Rank jobs by the newest estimates of their series.
   newest_rank boolean,
-  -- Take the oldest jobs of flows of which nothing else is known.
+  -- Of flows that the worker does not know, take the oldest jobs, and so many in one turn.
   fifo boolean,
+  new_turn integer,
   -- Flows that the worker knows. By flow: the virtual times of its organisation and of itself, in milliseconds, 0 being
   -- the time of a flow that begins to wait; the position of the first flow of its organisation; whether it had jobs
   -- when the worker last looked, or else null.

@@ -199,6 +199,22 @@ begin
 end
 $$;
 
+create or replace function flows_after(p_flow bigint) returns setof bigint
+language sql stable
+-- Flows that have jobs, in their order: one index probe for each.
+begin atomic
+  with recursive flows as (
+    (select r.flow from ready_jobs r where r.flow > p_flow and r.lane < 5000 order by r.flow limit 1)
+    union all
+    select (select r.flow from ready_jobs r where r.flow > f.flow and r.lane < 5000 order by r.flow limit 1)
+    from flows f
+    where f.flow is not null
+  )
+  select f.flow
+  from flows f
+  where f.flow is not null;
+end;
+
 create or replace function find_flows(
   -- Where the last claim stopped, and the numbers of the next organisations that the worker knows, in their order.
   p_after bigint,
@@ -416,15 +432,14 @@ begin
 
     if v_some_open = 0 then
       -- All are served. If the worker has named all flows that it knows, nobody else waits but those it does not know.
-      exit when not p_claim.all_flows;
-      loop
-        select r.flow into v_flow from ready_jobs r where r.flow > v_walked and r.lane < 5000 order by r.flow limit 1;
-        exit when v_flow is null;
-        v_walked := v_flow;
-        exit when v_open[array_position(v_flows, v_flow)] is not false;
-      end loop;
-      exit when v_flow is null;
-      v_new := array[v_flow];
+      exit when not p_claim.all_flows or v_walked is null;
+      v_new := array(
+        select f.flow
+        from flows_after(v_walked) as f (flow)
+        where f.flow <> all (v_flows)
+        limit p_claim.max_jobs - cardinality(places)
+      );
+      v_walked := v_new[p_claim.max_jobs - cardinality(places)];
       continue;
     end if;
 
@@ -437,7 +452,7 @@ begin
     v_flow := v_flows[v_n];
     v_org := v_firsts[v_n];
     v_limit := p_claim.max_jobs - cardinality(places);
-    if v_some_open > 1 or not p_claim.all_flows then v_limit := least(v_limit, coalesce(p_claim.turns[v_n], 1)); end if;
+    if v_some_open > 1 or not p_claim.all_flows then v_limit := least(v_limit, coalesce(p_claim.turns[v_n], p_claim.new_turn)); end if;
     if p_some_limited then
       if v_rooms[v_org] is null then
         v_rooms[v_org] := coalesce(

@@ -51,6 +51,8 @@ export type Claim = {
   newestRank: boolean
   /** Flows of which nothing is known start with their oldest jobs. */
   fifo: boolean
+  /** How many jobs such a flow gets in one turn. */
+  newTurn: number
   flows: readonly KnownFlow[]
   /** All that are known to have jobs are among them. */
   allFlows: boolean
@@ -173,18 +175,18 @@ const recordAndClaim = ({ workerId, leaseSeconds, ended, closed, claim }: Exchan
     select smartqueue.exchange(
       p_worker_id => $1::text, p_lease_seconds => $2::integer,
       p_claim => row(
-        $3::integer, $4::text[], $5::boolean, $6::boolean, $7::bigint[], $8::double precision[],
-        $9::double precision[], $10::integer[], $11::boolean[], $12::integer[], $13::boolean[], $14::bigint[],
-        $15::integer[], $16::integer[], $17::smallint[], $18::bigint[], $19::boolean, $20::bigint, $21::integer[],
-        $22::double precision, $23::double precision, $24::integer
+        $3::integer, $4::text[], $5::boolean, $6::boolean, $7::integer, $8::bigint[], $9::double precision[],
+        $10::double precision[], $11::integer[], $12::boolean[], $13::integer[], $14::boolean[], $15::bigint[],
+        $16::integer[], $17::integer[], $18::smallint[], $19::bigint[], $20::boolean, $21::bigint, $22::integer[],
+        $23::double precision, $24::double precision, $25::integer
       )::smartqueue.claim_request,
-      p_tokens => $25::bigint[], p_job_ids => $26::uuid[], p_org_ids => $27::uuid[], p_series_ids => $28::bigint[],
-      p_attempts => $29::integer[], p_ran_ms => $30::double precision[], p_outcomes => $31::text[],
-      p_results => $32::jsonb[], p_errors => $33::jsonb[], p_permanent => $34::boolean[],
-      p_delays_ms => $35::double precision[], p_closed => $36::bigint[],
-      p_sample_series => $37::bigint[], p_sample_runs => $38::double precision[],
-      p_sample_logs => $39::double precision[], p_sample_spreads => $40::double precision[],
-      p_timeout_series => $41::bigint[], p_timeout_logs => $42::double precision[]
+      p_tokens => $26::bigint[], p_job_ids => $27::uuid[], p_org_ids => $28::uuid[], p_series_ids => $29::bigint[],
+      p_attempts => $30::integer[], p_ran_ms => $31::double precision[], p_outcomes => $32::text[],
+      p_results => $33::jsonb[], p_errors => $34::jsonb[], p_permanent => $35::boolean[],
+      p_delays_ms => $36::double precision[], p_closed => $37::bigint[],
+      p_sample_series => $38::bigint[], p_sample_runs => $39::double precision[],
+      p_sample_logs => $40::double precision[], p_sample_spreads => $41::double precision[],
+      p_timeout_series => $42::bigint[], p_timeout_logs => $43::double precision[]
     ) as answer`,
   values: [
     workerId,
@@ -209,10 +211,10 @@ const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeR
         smartqueue.claim_jobs(
           p_worker_id => $1::text, p_lease_seconds => $2::integer,
           p_claim => row(
-            $3::integer, $4::text[], $5::boolean, $6::boolean, $7::bigint[], $8::double precision[],
-            $9::double precision[], $10::integer[], $11::boolean[], $12::integer[], $13::boolean[], $14::bigint[],
-            $15::integer[], $16::integer[], $17::smallint[], $18::bigint[], $19::boolean, $20::bigint,
-            $21::integer[], $22::double precision, $23::double precision, $24::integer
+            $3::integer, $4::text[], $5::boolean, $6::boolean, $7::integer, $8::bigint[], $9::double precision[],
+            $10::double precision[], $11::integer[], $12::boolean[], $13::integer[], $14::boolean[], $15::bigint[],
+            $16::integer[], $17::integer[], $18::smallint[], $19::bigint[], $20::boolean, $21::bigint,
+            $22::integer[], $23::double precision, $24::double precision, $25::integer
           )::smartqueue.claim_request
         )
       ) as answer,
@@ -229,6 +231,7 @@ const claimValues = (claim: Claim) => {
     claim.types,
     claim.newestRank,
     claim.fifo,
+    claim.newTurn,
     arrayOf(flows.map(({ flow }) => flow)),
     arrayOf(flows.map(({ orgTimeMs }) => orgTimeMs)),
     arrayOf(flows.map(({ timeMs }) => timeMs)),

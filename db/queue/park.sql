@@ -28,15 +28,8 @@ returns table (org_id uuid, job_id uuid, series_id bigint, type text, flow bigin
 language sql stable
 -- The next jobs of a sweep that are not parked.
 begin atomic
-  with recursive flows as (
-    select p_flow as flow
-    union all
-    select (select r.flow from ready_jobs r where r.flow > f.flow and r.lane < 5000 order by r.flow limit 1)
-    from flows f
-    where f.flow is not null
-  )
   select o.org_id, o.job_id, o.series_id, o.type, o.flow, o.key
-  from flows f
+  from (select p_flow as flow union all select n.flow from flows_after(p_flow) as n (flow)) f
   cross join lateral (
     select r.*
     from ready_jobs r
@@ -180,9 +173,13 @@ begin
     array(
       select m.id
       from series m
-      join orgs o on o.id = m.org_id
       where m.moved
-        and has_lanes(o.number)
+        and m.org_id in (
+          select o.id
+          from orgs o
+          where o.id in (select n.org_id from series n where n.moved)
+            and has_lanes(o.number)
+        )
       limit p_limit
       for update of m skip locked
     )

@@ -77,6 +77,7 @@ export const NO_CLAIM: Claim = {
   types: ['test'],
   newestRank: false,
   fifo: false,
+  newTurn: 1,
   flows: [],
   allFlows: true,
   lastFlow: -1,
