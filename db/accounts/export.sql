@@ -111,8 +111,8 @@ begin atomic
     select
       'job' as type, o.id, o.created_by, o.triggered_by, o.type as job_type, o.name, o.status, o.priority, o.tags,
       o.payload, o.timeout_seconds, o.max_attempts, o.initial_delay_seconds, o.backoff_multiplier, o.cpu_units,
-      o.memory_mb, o.run_at, o.deadline, o.on_parent_failure, o.callback_url, o.traceparent, o.predicted_ms,
-      o.predicted_p90_ms, o.created_at, o.started_at, o.finished_at, o.runtime_ms, o.worker_id, o.progress,
+      o.memory_mb, o.run_at, o.deadline, o.on_parent_failure, o.callback_url, o.fairness_key, o.traceparent,
+      o.predicted_ms, o.predicted_p90_ms, o.created_at, o.started_at, o.finished_at, o.runtime_ms, o.worker_id, o.progress,
       o.progress_note, o.attempts, o.result, o.error,
       array(select d.parent_id from job_dependencies d where d.child_id = o.id order by d.parent_id) as depends_on,
       array(

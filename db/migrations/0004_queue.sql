@@ -283,7 +283,7 @@ select
   f.finished_at, f.runtime_ms, f.result,
   coalesce(f.error, w.error) as error,
   p.progress, p.note as progress_note, j.predicted_p99_ms, j.promised_wait_ms, j.callback_url, j.triggered_by,
-  j.traceparent
+  j.traceparent, j.fairness_key
 from jobs j
 left join finished_jobs f on f.org_id = j.org_id and f.job_id = j.id
 left join waiting_jobs w on w.job_id = j.id
@@ -304,7 +304,7 @@ comment on view job_overview is 'Each job with its status. Only this view define
 
 create view job_summaries with (security_invoker = true) as
 select
-  id, org_id, created_by, triggered_by, callback_url, type, name, status, priority, rank, predicted_ms,
+  id, org_id, created_by, triggered_by, callback_url, fairness_key, type, name, status, priority, rank, predicted_ms,
   predicted_p90_ms, prediction_source, model_version, cpu_units, memory_mb, tags, timeout_seconds, max_attempts,
   initial_delay_seconds, backoff_multiplier, run_at, deadline,
   -- Judged as at submission, by the 90th percentile, until the job has finished.

@@ -13,6 +13,8 @@ export type Callback = {
   triggeredBy: TriggeredBy | null
   /** Of the job that it tells of, or of the request that tries the endpoint out. */
   traceparent: string | null
+  /** Of the job that it tells of, whose share of the workers it uses. */
+  fairnessKey: string | null
 }
 
 /** A receiver may be down for a day on average, for 53 hours at most. */
@@ -23,7 +25,7 @@ const TIMEOUT_SECONDS = 20
 const MAX_NAME_CHARACTERS = 200
 
 /** The job that tells a URL of an event. */
-export const newCallback = ({ url, body, triggeredBy, traceparent }: Callback): NewJob => ({
+export const newCallback = ({ url, body, triggeredBy, traceparent, fairnessKey }: Callback): NewJob => ({
   id: uuidV7(),
   type: CALLBACK_TYPE,
   // Not the whole address: what follows the host may be secret, and would make a series of each.
@@ -40,6 +42,7 @@ export const newCallback = ({ url, body, triggeredBy, traceparent }: Callback): 
   depends_on: [],
   on_parent_failure: 'fail',
   callback_url: null,
+  fairness_key: fairnessKey,
   triggered_by: triggeredBy,
   traceparent,
   prediction: null,

@@ -9,7 +9,7 @@ import type { JobRow } from './jobs.ts'
 
 /** A job that ended, and the URLs to notify of it. Times are as Postgres writes them within JSON. */
 export type EndedJob = Pick<JobRow, 'org_id' | 'name' | 'type' | 'tags' | 'triggered_by' | 'traceparent'> &
-  Pick<JobRow, 'attempts' | 'created_at' | 'started_at' | 'result' | 'error'> & {
+  Pick<JobRow, 'fairness_key' | 'attempts' | 'created_at' | 'started_at' | 'result' | 'error'> & {
     job_id: string
     event: CallbackEvent
     reason: string | null
@@ -107,10 +107,10 @@ export const findCallbacks = (
       order by a.xid, a.id, e.n
     ),
     wanted as materialized (
-      select l.*, j.name, j.type, j.tags, j.triggered_by, j.traceparent, j.created_at, u.urls
+      select l.*, j.name, j.type, j.tags, j.triggered_by, j.traceparent, j.fairness_key, j.created_at, u.urls
       from looked_at l
       cross join lateral (
-        select name, type, tags, triggered_by, traceparent, created_at, callback_url
+        select name, type, tags, triggered_by, traceparent, fairness_key, created_at, callback_url
         from smartqueue.jobs
         where org_id = l.org_id
           and id = l.job_id
@@ -157,7 +157,7 @@ export const findCallbacks = (
     told as materialized (
       select
         p.xid, p.id, p.position, p.org_id, p.job_id, 'job.' || p.state as event, p.attempt as attempts, p.reason, p.at,
-        p.urls, p.name, p.type, p.tags, p.triggered_by, p.traceparent, p.created_at,
+        p.urls, p.name, p.type, p.tags, p.triggered_by, p.traceparent, p.fairness_key, p.created_at,
         coalesce(f.started_at, a.started_at) as started_at,
         case when f.bytes <= $6::int then f.result end as result,
         coalesce(f.bytes > $6::int, false) as result_omitted,

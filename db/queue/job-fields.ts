@@ -26,6 +26,8 @@ export type NewJob = RankTerms & {
   on_parent_failure: OnParentFailure
   /** Notified when the job finishes. */
   callback_url: string | null
+  /** One of the organisation's own tenants. */
+  fairness_key: string | null
   triggered_by: TriggeredBy | null
   /** The span in which the job was submitted, in the format of W3C Trace Context. Null: not traced. */
   traceparent: string | null
@@ -76,6 +78,7 @@ export const JOB_FIELDS = {
   depends_on: {},
   on_parent_failure: { isSame: (a, b) => a.on_parent_failure === b.on_parent_failure },
   callback_url: { isSame: (a, b) => a.callback_url === b.callback_url },
+  fairness_key: { isSame: (a, b) => a.fairness_key === b.fairness_key },
   triggered_by: { isSame: (a, b) => a.triggered_by === b.triggered_by },
   traceparent: {},
   rank_base: { view: null, isSame: (a, b) => a.rank_base === b.rank_base },

@@ -8,7 +8,7 @@ export type CatchUp = (typeof CATCH_UPS)[number]
 /** The job of each tick, as a schedule keeps it: with all that was left out when it was sent. */
 export type ScheduledJob = Pick<
   NewJob,
-  'name' | 'type' | 'payload' | 'priority' | 'tags' | 'timeout_seconds' | 'callback_url'
+  'name' | 'type' | 'payload' | 'priority' | 'tags' | 'timeout_seconds' | 'callback_url' | 'fairness_key'
 > & {
   resources: Pick<NewJob, 'cpu_units' | 'memory_mb'>
   retry: Pick<NewJob, 'max_attempts' | 'initial_delay_seconds' | 'backoff_multiplier'>

@@ -71,7 +71,7 @@ export const endpointRoutes = () =>
       const { traceparent } = c.get('trace')
       const timestamp = new Date().toISOString()
       const body = { type: TEST_EVENT, timestamp, data: { endpoint_id: id, org_id: orgId } } as const
-      const job = newCallback({ url: row.url, body, triggeredBy: null, traceparent })
+      const job = newCallback({ url: row.url, body, triggeredBy: null, traceparent, fairnessKey: null })
       const submitting = submitJobs([{ ...memberOf(principal), jobs: [job] }])
       const { rows } = submitting.read(await run(submitting))
       refuse(rows, { requests: [], ids: [], pathOf: () => [], principal })

@@ -10,6 +10,7 @@ export const viewSummary = (row: JobSummaryRow): z.output<typeof jobSummary> => 
   created_by: row.created_by,
   triggered_by: row.triggered_by,
   callback_url: row.callback_url,
+  fairness_key: row.fairness_key,
   name: row.name,
   type: row.type,
   status: row.status,

@@ -75,6 +75,17 @@ const fields = {
       'Told when the job has completed, failed or was cancelled: a POST, signed as Standard Webhooks describes.',
     example: 'https://example.com/hooks/smartqueue',
   }),
+  fairness_key: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .openapi({
+      description:
+        'Which of your own tenants, such as a customer, the job is for. ' +
+        "Tenants get equal shares of the time that workers spend on the organisation's jobs.",
+      example: 'customer-42',
+    }),
   idempotency_key: idempotencyKey.optional().openapi({
     description:
       'Within 24 hours a job with the same key and the same body is this job, and not submitted again.',

@@ -50,6 +50,7 @@ const summaryFields = {
     description: 'What has made the job, if nobody has submitted it over the API.',
   }),
   callback_url: z.string().nullable(),
+  fairness_key: z.string().nullable(),
   name: z.string(),
   type: z.string(),
   status: z.enum(JOB_STATES),

@@ -34,6 +34,7 @@ export const toNewJob = (
     depends_on: made.parents,
     on_parent_failure,
     callback_url: request.callback_url ?? null,
+    fairness_key: request.fairness_key ?? null,
     triggered_by: made.triggeredBy,
     traceparent: made.traceparent,
     prediction: made.prediction,

@@ -35,6 +35,7 @@ const viewJob = (job: ScheduledJob): ScheduledJob => ({
   tags: job.tags,
   timeout_seconds: job.timeout_seconds,
   callback_url: job.callback_url,
+  fairness_key: job.fairness_key,
   deadline_seconds: job.deadline_seconds,
 })
 

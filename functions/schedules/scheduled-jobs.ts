@@ -15,6 +15,7 @@ export const toScheduledJob = (job: ScheduledJobRequest, scheduleName: string): 
   tags: job.tags,
   timeout_seconds: job.timeout_seconds ?? null,
   callback_url: job.callback_url ?? null,
+  fairness_key: job.fairness_key ?? null,
   deadline_seconds: job.deadline_seconds ?? null,
 })
 
@@ -29,6 +30,7 @@ export const toJobRequest = (job: ScheduledJob, at: Date): JobRequest => ({
   tags: job.tags,
   timeout_seconds: job.timeout_seconds ?? undefined,
   callback_url: job.callback_url ?? undefined,
+  fairness_key: job.fairness_key ?? undefined,
   deadline: deadlineOf(job, at) ?? undefined,
   depends_on: [],
   on_parent_failure: 'fail',

@@ -5,7 +5,8 @@ import { CATCH_UPS } from '../../db/rules/scheduled-job.ts'
 import { timestamp } from '../http/openapi.ts'
 import { newJob } from '../jobs/new-job.ts'
 
-const { type, payload, priority, resources, tags, timeout_seconds, retry, callback_url } = newJob.shape
+const { type, payload, priority, resources, tags, timeout_seconds, retry, callback_url, fairness_key } =
+  newJob.shape
 
 /** What a job of its own may have, and the job of a schedule may not. */
 const OUT_OF_PLACE = new Map([
@@ -28,6 +29,7 @@ const jobFields = {
   timeout_seconds,
   retry,
   callback_url,
+  fairness_key,
   deadline_seconds: z.int().min(1).max(2_678_400).optional().openapi({
     description: 'When a job should be done, in seconds after its tick.',
     example: 3600,
@@ -129,6 +131,7 @@ const scheduledJob = z
     tags: z.array(z.string()),
     timeout_seconds: z.int().nullable(),
     callback_url: z.string().nullable(),
+    fairness_key: z.string().nullable(),
     deadline_seconds: z.int().nullable(),
   })
   .openapi('ScheduledJob')

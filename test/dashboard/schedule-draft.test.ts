@@ -13,6 +13,7 @@ const job: Schedule['job'] = {
   tags: ['billing', 'night'],
   timeout_seconds: 300,
   callback_url: 'https://example.com/told',
+  fairness_key: 'customer-42',
   deadline_seconds: null,
 }
 

@@ -101,6 +101,7 @@ const OTHER: { [Name in KindFieldName]: NewJob[Name] } = {
   deadline: '2999-01-01T00:00:00.000Z',
   on_parent_failure: 'wait',
   callback_url: 'https://example.com/',
+  fairness_key: 'customer-42',
   triggered_by: { kind: 'callback', job_id: newJob().id, event: 'job.failed' },
   rank_base: 7,
   rank_slope: 0.5,

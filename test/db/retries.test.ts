@@ -53,6 +53,17 @@ test('a cancelled job starts over, and what was cancelled is kept', async () => 
   assert.deepEqual(await attemptsOf(id), [cancelled])
 })
 
+test('a retried job keeps its fairness key, and waits among the jobs of that key', async () => {
+  const id = await jobInState(database.run, tenant, 'failed', { fairness_key: 'customer-42' })
+  await retry(id)
+  assert.equal((await look(id)).fairness_key, 'customer-42')
+  const flows = await database.sql(
+    `select flow = flow_of(org_id, 'customer-42') as of_key from ready_jobs where job_id = $1`,
+    [id],
+  )
+  assert.deepEqual(flows, [{ of_key: true }])
+})
+
 test('a job whose time has not come is pending again', async () => {
   const id = await jobInState(database.run, tenant, 'pending')
   await database.run(cancelJobs(tenant.orgId, [id]))

@@ -215,11 +215,16 @@ const VARIED: [string, Partial<NewJob>][] = [
         initial_delay_seconds: 3,
       },
       ...{ backoff_multiplier: 4, cpu_units: 2, memory_mb: 500, on_parent_failure: 'wait', rank_base: 3 },
-      ...{ callback_url: 'https://example.com/', traceparent: TRACES[0] ?? null },
+      ...{
+        callback_url: 'https://example.com/',
+        traceparent: TRACES[0] ?? null,
+        fairness_key: 'customer-42',
+      },
       triggered_by: { kind: 'schedule', schedule_id: newJob().id, tick_at: null },
     },
   ],
   ['a job with an invalid name', { name: '' }],
+  ['a job with an invalid fairness key', { fairness_key: '' }],
 ]
 
 /** All that a submission stores of a job, apart from ids, times and its place among others. */

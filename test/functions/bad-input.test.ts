@@ -120,6 +120,10 @@ test('wrong types are refused with 422 and the place of each', async () => {
     [{ ...job, depends_on: ['first'] }, '#/depends_on/0'],
     [{ ...job, depends_on: Array.from({ length: 101 }, () => crypto.randomUUID()) }, '#/depends_on'],
     [{ ...job, on_parent_failure: 'ignore' }, '#/on_parent_failure'],
+    [{ ...job, fairness_key: '' }, '#/fairness_key'],
+    [{ ...job, fairness_key: 'x'.repeat(201) }, '#/fairness_key'],
+    [{ ...job, fairness_key: 42 }, '#/fairness_key'],
+    [{ ...job, fairness_key: null }, '#/fairness_key'],
   ]
   for (const [json, pointer] of wrong)
     assertProblem(await send('/jobs', { json }), 422, 'invalid-request', pointer)
@@ -190,6 +194,7 @@ test('text that Postgres cannot hold is refused with 422, wherever it stands', a
       [`{"name":"n","type":"test","payload":{"${text}":1}}`, '#/payload'],
       [`{"name":"n","type":"test","payload":{},"tags":["${text}"]}`, '#/tags/0'],
       [`{"name":"n","type":"test","payload":{},"run_at":"${text}"}`, '#/run_at'],
+      [`{"name":"n","type":"test","payload":{},"fairness_key":"${text}"}`, '#/fairness_key'],
     ]
     for (const [body, pointer] of bodies)
       assertProblem(await send('/jobs', { body }), 422, 'invalid-request', pointer)

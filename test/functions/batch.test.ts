@@ -35,6 +35,8 @@ test('all jobs of a batch are committed, each as it was sent', async () => {
   const jobs = [
     { ...minimal, name: 'first', priority: 'critical', tags: ['a'] },
     { ...minimal, name: 'second', run_at: '2999-01-01T00:00:00Z' },
+    { ...minimal, fairness_key: 'customer-42' },
+    { ...minimal, fairness_key: 'customer-43' },
     { ...minimal, type: 'typed', payload: { url: 'https://example.com/' } },
   ]
   const answer = await send({ jobs })
@@ -44,9 +46,13 @@ test('all jobs of a batch are committed, each as it was sent', async () => {
     [
       ['first', 'test', 'critical', 'ready'],
       ['second', 'test', 'normal', 'pending'],
+      ['report', 'test', 'normal', 'ready'],
+      ['report', 'test', 'normal', 'ready'],
       ['report', 'typed', 'normal', 'ready'],
     ],
   )
+  const keys = answer.body.jobs.map((job: Record<string, unknown>) => job.fairness_key)
+  assert.deepEqual(keys, [null, null, 'customer-42', 'customer-43', null])
   for (const job of answer.body.jobs) {
     const read = await edge.request('GET', `/jobs/${job.id}`, { token: ada.token })
     assert.deepEqual(read.body, job)

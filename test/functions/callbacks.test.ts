@@ -197,6 +197,7 @@ test('who was told of a job can be seen', async () => {
       body: { type: 'job.completed', timestamp: '', data: {} },
       triggeredBy: { kind: 'callback', job_id: jobId, event: 'job.completed' },
       traceparent: null,
+      fairnessKey: null,
     }),
   )
   const [first] = await seedJobs(database.run, ada, callbacks)

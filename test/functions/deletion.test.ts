@@ -162,6 +162,7 @@ const ofType = (lines: Record<string, unknown>[], type: string) => lines.filter(
 test('an export has every type of line, contains no secrets, and is marked as complete', async () => {
   const owner = await registerUser(edge)
   await fillTables(database, owner)
+  await seedJobs(database.run, owner, [newJob({ fairness_key: 'customer-42' })])
   await database.sql(`update webhook_sources set secret = 'sesame' where org_id = $1`, [owner.orgId])
   await database.sql(`update callback_secrets set secret = 'sesame' where org_id = $1`, [owner.orgId])
   const answer = await edge.request('GET', '/orgs/me/export', { token: owner.token })
@@ -176,6 +177,7 @@ test('an export has every type of line, contains no secrets, and is marked as co
   )
   assert.deepEqual([lines[0]?.type, lines[1]?.name], ['export', owner.username])
   assert.doesNotMatch(answer.text, /sesame|secret"|hash"/)
+  assert.equal(ofType(lines, 'job').filter((job) => job.fairness_key === 'customer-42').length, 1)
   const [completed] = ofType(lines, 'job').filter(({ status }) => status === 'completed')
   assert.deepEqual(completed?.result, { ok: true })
   const [retrying] = ofType(lines, 'job').filter(({ status }) => status === 'retrying')

@@ -127,6 +127,17 @@ test('what was refused has used no key', async () => {
   const [parent] = [await jobInState(database.run, account, 'failed')]
   const refused = await submit({ ...JOB, depends_on: [parent] }, 'later')
   assertProblem(refused, 422, 'failed-dependency')
+  for (const fairness_key of ['', 'x'.repeat(201)]) {
+    const invalid = { ...JOB, fairness_key }
+    assertProblem(await submit(invalid, 'later'), 422, 'invalid-request', '#/fairness_key')
+    const batch = await submitBatch([JOB, { ...invalid, idempotency_key: 'own' }], 'later')
+    assertProblem(batch, 422, 'invalid-request', '#/jobs/1/fairness_key')
+  }
+  assert.deepEqual(
+    await database.sql('select key from idempotency_keys where org_id = $1', [account.orgId]),
+    [],
+  )
+  assert.equal(await countJobs(), 1, 'the parent')
   assert.equal((await submit(JOB, 'later')).status, 201)
 })
 

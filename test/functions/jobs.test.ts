@@ -51,6 +51,7 @@ test('a submitted job is committed, and read back as it was answered', async () 
     deadline: '2999-01-01T03:00:00+02:00',
     resources: { cpu_units: 0.3, memory_mb: 1024 },
     on_parent_failure: 'wait',
+    fairness_key: 'Kundin Ä'.padEnd(200, '.'),
   }
   const answer = await submit(full)
   assert.equal(answer.status, 201, answer.text)
@@ -91,6 +92,7 @@ test('what a job leaves out has sensible defaults', async () => {
     [body.depends_on, body.on_parent_failure, body.deadline, body.deadline_at_risk, body.progress],
     [[], 'fail', null, false, null],
   )
+  assert.equal(body.fairness_key, null)
 })
 
 test('a job is told its prediction and its place in the order', async () => {

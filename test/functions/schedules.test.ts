@@ -68,6 +68,7 @@ test('a schedule is made with all defaults, and says when it ticks next', async 
       tags: [],
       timeout_seconds: null,
       callback_url: null,
+      fairness_key: null,
       deadline_seconds: null,
     },
     next_run_at: next_runs[0],
@@ -89,6 +90,7 @@ test('all of it can be said, and what is left out of the zone means UTC', async 
     tags: ['a', 'b'],
     timeout_seconds: 30,
     callback_url: 'https://example.com/told',
+    fairness_key: 'customer-42',
     deadline_seconds: 3600,
   }
   const made = await make({ timezone: undefined, catch_up: 'all', paused: true, job })
@@ -131,6 +133,7 @@ const REFUSED: Record<string, [change: object, pointer: string, detail: RegExp, 
     /is not allowed in a schedule/,
   ],
   'a key': [{ job: { ...JOB, idempotency_key: 'k' } }, '#/job/idempotency_key', /submitted only once/],
+  'an empty fairness key': [{ job: { ...JOB, fairness_key: '' } }, '#/job/fairness_key', /at least 1|>=1/],
   'a field that there is not': [{ job: { ...JOB, color: 'red' } }, '#/job/color', /not a known field/],
 }
 

@@ -274,6 +274,7 @@ test('every field of a job can come from the event', async () => {
     deadline: '$.due',
     on_parent_failure: 'wait',
     callback_url: 'https://example.com/{{ $event.id }}',
+    fairness_key: '{{ $.customer.name }}',
     idempotency_key: 'sync-{{ $event.id }}',
     depends_on: ['$.parent'],
   }
@@ -308,6 +309,7 @@ test('every field of a job can come from the event', async () => {
       deadline: job.deadline,
       on_parent_failure: job.on_parent_failure,
       callback_url: job.callback_url,
+      fairness_key: job.fairness_key,
       depends_on: job.depends_on,
       status: job.status,
     },
@@ -324,6 +326,7 @@ test('every field of a job can come from the event', async () => {
       deadline: '2999-01-02T00:00:00.000Z',
       on_parent_failure: 'wait',
       callback_url: 'https://example.com/evt_1',
+      fairness_key: 'Grüße',
       depends_on: [parent],
       status: 'blocked',
     },

@@ -12,6 +12,7 @@ export const rowOf = (n: number): JobSummary => ({
   created_by: null,
   triggered_by: null,
   callback_url: null,
+  fairness_key: null,
   name: `job-${n}`,
   type: 'http',
   status: 'ready',

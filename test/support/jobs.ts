@@ -53,6 +53,7 @@ export const newJob = (overrides: Partial<NewJob> = {}): NewJob => ({
   depends_on: [],
   on_parent_failure: 'fail',
   callback_url: null,
+  fairness_key: null,
   triggered_by: null,
   traceparent: null,
   prediction: null,

@@ -15,6 +15,7 @@ export const newScheduledJob = (overrides: Partial<ScheduledJob> = {}): Schedule
   tags: [],
   timeout_seconds: null,
   callback_url: null,
+  fairness_key: null,
   deadline_seconds: null,
   ...overrides,
 })

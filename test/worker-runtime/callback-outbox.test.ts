@@ -245,6 +245,22 @@ test('a job that was retried before it was told of is told of as it ended then',
   )
 })
 
+test('a callback has the fairness key of the job that it tells of', async () => {
+  const keys = ['customer-42', null]
+  const made = keys.map((fairness_key) => newJob({ callback_url: HOOK, run_at: LATER, fairness_key }))
+  const ids = await seedJobs(database.run, tenant, made)
+  await database.run(cancelJobs(tenant.orgId, ids))
+  await untilTold(createDuty(), 2)
+  const rows = await database.sql(
+    `select triggered_by ->> 'job_id' as id, fairness_key from jobs where type = 'callback' order by id`,
+  )
+  const expected = made.map(({ id, fairness_key }) => ({ id, fairness_key }))
+  assert.deepEqual(
+    rows,
+    expected.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+  )
+})
+
 test('while nobody wants to know, the cursor moves on without a look at the events', async () => {
   const ids = await seedJobs(database.run, tenant, [newJob({ run_at: LATER })])
   await database.run(cancelJobs(tenant.orgId, ids))

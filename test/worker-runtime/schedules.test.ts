@@ -134,6 +134,7 @@ test('a tick that has come submits its job as it was kept, for nobody, and the s
     tags: ['t', 'u'],
     timeout_seconds: 30,
     callback_url: 'https://example.com/told',
+    fairness_key: 'customer-42',
     deadline_seconds: 3600,
   })
   const id = await seed({ next_at: nextAt, job })

@@ -10,11 +10,11 @@ export const toSubmissions = (events: readonly EndedJob[]): Submission[] =>
   events.flatMap((ended) => {
     const body = toBody(ended)
     const triggeredBy = { kind: 'callback' as const, job_id: ended.job_id, event: ended.event }
-    const { traceparent } = ended
+    const { traceparent, fairness_key: fairnessKey } = ended
     return ended.urls.map((url) => ({
       orgId: ended.org_id,
       userId: null,
-      jobs: [newCallback({ url, body, triggeredBy, traceparent })],
+      jobs: [newCallback({ url, body, triggeredBy, traceparent, fairnessKey })],
     }))
   })
 

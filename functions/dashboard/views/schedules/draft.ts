@@ -16,7 +16,7 @@ export type Draft = {
   deadlineSeconds: string
   maxAttempts: string
   /** What the form does not show, and a change must not lose: the API replaces the job as a whole. */
-  kept: Partial<Pick<Schedule['job'], 'resources' | 'retry' | 'callback_url'>>
+  kept: Partial<Pick<Schedule['job'], 'resources' | 'retry' | 'callback_url' | 'fairness_key'>>
 }
 
 /** Where the API says what is wrong with which field. */
@@ -42,7 +42,7 @@ export const draftOf = ({ name, cron, timezone, catch_up, job }: Schedule): Draf
   timeoutSeconds: String(job.timeout_seconds ?? ''),
   deadlineSeconds: String(job.deadline_seconds ?? ''),
   maxAttempts: String(job.retry.max_attempts),
-  kept: { resources: job.resources, retry: job.retry, callback_url: job.callback_url },
+  kept: job,
 })
 
 /** What is sent. A payload that is no JSON is refused here, at its field. */
@@ -65,6 +65,7 @@ export const requestOf = (draft: Draft) => ({
     retry: { ...draft.kept.retry, ...numberAt('max_attempts', draft.maxAttempts) },
     ...(draft.kept.resources && { resources: draft.kept.resources }),
     ...(draft.kept.callback_url && { callback_url: draft.kept.callback_url }),
+    ...(draft.kept.fairness_key && { fairness_key: draft.kept.fairness_key }),
   },
 })
 
