@@ -36,12 +36,14 @@ test('what was typed becomes a request that the API takes', () => {
     timeoutSeconds: '30',
     maxAttempts: '5',
     dependsOn: '01a1eb00-0000-7000-8000-000000000001',
+    fairnessKey: ' customer 42 ',
   })
   const job = newJob.parse(request)
   assert.deepEqual(
     [job.name, job.tags, job.timeout_seconds, job.retry.max_attempts, job.depends_on.length],
     ['nightly', ['a', 'b'], 30, 5, 1],
   )
+  assert.equal(job.fairness_key, 'customer 42')
   assert.equal(new Date(job.deadline ?? 0).getTime(), new Date('2030-01-01T10:00').getTime())
 })
 

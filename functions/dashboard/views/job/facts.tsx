@@ -47,6 +47,7 @@ const factsOf = (job: Job): Fact[] => [
   ['Timeout', job.timeout_seconds === null ? 'that of its type' : seconds(job.timeout_seconds)],
   ['Resources', resourcesInWords(job.resources)],
   ...(job.depends_on.length > 0 ? [dependencyFact(job)] : []),
+  ...when(job.fairness_key, (key): Fact => ['Fairness key', <code>{key}</code>]),
   ...when(job.callback_url, (url): Fact => ['Callback URL', <code>{url}</code>]),
 ]
 

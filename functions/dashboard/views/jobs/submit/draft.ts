@@ -14,6 +14,7 @@ export type Draft = {
   timeoutSeconds: string
   maxAttempts: string
   dependsOn: string
+  fairnessKey: string
 }
 
 export const EMPTY_DRAFT: Draft = {
@@ -27,6 +28,7 @@ export const EMPTY_DRAFT: Draft = {
   timeoutSeconds: '',
   maxAttempts: '',
   dependsOn: '',
+  fairnessKey: '',
 }
 
 /** Where the API's errors belong, by their pointers. */
@@ -41,6 +43,7 @@ export const POINTERS: Record<keyof Draft, string> = {
   timeoutSeconds: '/timeout_seconds',
   maxAttempts: '/retry',
   dependsOn: '/depends_on',
+  fairnessKey: '/fairness_key',
 }
 
 /** The request, or undefined while it is no whole one yet. `payloadError`: why the payload is none. */
@@ -58,6 +61,7 @@ export const toRequest = (
     ...given('run_at', time(draft.runAt)),
     ...given('timeout_seconds', number(draft.timeoutSeconds)),
     ...given('depends_on', words(draft.dependsOn)),
+    ...given('fairness_key', draft.fairnessKey.trim() || undefined),
   }
   const attempts = number(draft.maxAttempts)
   if (attempts !== undefined) request.retry = { max_attempts: attempts }

@@ -73,11 +73,11 @@ export const SubmitFields = ({ types, faults }: { types: readonly JobType[]; fau
 
 const Advanced = ({ faults }: { faults: DraftFaults }) => {
   const { draft } = kept.value
-  const { deadline, runAt, timeoutSeconds, maxAttempts, dependsOn } = faults
-  const isWrong = Boolean(deadline ?? runAt ?? timeoutSeconds ?? maxAttempts ?? dependsOn)
+  const { deadline, runAt, timeoutSeconds, maxAttempts, dependsOn, fairnessKey } = faults
+  const isWrong = Boolean(deadline ?? runAt ?? timeoutSeconds ?? maxAttempts ?? dependsOn ?? fairnessKey)
   return (
     <details class="advanced" {...(isWrong && { open: true })}>
-      <summary>Times, attempts and dependencies</summary>
+      <summary>Times, attempts, dependencies and fairness</summary>
       <div class="form">
         <div class="form-row">
           <TextField
@@ -125,6 +125,15 @@ const Advanced = ({ faults }: { faults: DraftFaults }) => {
           value={draft.dependsOn}
           error={dependsOn}
           onInput={(value) => change({ dependsOn: value })}
+        />
+        <TextField
+          label="Fairness key"
+          literal
+          maxLength={200}
+          hint="Which of your own tenants the job is for. Tenants get equal shares of the workers."
+          value={draft.fairnessKey}
+          error={fairnessKey}
+          onInput={(value) => change({ fairnessKey: value })}
         />
       </div>
     </details>
