@@ -16,7 +16,8 @@ begin atomic
       (
         select json_build_object(
           'submissions_per_minute', q.submissions_per_minute, 'queued_jobs', q.queued_jobs,
-          'running_jobs', q.running_jobs, 'payload_bytes_per_day', q.payload_bytes_per_day
+          'running_jobs', q.running_jobs, 'payload_bytes_per_day', q.payload_bytes_per_day,
+          'weight', q.weight
         )
         from quotas_of(o.id) q
       ) as quotas,

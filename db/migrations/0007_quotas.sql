@@ -14,7 +14,8 @@ create table quotas (
   constraint quotas_not_negative check (
     submissions_per_minute >= 0 and queued_jobs >= 0 and running_jobs >= 0 and payload_bytes_per_day >= 0
   ),
-  constraint quotas_weight check (weight between 0.01 and 100)
+  -- As a real, 0.01 is a little less than 0.01.
+  constraint quotas_weight check (weight between 0.01::real and 100)
 );
 comment on table quotas is
   'queued_jobs includes running jobs. Claims enforce running_jobs, submissions all other quotas.';

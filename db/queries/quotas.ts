@@ -1,13 +1,13 @@
 import type { Query } from '../query.ts'
 import type { Quota } from '../rules/quotas.ts'
 
-/** Bigints are texts. */
-export type QuotaRow = { quota: Quota; allowed: string | null; used: string }
+/** Bigints are texts. Each row has the weight. */
+export type QuotaRow = { quota: Quota; allowed: string | null; used: string; weight: number }
 
 export const getQuotas = (orgId: string): Query<QuotaRow> => ({
   name: 'get-quotas',
   text: `
-    select u.quota, u.allowed, u.used
+    select u.quota, u.allowed, u.used, q.weight
     from smartqueue.quotas_of($1::uuid) q
     cross join smartqueue.quota_states s
     cross join (select floor(extract(epoch from clock_timestamp()))::bigint as second) clock
@@ -34,8 +34,8 @@ export const getQuotas = (orgId: string): Query<QuotaRow> => ({
  */
 export const setQuotas = (
   orgId: string | null,
-  changes: { [Name in Quota]?: number | null | undefined },
-): Query<Record<Quota, string | null>> => ({
+  changes: { [Name in Quota]?: number | null | undefined } & { weight?: number | undefined },
+): Query<Record<Quota, string | null> & { weight: number }> => ({
   name: 'set-quotas',
   text: `
     -- The bound may not have been kept up while there was no limit.
@@ -54,9 +54,9 @@ export const setQuotas = (
       )
     )
     insert into smartqueue.quotas as q (
-      org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day
+      org_id, submissions_per_minute, queued_jobs, running_jobs, payload_bytes_per_day, weight
     )
-    select $1::uuid, n.submissions_per_minute, n.queued_jobs, n.running_jobs, n.payload_bytes_per_day
+    select $1::uuid, n.submissions_per_minute, n.queued_jobs, n.running_jobs, n.payload_bytes_per_day, n.weight
     from smartqueue.quotas_of($1::uuid) as present
     cross join jsonb_populate_record(present, $2::jsonb) as n
     where $1::uuid is null or exists (select from smartqueue.orgs o where o.id = $1::uuid)
@@ -65,9 +65,10 @@ export const setQuotas = (
       submissions_per_minute = excluded.submissions_per_minute,
       queued_jobs = excluded.queued_jobs,
       running_jobs = excluded.running_jobs,
-      payload_bytes_per_day = excluded.payload_bytes_per_day
+      payload_bytes_per_day = excluded.payload_bytes_per_day,
+      weight = excluded.weight
     returning
-      q.submissions_per_minute, q.queued_jobs, q.running_jobs, q.payload_bytes_per_day,
+      q.submissions_per_minute, q.queued_jobs, q.running_jobs, q.payload_bytes_per_day, q.weight,
       case when q.org_id is not null then smartqueue.audit(q.org_id, 'org.quotas_changed', $2::jsonb) end as audited`,
   values: [orgId, JSON.stringify(changes)],
 })

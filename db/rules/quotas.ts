@@ -8,6 +8,11 @@ export const QUOTAS = [
 
 export type Quota = (typeof QUOTAS)[number]
 
+/** An organisation's part of the workers' time, relative to the weights of the others that have work. */
+export const WEIGHT = { min: 0.01, max: 100 } as const
+
+export const WEIGHT_FAULT = `must be a number from ${WEIGHT.min} to ${WEIGHT.max}`
+
 const WHAT: Record<Quota, string> = {
   submissions_per_minute: 'jobs submitted within a minute',
   queued_jobs: 'jobs queued or running',

@@ -3,11 +3,12 @@ import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import type { Run } from '../../db/query.ts'
 import { QUOTAS, type Quota } from '../../db/rules/quotas.ts'
-import { access, enterAs, noSuchOrg } from '../auth/permit.ts'
+import { access, enterAs } from '../auth/permit.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { logFailure } from '../http/log.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, pathId, problems } from '../http/openapi.ts'
+import { ProblemError } from '../http/problem.ts'
 import { createRouter } from '../http/validation.ts'
 import { quotaChange, quotas } from './schemas.ts'
 
@@ -18,19 +19,21 @@ export const quotaRoutes = () =>
       const { id } = c.req.valid('param')
       const run = enterAs(c, { leastRole: 'admin', allOrgs: true })
       const [changed] = await run(setQuotas(id, c.req.valid('json')))
-      if (!changed) throw noSuchOrg(id)
+      if (!changed) throw new ProblemError('not-found', `There is no organisation ${id}.`)
       // More may be allowed to run.
       holdOf(c)(run(notify(JOBS_READY, [''])).catch(logFailure))
       return c.json(await look(run, id), 200)
     })
 
 const look = async (run: Run, orgId: string): Promise<z.output<typeof quotas>> => {
-  const rows = new Map((await run(getQuotas(orgId))).map((row) => [row.quota, row]))
+  const found = await run(getQuotas(orgId))
+  const rows = new Map(found.map((row) => [row.quota, row]))
   const view = (quota: Quota) => ({
     limit: toNumber(rows.get(quota)?.allowed),
     used: Number(rows.get(quota)?.used ?? 0),
   })
-  return Object.fromEntries(QUOTAS.map((quota) => [quota, view(quota)])) as z.output<typeof quotas>
+  const limits = QUOTAS.map((quota) => [quota, view(quota)])
+  return { ...Object.fromEntries(limits), weight: found[0]?.weight ?? 1 }
 }
 
 const toNumber = (text: string | null | undefined): number | null =>
@@ -44,7 +47,7 @@ const quotasRoute = createRoute({
   description:
     'A submission above `submissions_per_minute` (counted in jobs), `payload_bytes_per_day` or `queued_jobs` (queued or ' +
     'running) is refused with 429, and so is a retry above the last. Jobs above `running_jobs` are accepted and wait until ' +
-    'others have ended.',
+    "others have ended. The workers' time is shared between the organisations that have waiting jobs, by `weight`.",
   ...access('org:read'),
   responses: {
     200: jsonContent(quotas, 'The quotas'),

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { AUDIT_ACTIONS } from '../../db/queries/audit.ts'
 import { INVITATION_HOURS } from '../../db/queries/invitations.ts'
-import { QUOTAS } from '../../db/rules/quotas.ts'
+import { QUOTAS, WEIGHT, WEIGHT_FAULT } from '../../db/rules/quotas.ts'
 import { MEMBER_ROLES } from '../../db/rules/roles.ts'
 import { timestamp } from '../http/openapi.ts'
 
@@ -94,10 +94,16 @@ const quota = z.object({
 const forEach = <Value extends z.ZodType>(value: Value) =>
   Object.fromEntries(QUOTAS.map((name) => [name, value])) as Record<(typeof QUOTAS)[number], Value>
 
-export const quotas = z.object(forEach(quota)).openapi('Quotas')
+const weight = z.number(WEIGHT_FAULT).min(WEIGHT.min, WEIGHT_FAULT).max(WEIGHT.max, WEIGHT_FAULT).openapi({
+  description:
+    "The organisation's share of the workers' time, relative to the weights of other organisations with waiting jobs.",
+  example: 1,
+})
+
+export const quotas = z.object({ ...forEach(quota), weight }).openapi('Quotas')
 
 export const quotaChange = z
-  .strictObject(forEach(limit.optional()))
+  .strictObject({ ...forEach(limit.optional()), weight: weight.optional() })
   .refine((change) => Object.keys(change).length > 0, 'needs at least one field')
   .openapi('QuotaChange', { description: 'Null takes a limit away; what is not named stays.' })
 

@@ -292,7 +292,7 @@ const playOrgs = async ({ play }: Stage): Promise<void> => {
   await play(changeMember({ orgId, userId, role: 'user' }))
   await play(changeMember({ orgId, userId, role: null }))
   await play(getQuotas(orgId))
-  await play(setQuotas(orgId, { running_jobs: null, queued_jobs: Number.MAX_SAFE_INTEGER }))
+  await play(setQuotas(orgId, { running_jobs: null, queued_jobs: Number.MAX_SAFE_INTEGER, weight: 0.3 }))
   await play(getQuotas(orgId))
   await play(listAuditLog({ orgId, action: null, before: null, limit: 50 }))
 }

@@ -214,3 +214,55 @@ test('only an admin sets quotas; the rest stays as it was', async () => {
   }
   assertProblem(await change(admin.token, { queued_jobs: 1 }, crypto.randomUUID()), 404, 'not-found')
 })
+
+test('only an admin sets the weight of an organisation, from 0.01 to 100', async () => {
+  const { owner, admin } = await makeCast(edge, database)
+  const change = (token: string, json: object, orgId = owner.orgId) =>
+    edge.request('PATCH', `/orgs/${orgId}/quotas`, { token, json })
+  assert.equal((await quotasOf(owner)).weight, 1)
+  assertProblem(await change(owner.token, { weight: 100 }), 403, 'forbidden')
+  for (const weight of [0.01, 0.5, 99.9, 100]) {
+    const changed = await change(admin.token, { weight })
+    assert.deepEqual([changed.status, changed.body.weight], [200, weight], changed.text)
+    assert.deepEqual(await quotasOf(owner), changed.body)
+  }
+  await change(admin.token, { weight: 2 })
+  await change(admin.token, { running_jobs: 3 })
+  assert.partialDeepStrictEqual(await quotasOf(owner), {
+    weight: 2,
+    running_jobs: { limit: 3, used: 0 },
+    submissions_per_minute: { limit: 1_000_000, used: 0 },
+  })
+  const { items } = (await edge.request('GET', '/orgs/me/audit', { token: owner.token })).body
+  const targets = items.flatMap((entry: { action: string; target: object }) =>
+    entry.action === 'org.quotas_changed' ? [entry.target] : [],
+  )
+  assert.deepEqual(targets.slice(0, 3), [{ running_jobs: 3 }, { weight: 2 }, { weight: 100 }])
+})
+
+test('a weight that is not a number from 0.01 to 100 is refused, and nothing of the request is stored', async () => {
+  const { owner, admin } = await makeCast(edge, database)
+  const before = await quotasOf(owner)
+  const stored = () => database.sql('select * from quotas order by org_id')
+  const rows = await stored()
+  for (const weight of [0, -1, 0.0099, 100.01, 1e300, null, '2', true, [1], {}]) {
+    const answer = await edge.request('PATCH', `/orgs/${owner.orgId}/quotas`, {
+      token: admin.token,
+      json: { queued_jobs: 7, weight },
+    })
+    assertProblem(answer, 422, 'invalid-request', '#/weight')
+    assert.equal(answer.body.detail, '#/weight must be a number from 0.01 to 100')
+  }
+  for (const body of ['{"weight":NaN}', '{"weight":Infinity}', '{"weight":}']) {
+    const options = { token: admin.token, body, headers: { 'content-type': 'application/json' } }
+    assertProblem(await edge.request('PATCH', `/orgs/${owner.orgId}/quotas`, options), 400, 'malformed-body')
+  }
+  const nobody = await edge.request('PATCH', `/orgs/${crypto.randomUUID()}/quotas`, {
+    token: admin.token,
+    json: { weight: 2 },
+  })
+  assertProblem(nobody, 404, 'not-found')
+  assert.match(nobody.body.detail, /There is no organisation/)
+  assert.deepEqual(await quotasOf(owner), before)
+  assert.deepEqual(await stored(), rows)
+})

@@ -149,6 +149,22 @@ test('default quotas are shown and set', async () => {
   await admin(['quotas', 'queued_jobs=2000000', 'submissions_per_minute=1000000'])
 })
 
+test('organisations without quotas of their own get the default weight', async () => {
+  const account = await registerUser(edge)
+  const weightOf = async () =>
+    (await edge.request('GET', '/orgs/me/quotas', { token: account.token })).body.weight
+  assert.match((await admin(['quotas'])).out, /^weight = 1$/m)
+  assert.equal(JSON.parse((await admin(['quotas', 'weight=0.5', '--json'])).out).weight, 0.5)
+  assert.equal(await weightOf(), 0.5)
+  for (const weight of ['0', '-1', '0.009', '101', 'none', 'heavy', '']) {
+    const { code, err } = await admin(['quotas', 'queued_jobs=10', `weight=${weight}`])
+    assert.equal(code, 1)
+    assert.match(err, /weight must be a number from 0\.01 to 100/)
+  }
+  const { weight, queued_jobs } = JSON.parse((await admin(['quotas', 'weight=1', '--json'])).out)
+  assert.deepEqual([weight, queued_jobs], [1, 2_000_000])
+})
+
 test('what cannot be done is said in one line', async () => {
   assert.match((await admin(['--help'])).out, /create USERNAME/)
   for (const [args, reason] of [

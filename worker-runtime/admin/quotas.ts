@@ -1,5 +1,5 @@
 import { setQuotas } from '../../db/queries/quotas.ts'
-import { QUOTAS } from '../../db/rules/quotas.ts'
+import { QUOTAS, WEIGHT, WEIGHT_FAULT } from '../../db/rules/quotas.ts'
 import { UsageError } from '../command.ts'
 import type { AdminCommand } from './command.ts'
 
@@ -12,14 +12,27 @@ export const quotasCommand: AdminCommand = {
     if (!quotas) throw new Error('The default quotas are gone')
     const lines = QUOTAS.map((quota) => `${quota} = ${quotas[quota] ?? 'none'}`)
     const data = QUOTAS.map((quota) => [quota, quotas[quota] === null ? null : Number(quotas[quota])])
-    return { text: lines.join('\n'), data: Object.fromEntries(data) }
+    const { weight } = quotas
+    return {
+      text: [...lines, `weight = ${weight}`].join('\n'),
+      data: { ...Object.fromEntries(data), weight },
+    }
   },
 }
 
 const parseChange = (text: string): [string, number | null] => {
+  if (text.startsWith('weight=')) return ['weight', parseWeight(text.slice('weight='.length))]
   const [, quota = '', value] = /^([a-z_]+)=(none|\d{1,15})$/.exec(text) ?? []
   if (!QUOTAS.some((known) => known === quota) || value === undefined) {
-    throw new UsageError(`"${text}" is no quota: ${QUOTAS.join(', ')}, each =NUMBER or =none`)
+    throw new UsageError(
+      `"${text}" is no quota: ${QUOTAS.join(', ')}, each =NUMBER or =none, or weight=NUMBER`,
+    )
   }
   return [quota, value === 'none' ? null : Number(value)]
+}
+
+const parseWeight = (text: string): number => {
+  const weight = Number(text)
+  if (weight >= WEIGHT.min && weight <= WEIGHT.max) return weight
+  throw new UsageError(`The weight ${WEIGHT_FAULT}, not "${text}"`)
 }
