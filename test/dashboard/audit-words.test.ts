@@ -50,6 +50,10 @@ test('a limit that was taken away is told', () => {
   )
 })
 
+test('a weight is told with its decimals', () => {
+  assert.equal(wordsOf('org.quotas_changed', { weight: 0.25 }), 'weight: 0.25')
+})
+
 test('without an actor it was an operator, but for a failed sign-in, where nobody knows', () => {
   const nobody = { actor: null, actor_id: null }
   assert.equal(actorOf({ ...entry('admin.granted', {}), ...nobody }), 'an operator')

@@ -86,8 +86,11 @@ const fieldsOf = ({ fields }: AuditEntry['target']): string =>
 
 const quotasOf = (target: AuditEntry['target']): string =>
   Object.entries(target)
-    .map(([quota, limit]) => `${quota}: ${typeof limit === 'number' ? count(limit) : 'no limit'}`)
+    .map(([quota, limit]) => `${quota}: ${typeof limit === 'number' ? limitInWords(limit) : 'no limit'}`)
     .join(', ')
+
+/** A weight may have decimals. */
+const limitInWords = (limit: number): string => (Number.isInteger(limit) ? count(limit) : String(limit))
 
 /** `invitation 1a2b3c4d` */
 const idOf = (target: AuditEntry['target'], except: string): string => {

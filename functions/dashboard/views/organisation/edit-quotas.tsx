@@ -1,11 +1,13 @@
 import { useSignal } from '@preact/signals'
-import { QUOTAS, type Quota } from '../../../../db/rules/quotas.ts'
+import { QUOTAS, type Quota, WEIGHT } from '../../../../db/rules/quotas.ts'
 import type { ActiveOrg, Quotas } from '../../api/answers.ts'
 import { patch } from '../../api/api.ts'
 import { TextField } from '../../ui/field.tsx'
 import { FormDialog } from '../../ui/form-dialog.tsx'
 import { showDone } from '../../ui/toasts.tsx'
 import { limitOf, QUOTA_WORDS, typedOf } from './quota-words.ts'
+
+const FIELDS = [...QUOTAS, 'weight'] as const
 
 /** For operators: sets what an organisation may use. */
 export const EditQuotas = (props: {
@@ -14,15 +16,20 @@ export const EditQuotas = (props: {
   onChanged: () => void
   onClose: () => void
 }) => {
-  const before = Object.fromEntries(
-    QUOTAS.map((quota) => [quota, typedOf(quota, props.quotas[quota].limit)]),
-  ) as Record<Quota, string>
+  const limits = QUOTAS.map((quota) => [quota, typedOf(quota, props.quotas[quota].limit)])
+  const before = {
+    ...(Object.fromEntries(limits) as Record<Quota, string>),
+    weight: String(props.quotas.weight),
+  }
   const typed = useSignal(before)
   const save = async (): Promise<void> => {
-    const changed = QUOTAS.filter((quota) => typed.value[quota] !== before[quota])
+    const changed = FIELDS.filter((field) => typed.value[field] !== before[field])
     if (changed.length > 0) {
-      const limits = changed.map((quota) => [quota, limitOf(quota, typed.value[quota])])
-      await patch(`/orgs/${props.org.id}/quotas`, Object.fromEntries(limits))
+      const values = changed.map((field) => {
+        const text = typed.value[field]
+        return [field, field === 'weight' ? Number(text) : limitOf(field, text)]
+      })
+      await patch(`/orgs/${props.org.id}/quotas`, Object.fromEntries(values))
       showDone(`The quotas of ${props.org.name} are changed.`)
       props.onChanged()
     }
@@ -32,7 +39,7 @@ export const EditQuotas = (props: {
     <FormDialog
       title={`Quotas of ${props.org.name}`}
       action="Set quotas"
-      fields={QUOTAS.map((quota) => `/${quota}`)}
+      fields={FIELDS.map((field) => `/${field}`)}
       onSubmit={save}
       onClose={props.onClose}
     >
@@ -53,6 +60,18 @@ export const EditQuotas = (props: {
               }}
             />
           ))}
+          <TextField
+            label="Weight"
+            type="number"
+            {...WEIGHT}
+            step="any"
+            hint="The share of the workers' time, relative to the weights of other organisations."
+            value={typed.value.weight}
+            error={at['/weight']}
+            onInput={(weight) => {
+              typed.value = { ...typed.value, weight }
+            }}
+          />
         </>
       )}
     </FormDialog>

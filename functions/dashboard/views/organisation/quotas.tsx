@@ -45,6 +45,10 @@ export const QuotaPanel = ({ org }: { org: ActiveOrg }) => {
               {QUOTAS.map((quota) => (
                 <Used key={quota} quota={quota} {...all[quota]} />
               ))}
+              <li>
+                <span>Share of the workers</span>
+                <span class="numeric">weight {all.weight}</span>
+              </li>
             </ul>
             {editing.value && (
               <EditQuotas
