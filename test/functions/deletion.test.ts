@@ -178,6 +178,7 @@ test('an export has every type of line, contains no secrets, and is marked as co
   assert.deepEqual([lines[0]?.type, lines[1]?.name], ['export', owner.username])
   assert.doesNotMatch(answer.text, /sesame|secret"|hash"/)
   assert.equal(ofType(lines, 'job').filter((job) => job.fairness_key === 'customer-42').length, 1)
+  assert.partialDeepStrictEqual(ofType(lines, 'organisation'), [{ quotas: { weight: 1 } }])
   const [completed] = ofType(lines, 'job').filter(({ status }) => status === 'completed')
   assert.deepEqual(completed?.result, { ok: true })
   const [retrying] = ofType(lines, 'job').filter(({ status }) => status === 'retrying')
