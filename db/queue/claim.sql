@@ -85,9 +85,7 @@ begin
   if p_sized then
     v_sizes := (
       select json_object_agg(j.id, json_build_array(j.cpu_units, j.memory_mb))
-      from jobs j
-      where j.org_id = any (v_org_ids)
-        and j.id = any (v_job_ids)
+      from jobs_of(v_org_ids, v_job_ids) j
     );
     delete from reservations where job_id = any (v_job_ids);
   end if;
@@ -138,9 +136,7 @@ begin
       ),
       'sizes', v_sizes
     )
-    from jobs j
-    where j.org_id = any (v_org_ids)
-      and j.id = any (v_job_ids)
+    from jobs_of(v_org_ids, v_job_ids) j
   );
 end
 $$;

@@ -74,10 +74,8 @@ declare
 begin
   insert into waiting_jobs (job_id, org_id, state, attempts, wake_at)
   select j.id, j.org_id, 'pending', 0, j.run_at
-  from jobs j
-  where j.org_id = any (p_org_ids)
-    and j.id = any (p_job_ids)
-    and j.run_at > now();
+  from jobs_of(p_org_ids, p_job_ids) j
+  where j.run_at > now();
 
   select
     array_agg(j.org_id), array_agg(j.id), array_agg(j.type), array_agg(j.status),

@@ -22,6 +22,20 @@ language sql immutable parallel safe
 -- The value for job n. Postgres inlines it into the calling query.
 as 'select p_values[least(p_n, cardinality(p_values))]';
 
+create or replace function jobs_of(p_org_ids uuid[], p_job_ids uuid[]) returns setof jobs
+language sql stable
+-- One scan of the primary key for each organisation. With `org_id = any (…) and id = any (…)`, Postgres 18 may skip
+-- through jobs_by_series instead: one search for each job in each series.
+begin atomic
+  select j.*
+  from (
+    select coalesce(u.org_id, p_org_ids[1]) as org_id, array_agg(u.job_id) as job_ids
+    from unnest(p_org_ids, p_job_ids) as u (org_id, job_id)
+    group by 1
+  ) as g
+  cross join lateral (select o.* from jobs o where o.org_id = g.org_id and o.id = any (g.job_ids)) as j;
+end;
+
 create or replace function requeue_jobs(
   p_org_ids uuid[],
   p_job_ids uuid[],
