@@ -75,9 +75,9 @@ export const createShares = (): Shares => {
 
   const waits = (id: number): void => {
     const org = orgOf(id)
-    if (!isWaiting(org)) org.timeMs = Math.max(org.timeMs, clockMs)
+    if (!isWaiting(org)) startAt(org, clockMs)
     const flow = flowOf(org, id)
-    if (!flow.waits) flow.timeMs = Math.max(flow.timeMs, org.clockMs)
+    if (!flow.waits) startAt(flow, org.clockMs)
     flow.waits = true
   }
 
@@ -91,8 +91,8 @@ export const createShares = (): Shares => {
     const org = orgOf(id)
     const flow = flowOf(org, id)
     org.weight = weight
-    clockMs = Math.max(clockMs, org.timeMs)
-    org.clockMs = Math.max(org.clockMs, flow.timeMs)
+    clockMs = Math.max(clockMs, currentTime(org))
+    org.clockMs = Math.max(org.clockMs, currentTime(flow))
     org.timeMs += ms / weight
     flow.timeMs += ms
     org.running += jobs
@@ -101,10 +101,8 @@ export const createShares = (): Shares => {
   }
 
   const correct: Shares['correct'] = ({ org, flow }, byMs) => {
-    org.timeMs = Math.max(org.timeMs + byMs / org.weight, clockMs - MOST_CREDIT_MS)
-    flow.timeMs = Math.max(flow.timeMs + byMs, org.clockMs - MOST_CREDIT_MS)
-    org.running--
-    flow.running--
+    settle(org, byMs / org.weight, clockMs)
+    settle(flow, byMs, org.clockMs)
   }
 
   const overdue: Shares['overdue'] = (jobs) => {
@@ -167,6 +165,22 @@ const isWaiting = (org: Org): boolean => {
 }
 
 const currentTime = ({ timeMs, overdueMs }: Member): number => timeMs + overdueMs
+
+/** It begins to wait. What its overdue jobs took counts. */
+const startAt = (member: Member, clockMs: number): void => {
+  member.timeMs = Math.max(member.timeMs, clockMs - member.overdueMs)
+}
+
+/**
+ * A job has ended. What it took longer than predicted is no longer overdue. A refund is limited, but never becomes a
+ * charge: of a member with overdue jobs, the time without them is far behind the clock.
+ */
+const settle = (member: Member, byMs: number, clockMs: number): void => {
+  const lowestMs = Math.min(member.timeMs, clockMs - MOST_CREDIT_MS)
+  member.timeMs = Math.max(member.timeMs + byMs, lowestMs)
+  member.overdueMs = Math.max(0, member.overdueMs - Math.max(0, byMs))
+  member.running--
+}
 
 /** The `count` lowest, in order. Reads a long list once: there may be thousands, and few are wanted. */
 const lowest = <Item>(items: readonly Item[], count: number, by: (item: Item) => number): Item[] => {

@@ -142,6 +142,27 @@ test('a job that runs for longer than predicted is charged while it runs', () =>
   assert.equal(nextFlow(shares), A)
 })
 
+test('jobs that were thought short are charged once, while they run or when they end', () => {
+  const shares = createShares()
+  for (const flow of [A, B]) shares.waits(flow)
+  const charges = Array.from({ length: 10 }, () => shares.charge(A, { jobs: 1, ms: 1_000, weight: 1 }))
+  const overdueFrom = (n: number) => charges.slice(n).map((charge) => ({ charge, byMs: 33_000 }))
+  const timeOfA = () => shares.next(2).turns.find(({ flow }) => flow === A)?.orgTimeMs ?? Number.NaN
+  shares.overdue(overdueFrom(0))
+  shares.charge(B, { jobs: 1, ms: 340_000, weight: 1 })
+  shares.charge(B, { jobs: 1, ms: 1_000, weight: 1 })
+  assert.equal(timeOfA(), 0)
+  // One of them ends. The clock is far ahead of what A has been charged without the overdue jobs.
+  shares.correct(charges[0] as Charge, 33_000)
+  assert.equal(timeOfA(), 0)
+  shares.overdue(overdueFrom(1))
+  assert.equal(timeOfA(), 0)
+  // It begins to wait again.
+  shares.isEmpty(A)
+  shares.waits(A)
+  assert.equal(timeOfA(), 0)
+})
+
 test('refunds save up no more than one drain goal', () => {
   const shares = createShares()
   for (const flow of [A, B]) shares.waits(flow)
