@@ -1,5 +1,5 @@
 import type { Claim, Turn } from '../db/queue/exchange.ts'
-import { orgNumberOf } from '../db/rules/flows.ts'
+import { ALL_FLOWS } from '../db/rules/flows.ts'
 import { AGE_SHARE } from '../db/rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../db/rules/resources.ts'
 import { type AgeShare, createAgeShare } from './age-share.ts'
@@ -47,6 +47,8 @@ const TURN_MS = 50
 const UNKNOWN_MS = 1_000
 /** How often the runtimes of running jobs are compared with their predictions. */
 const OVERDUE_EVERY_MS = 200
+/** One claim looks for other flows in so many places. Each takes one index probe, about 5 µs. */
+const MOST_PLACES = 32
 /** Of more flows than this, the least recently used are forgotten. */
 const MOST_MEMORIES = 4_096
 
@@ -72,10 +74,11 @@ export const createClaimPlanner = (options: {
   const shares = createShares()
   const memories = createFlowMemories(fifo ? 1 : AGE_SHARE, now)
   const openTurns = new WeakMap<Turn, OpenTurn>()
-  let lastFlow = -1
   let deep = false
-  /** The last claim left jobs that another may get: of flows that it did not name, or that somebody else was counting. */
+  /** The last claim left jobs that another may get: it did not look everywhere, or somebody else was counting them. */
   let someLeft = false
+  /** The last claim came back short without having looked everywhere. */
+  let lookEverywhere = false
   let reserved = false
   let modestUntilMs = Number.NEGATIVE_INFINITY
   let overdueAtMs = Number.NEGATIVE_INFINITY
@@ -112,18 +115,12 @@ export const createClaimPlanner = (options: {
     return byMs > 0 ? [{ charge: open.charge, byMs }] : []
   }
 
-  const flowsOf = (limit: number): Pick<Claim, 'flows' | 'allFlows' | 'knownOrgs'> => {
+  const flowsOf = (limit: number): Pick<Claim, 'flows' | 'gaps' | 'everywhere'> => {
+    if (lookEverywhere) return EVERYWHERE
     chargeOverdue()
-    const { turns, all } = shares.next(limit)
-    // Without them, an organisation in debt would pass for one that has just begun to wait.
-    const following = shares.after(lastFlow, ORGS_LOOKED_AT)
-    const named = new Set(turns.map(({ flow }) => flow))
-    const flows = [...turns, ...following.filter(({ flow }) => !named.has(flow))]
-    return {
-      flows: flows.map(toKnown),
-      allFlows: all,
-      knownOrgs: following.map(({ flow }) => orgNumberOf(flow)),
-    }
+    const waiting = shares.next(limit)
+    const { gaps, idle, all } = shares.look(Math.min(limit + 1, MOST_PLACES))
+    return { flows: [...waiting.turns, ...idle].map(toKnown), gaps, everywhere: waiting.all && all }
   }
 
   const turnOf = (meanMs = UNKNOWN_MS): number =>
@@ -152,8 +149,7 @@ export const createClaimPlanner = (options: {
       newestRank: limit <= MOST_RERANKED && (meanRunMs ?? WORTH_RANKING_MS) >= WORTH_RANKING_MS,
       fifo,
       newTurn: turnOf(),
-      ...(limit > 0 ? flowsOf(limit) : NO_FLOWS),
-      lastFlow,
+      ...(limit > 0 ? flowsOf(limit) : EVERYWHERE),
       freeCpuUnits,
       freeMemoryMb,
       ahead,
@@ -173,16 +169,19 @@ export const createClaimPlanner = (options: {
   const observe: ClaimPlanner['observe'] = ({ claim, claimed, news }) => {
     if (claim.limit === 0) return
     deep = claimed.length >= claim.limit
-    someLeft = news.contended || !(deep || claim.allFlows)
+    const found = news.found ?? []
+    const foundAll = claim.everywhere && found.length < claim.limit
+    lookEverywhere = !deep && !foundAll
+    someLeft = news.contended || lookEverywhere
     reserved = news.reserved
-    lastFlow = news.last_flow
     for (const turn of news.turns) observeTurn(turn, claim)
-    for (const flow of news.new_flows ?? []) shares.waits(flow)
+    for (const flow of found) shares.waits(flow)
+    if (found.length >= claim.limit) shares.lookAfter(found.at(-1) ?? 0)
     for (const flow of news.emptied ?? []) {
       shares.isEmpty(flow)
       memories.of(flow).floors.clear()
     }
-    if (!deep && claim.allFlows && !news.careful) shares.forget()
+    if (!deep && foundAll && !news.careful) shares.forget()
   }
 
   /** What the job took stands in place of what was predicted. */
@@ -211,10 +210,8 @@ export const createClaimPlanner = (options: {
   }
 }
 
-/** As in find_flows. */
-const ORGS_LOOKED_AT = 2
-
-const NO_FLOWS = { flows: [], allFlows: true, knownOrgs: [] }
+/** As if the worker knew nothing. */
+const EVERYWHERE = { flows: [], gaps: [ALL_FLOWS], everywhere: true }
 
 const nextMean = (mean: number | undefined, newest: number): number =>
   mean === undefined ? newest : mean + NEWEST * (newest - mean)

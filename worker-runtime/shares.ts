@@ -1,4 +1,4 @@
-import { orgNumberOf } from '../db/rules/flows.ts'
+import { ALL_FLOWS, type Gap, orgNumberOf } from '../db/rules/flows.ts'
 
 /**
  * How this worker divides its time: start-time fair queueing between organisations, and then between the flows of each
@@ -24,8 +24,13 @@ export type Shares = {
    * `all`: no others wait.
    */
   next(jobs: number): { turns: Turn[]; all: boolean }
-  /** One flow of each of the next organisations by number, after that of this flow, whether they wait or not. */
-  after(flow: number, count: number): Turn[]
+  /**
+   * Where to look for other flows: in the gaps between those that wait, at about so many places and in rotation.
+   * `idle`: known flows that do not wait, at the ends of these gaps. `all`: there are no other gaps.
+   */
+  look(places: number): { gaps: Gap[]; idle: Turn[]; all: boolean }
+  /** The look found as many flows as there is room for. The next one begins after this flow. */
+  lookAfter(flow: number): void
   /** Nobody waits, so nobody owes anything to anybody. */
   forget(): void
 }
@@ -51,10 +56,13 @@ const MOST_CREDIT_MS = 20_000
 /** A claim names at most so many organisations, and flows of one of them. */
 const MOST_ORGS = 64
 const MOST_FLOWS = 64
+/** Flows of an organisation between which one claim looks. If there are more, it looks between two of them. */
+const MOST_INNER_GAPS = 8
 
-export const createShares = (): Shares => {
+export const createShares = (random: () => number = Math.random): Shares => {
   const orgs = new Map<number, Org>()
   let clockMs = 0
+  let lookedUpTo = ALL_FLOWS.after
 
   const orgOf = (flow: number): Org => {
     const number = orgNumberOf(flow)
@@ -148,15 +156,48 @@ export const createShares = (): Shares => {
     return { turns, all }
   }
 
-  const after: Shares['after'] = (flow, count) => {
-    const number = orgNumberOf(flow)
-    const following = [...orgs.values()].filter((org) => org.number > number)
-    return lowest(following, count, (org) => org.number).flatMap((org) =>
-      lowest([...org.flows.values()], 1, currentTime).map((first) => turnOf(org, first)),
-    )
+  const look: Shares['look'] = (places) => {
+    const gaps: Gap[] = []
+    const idle: Turn[] = []
+    let all = lookedUpTo === ALL_FLOWS.after
+
+    const lookUpTo = (org: Org, flow: Flow, after: number): void => {
+      // A flow that does not wait may have jobs again, so the gap includes it.
+      gaps.push({ after, before: flow.waits ? flow.id : flow.id + 1 })
+      if (!flow.waits) idle.push(turnOf(org, flow))
+    }
+    const following = [...orgs.values()].filter(({ number }) => number > orgNumberOf(lookedUpTo))
+    for (const org of lowest(following, places, ({ number }) => number)) {
+      const flows = [...org.flows.values()].sort((a, b) => a.id - b.id)
+      const [first] = flows
+      if (!first) continue
+      lookUpTo(org, first, lookedUpTo)
+      const pick = flows.length <= MOST_INNER_GAPS ? undefined : 1 + Math.floor(random() * (flows.length - 1))
+      flows.forEach((flow, n) => {
+        if (n > 0 && (pick === undefined || n === pick)) lookUpTo(org, flow, flows[n - 1]?.id ?? 0)
+      })
+      all &&= pick === undefined
+      lookedUpTo = flows.at(-1)?.id ?? lookedUpTo
+    }
+    if (following.length > places) return { gaps, idle, all: false }
+    gaps.push({ after: lookedUpTo, before: ALL_FLOWS.before })
+    lookedUpTo = ALL_FLOWS.after
+    return { gaps, idle, all }
   }
 
-  return { waits, isEmpty, charge, correct, overdue, next, after, forget: () => orgs.clear() }
+  return {
+    waits,
+    isEmpty,
+    charge,
+    correct,
+    overdue,
+    next,
+    look,
+    lookAfter: (flow) => {
+      lookedUpTo = flow
+    },
+    forget: () => orgs.clear(),
+  }
 }
 
 const isWaiting = (org: Org): boolean => {

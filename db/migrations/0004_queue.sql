@@ -101,18 +101,16 @@ create type claim_request as (
   types text[],
   -- Rank jobs by the newest estimates of their series.
   newest_rank boolean,
-  -- Of flows that the worker does not know, take the oldest jobs, and so many in one turn.
-  fifo boolean,
-  new_turn integer,
-  -- Flows that the worker knows. By flow: the virtual times of its organisation and of itself, in milliseconds, 0 being
-  -- the time of a flow that begins to wait; the position of the first flow of its organisation; whether it had jobs
-  -- when the worker last looked, or else null.
-  flows bigint[],
+  -- Organisations that the worker knows, by number, and their virtual times in milliseconds. 0 is the time of an
+  -- organisation that begins to wait.
+  orgs integer[],
   org_times double precision[],
+  -- Flows that the worker knows: the position of their organisation above, their virtual times within it, whether they
+  -- had jobs when the worker last looked, how many jobs they get in one turn, and whether their oldest jobs go first.
+  flows bigint[],
+  flow_orgs integer[],
   flow_times double precision[],
-  first_flows integer[],
   waiting boolean[],
-  -- How many jobs it gets in one turn, and whether its oldest jobs go first in this claim.
   turns integer[],
   oldest_first boolean[],
   -- Where to start reading: nothing older is left in the whole flow, or in the lanes of floors first_floors[n] to
@@ -122,11 +120,12 @@ create type claim_request as (
   last_floors integer[],
   floor_lanes smallint[],
   floor_keys bigint[],
-  -- The worker knows no other flows that may have jobs.
-  all_flows boolean,
-  -- Where to look for others: after this flow, between those of these organisations.
-  last_flow bigint,
-  known_orgs integer[],
+  -- Where to look for other flows: after look_after[n] and before look_before[n]. In one turn such a flow gets so many
+  -- jobs, the oldest first if `fifo`.
+  look_after bigint[],
+  look_before bigint[],
+  new_turn integer,
+  fifo boolean,
   free_cpu_units double precision,
   free_memory_mb double precision,
   -- How many of the jobs may exceed the free capacity.

@@ -7,8 +7,9 @@
 -- the jobs it took, and continues with the flow that is lowest then. So it never reads the jobs of a flow that is over
 -- its share, and it updates no row that another claim waits for.
 --
--- Flows that the worker does not know are found by probing ready_jobs_order between those that it knows: two
--- organisations in each claim, in rotation (find_flows). Once the known flows are empty, the claim goes through all.
+-- Other flows are found by probing the index between those that the worker knows (find_flows). A claim looks into a few
+-- of these gaps, so it does not take longer with more flows, and it does not read jobs of known flows: jobs that were
+-- claimed leave dead index entries there.
 
 create or replace function is_paused(p_org_id uuid, p_type text) returns boolean
 language sql stable
@@ -215,60 +216,38 @@ begin atomic
   where f.flow is not null;
 end;
 
-create or replace function find_flows(
-  -- Where the last claim stopped, and the numbers of the next organisations that the worker knows, in their order.
-  p_after bigint,
-  p_known_orgs integer[],
-  out flows bigint[],
-  out last bigint
-)
-language plpgsql
-as $$
--- Looks at the next two organisations. Between two that the worker knows, one probe shows whether others have jobs; the
--- jobs of known ones are not read, because claimed jobs leave dead index entries there. In each of the two it also
--- looks for a fairness key, at a random one of its flows.
-declare
-  v_next_known integer := 1;
-  v_bound bigint;
-  v_org bigint;
-  v_flow bigint;
-begin
-  flows := '{}';
-  last := p_after;
-  for v_try in 1 .. 2 loop
-    v_bound := p_known_orgs[v_next_known]::bigint << 32;
-    select r.flow
-    into v_flow
-    from ready_jobs r
-    where r.flow > last
-      and r.flow < coalesce(v_bound, 9223372036854775807)
-      and r.lane < 5000
-    order by r.flow
-    limit 1;
-    if v_flow is not null then
-      flows := flows || v_flow;
-    elsif v_bound is null then
-      -- That was the last one, so the next claim starts again from the first.
-      last := -1;
-      return;
-    else
-      v_next_known := v_next_known + 1;
-    end if;
-    v_org := coalesce(v_flow, v_bound) >> 32 << 32;
-    last := v_org | 4294967295;
-    v_bound := v_org + (random() * 2147483648)::bigint;
-    select r.flow
-    into v_flow
-    from ready_jobs r
-    where r.flow > v_bound
-      and r.flow <= last
-      and r.lane < 5000
-    order by r.flow
-    limit 1;
-    if v_flow is not null then flows := flows || v_flow; end if;
-  end loop;
-end
-$$;
+create or replace function find_flows(p_after bigint[], p_before bigint[], p_limit integer) returns bigint[]
+language sql stable
+-- The flows that have jobs in these gaps: one index probe for each, and one for each gap.
+begin atomic
+  with recursive probes as (
+    select 1 as gap, p_after[1] as flow, false as found
+    union all
+    select
+      case when r.flow is null then p.gap + 1 else p.gap end,
+      case when r.flow is null then p_after[p.gap + 1] else r.flow end,
+      r.flow is not null
+    from probes p
+    left join lateral (
+      select q.flow
+      from ready_jobs q
+      where q.flow > p.flow
+        and q.flow < p_before[p.gap]
+        and q.lane < 5000
+      order by q.flow
+      limit 1
+    ) as r on true
+    where p.gap <= cardinality(p_after)
+  ),
+  found as (
+    select p.flow
+    from probes p
+    where p.found
+    limit p_limit
+  )
+  select coalesce(array_agg(f.flow), '{}')
+  from found f;
+end;
 
 create or replace function fitting_jobs(
   p_claim claim_request,
@@ -316,15 +295,14 @@ create or replace function choose_jobs(
   p_some_limited boolean,
   p_some_big boolean,
   p_some_deadlines boolean,
+  p_some_weighted boolean,
   out places tid[],
   -- What was taken from which flow, in the order in which the jobs start:
   -- [{flow, weight, jobs, predicted_ms, floors, oldest_ms, oldest_left}].
   out turns json[],
   -- Flows that turned out to have jobs, and flows that have none left for this worker.
-  out new_flows bigint[],
+  out found_flows bigint[],
   out emptied bigint[],
-  -- Where the next claim looks for unknown flows.
-  out last_flow bigint,
   -- The order in which the jobs start matters.
   out ordered boolean,
   -- Capacity of the worker is reserved for a big job.
@@ -336,22 +314,20 @@ language plpgsql
 as $$
 -- The next jobs that may start now and fit into the worker's free capacity, turn by turn.
 declare
-  v_some_weighted constant boolean := exists (select from quotas where weight <> 1);
-  -- By flow: its virtual time, the position of the first flow of its organisation, and whether it may have jobs: null
-  -- before it is known to have any, false once it has none left.
-  v_flows bigint[] := p_claim.flows;
-  v_times double precision[] := p_claim.flow_times;
-  v_firsts integer[] := p_claim.first_flows;
-  v_open boolean[] := p_claim.waiting;
-  v_some_open integer := cardinality(array_remove(p_claim.waiting, null));
-  v_new bigint[] := '{}';
-  -- By the position of its first flow: the virtual time of an organisation, its weight, and its room for running jobs.
+  -- By organisation: its virtual time, its weight, and its room for running jobs.
+  v_orgs integer[] := p_claim.orgs;
   v_org_times double precision[] := p_claim.org_times;
   v_weights real[] := '{}';
   v_rooms bigint[] := '{}';
+  -- By flow: its organisation, its virtual time, and whether it may have jobs.
+  v_flows bigint[] := p_claim.flows;
+  v_flow_orgs integer[] := p_claim.flow_orgs;
+  v_times double precision[] := p_claim.flow_times;
+  v_open boolean[] := p_claim.waiting;
   -- The turn: the positions of the flow and of its organisation, and the jobs that were taken.
   v_n integer;
   v_org integer;
+  v_flow bigint;
   v_limit integer;
   v_next record;
   v_fitting record;
@@ -359,110 +335,96 @@ declare
   v_taken_ms double precision;
   v_is_left boolean;
   v_oldest_left bigint;
-  v_flow bigint;
-  v_walked bigint := -1;
   v_free_cpu_units double precision := p_claim.free_cpu_units;
   v_free_memory_mb double precision := p_claim.free_memory_mb;
   v_is_full boolean := false;
 begin
   places := '{}';
   turns := '{}';
-  new_flows := '{}';
   emptied := '{}';
-  last_flow := -1;
   ordered := p_some_deadlines or p_some_big;
-  contended := false;
   reserved := false;
+  contended := false;
 
-  -- 1. A job for which this worker reserves capacity goes first, as soon as it fits. Until then, that capacity is not
-  -- free for other jobs.
+  -- 1. Flows that the worker does not know, or that had no jobs when it last looked.
+  found_flows := find_flows(p_claim.look_after, p_claim.look_before, least(p_claim.max_jobs, 64));
+  foreach v_flow in array found_flows loop
+    v_n := coalesce(array_position(v_flows, v_flow), cardinality(v_flows) + 1);
+    v_open[v_n] := true;
+    if v_n > cardinality(v_flows) then
+      v_org := coalesce(array_position(v_orgs, (v_flow >> 32)::integer), cardinality(v_orgs) + 1);
+      v_flows[v_n] := v_flow;
+      v_flow_orgs[v_n] := v_org;
+      v_times[v_n] := 0;
+      v_orgs[v_org] := v_flow >> 32;
+      v_org_times[v_org] := coalesce(v_org_times[v_org], 0);
+    end if;
+  end loop;
+
+  -- 2. A big job for which this worker reserves capacity goes first as soon as it fits, and until then that capacity is
+  -- not free for others. Both only while its organisation is at most this job ahead of all others.
   if p_some_big then
-    for v_next in
-      select v.cpu_units, v.memory_mb, r.place, r.flow, r.predicted_ms
-      from reservations v
-      left join lateral (
-        select q.ctid as place, q.flow, q.predicted_ms
-        from ready_jobs q
-        where q.org_id = v.org_id
-          and q.job_id = v.job_id
-          and is_claimable(
-            q, p_claim.types, p_claim.free_cpu_units::real, p_claim.free_memory_mb::integer, p_some_paused
-          )
-          and coalesce(running_room(q.org_id), 1) > 0
+    select v.org_id, v.job_id, v.cpu_units, v.memory_mb, r.flow, r.predicted_ms
+    into v_next
+    from reservations v
+    join ready_jobs r on r.org_id = v.org_id and r.job_id = v.job_id
+    where v.worker_id = p_worker_id;
+    v_org := v_flow_orgs[array_position(v_flows, v_next.flow)];
+    reserved := (
+      select v_org_times[v_org] - v_next.predicted_ms <= min(v_org_times[v_flow_orgs[n]])
+      from generate_subscripts(v_flows, 1) as n
+      where v_open[n]
+    ) is true;
+    if reserved then
+      v_taken := array(
+        select r.ctid
+        from ready_jobs r
+        where r.org_id = v_next.org_id
+          and r.job_id = v_next.job_id
+          and is_claimable(r, p_claim.types, v_free_cpu_units::real, v_free_memory_mb::integer, p_some_paused)
+          and coalesce(running_room(r.org_id), 1) > 0
         for update skip locked
-      ) as r on true
-      where v.worker_id = p_worker_id
-    loop
-      reserved := true;
+      );
       v_free_cpu_units := v_free_cpu_units - v_next.cpu_units;
       v_free_memory_mb := v_free_memory_mb - v_next.memory_mb;
-      if v_next.place is not null then
-        places := places || v_next.place;
-        turns := turns || json_build_object(
-          'flow', v_next.flow, 'weight', weight_of(v_next.flow), 'jobs', 1, 'predicted_ms', v_next.predicted_ms
-        );
+      if v_taken <> '{}' then
+        v_weights[v_org] := case when p_some_weighted then weight_of(v_orgs[v_org]) else 1 end;
+        v_org_times[v_org] := v_org_times[v_org] + v_next.predicted_ms / v_weights[v_org];
+        places := v_taken;
+        turns := array[
+          json_build_object(
+            'flow', v_next.flow, 'weight', v_weights[v_org], 'jobs', 1, 'predicted_ms', v_next.predicted_ms
+          )
+        ];
       end if;
-    end loop;
-  end if;
-
-  -- 2. Flows that the worker does not know. If it knows none, step 3 finds them all.
-  if v_some_open > 0 then
-    select f.flows, f.last into v_new, last_flow from find_flows(p_claim.last_flow, p_claim.known_orgs) as f;
+    end if;
   end if;
 
   -- 3. Turns.
   while cardinality(places) < p_claim.max_jobs loop
-    foreach v_flow in array v_new loop
-      v_n := coalesce(array_position(v_flows, v_flow), cardinality(v_flows) + 1);
-      if v_open[v_n] is null then
-        new_flows := new_flows || v_flow;
-        v_open[v_n] := true;
-        v_some_open := v_some_open + 1;
-      end if;
-      if v_n > cardinality(v_flows) then
-        v_flows := v_flows || v_flow;
-        v_times := v_times || 0::double precision;
-        v_org_times := v_org_times || 0::double precision;
-        v_firsts := v_firsts || (
-          select min(n) from generate_subscripts(v_flows, 1) as n where v_flows[n] >> 32 = v_flow >> 32
-        );
-      end if;
-    end loop;
-    v_new := '{}';
-
-    if v_some_open = 0 then
-      -- All are served. If the worker has named all flows that it knows, nobody else waits but those it does not know.
-      exit when not p_claim.all_flows or v_walked is null;
-      v_new := array(
-        select f.flow
-        from flows_after(v_walked) as f (flow)
-        where f.flow <> all (v_flows)
-        limit p_claim.max_jobs - cardinality(places)
-      );
-      v_walked := v_new[p_claim.max_jobs - cardinality(places)];
-      continue;
-    end if;
-
     select n
     into v_n
     from generate_subscripts(v_flows, 1) as n
     where v_open[n]
-    order by v_org_times[v_firsts[n]], v_times[n], n
+    order by v_org_times[v_flow_orgs[n]], v_times[n], n
     limit 1;
+    exit when v_n is null;
     v_flow := v_flows[v_n];
-    v_org := v_firsts[v_n];
+    v_org := v_flow_orgs[v_n];
     v_limit := p_claim.max_jobs - cardinality(places);
-    if v_some_open > 1 or not p_claim.all_flows then v_limit := least(v_limit, coalesce(p_claim.turns[v_n], p_claim.new_turn)); end if;
+    -- Alone, it needs no turns.
+    if array_position(v_open, true, v_n + 1) is not null or array_position(v_open, true) < v_n then
+      v_limit := least(v_limit, coalesce(p_claim.turns[v_n], p_claim.new_turn));
+    end if;
     if p_some_limited then
       if v_rooms[v_org] is null then
         v_rooms[v_org] := coalesce(
-          (select running_room(o.id) from orgs o where o.number = v_flow >> 32), p_claim.max_jobs
+          (select running_room(o.id) from orgs o where o.number = v_orgs[v_org]), p_claim.max_jobs
         );
         contended := contended or v_rooms[v_org] < 0;
       end if;
       if v_rooms[v_org] <= 0 then
         v_open[v_n] := false;
-        v_some_open := v_some_open - 1;
         continue;
       end if;
       v_limit := least(v_limit, v_rooms[v_org]);
@@ -477,9 +439,9 @@ begin
     v_is_left := cardinality(v_taken) = v_limit;
     if p_some_big then
       v_fitting := fitting_jobs(p_claim, v_taken, v_free_cpu_units, v_free_memory_mb);
-      -- If the worker is full, no other flow has a job that fits. Otherwise the next turn of this flow looks for smaller ones.
-      v_is_full := cardinality(v_fitting.places) < cardinality(v_taken) and not v_fitting.was_big;
       v_is_left := v_is_left or cardinality(v_fitting.places) < cardinality(v_taken);
+      -- A job of the default size does not fit, so no job of any flow does.
+      v_is_full := cardinality(v_fitting.places) < cardinality(v_taken) and not v_fitting.was_big;
       v_taken := v_fitting.places;
       v_taken_ms := v_fitting.predicted_ms;
       v_free_cpu_units := v_fitting.free_cpu_units;
@@ -487,14 +449,13 @@ begin
     end if;
     if not v_is_left then
       v_open[v_n] := false;
-      v_some_open := v_some_open - 1;
       emptied := emptied || v_flow;
     end if;
-    if cardinality(v_taken) > 0 then
+    if v_taken <> '{}' then
       ordered := ordered or cardinality(turns) > 0 or v_next.lanes[1] <> any (v_next.lanes);
       places := places || v_taken;
       if v_weights[v_org] is null then
-        v_weights[v_org] := case when v_some_weighted then weight_of(v_flow) else 1 end;
+        v_weights[v_org] := case when p_some_weighted then weight_of(v_orgs[v_org]) else 1 end;
       end if;
       v_times[v_n] := v_times[v_n] + v_taken_ms;
       v_org_times[v_org] := v_org_times[v_org] + v_taken_ms / v_weights[v_org];
@@ -514,24 +475,26 @@ begin
       turns := turns || json_build_object(
         'flow', v_flow, 'weight', v_weights[v_org], 'jobs', cardinality(v_taken), 'predicted_ms', v_taken_ms,
         -- The next claim can start reading there.
-        'floors', case when v_is_left and not p_some_big and not p_some_paused then lowest_keys(v_next.lanes, v_next.keys) end,
+        'floors',
+          case
+            when v_is_left and not p_some_big and not p_some_paused then lowest_keys(v_next.lanes, v_next.keys)
+          end,
         'oldest_left', v_oldest_left,
         'oldest_ms', case when p_claim.newest_rank then older_ms(v_taken, v_oldest_left) end
       );
     end if;
     exit when v_is_full;
   end loop;
-  if v_new <> '{}' then new_flows := new_flows || v_new; end if;
 end
 $$;
 
-create or replace function weight_of(p_flow bigint) returns real
+create or replace function weight_of(p_org_number integer) returns real
 language sql stable
 return (
   select q.weight
   from orgs o
   cross join lateral quotas_of(o.id) as q
-  where o.number = p_flow >> 32
+  where o.number = p_org_number
 );
 
 create or replace function lowest_keys(p_lanes smallint[], p_keys bigint[]) returns json

@@ -19,16 +19,20 @@ declare
   v_some_limited boolean;
   v_some_big boolean;
   v_some_deadlines boolean;
+  v_some_weighted boolean;
   v_next record;
 begin
   select
     exists (select from pauses),
     exists (select from quotas where running_jobs is not null),
     exists (select from ready_jobs r where (r.cpu_units > 1 or r.memory_mb > 64) and r.lane < 5000),
-    exists (select from ready_jobs r where r.start_by is not null and r.lane < 5000)
-  into v_some_paused, v_some_limited, v_some_big, v_some_deadlines;
+    exists (select from ready_jobs r where r.start_by is not null and r.lane < 5000),
+    exists (select from quotas where weight <> 1)
+  into v_some_paused, v_some_limited, v_some_big, v_some_deadlines, v_some_weighted;
 
-  v_next := choose_jobs(p_worker_id, p_claim, v_some_paused, v_some_limited, v_some_big, v_some_deadlines);
+  v_next := choose_jobs(
+    p_worker_id, p_claim, v_some_paused, v_some_limited, v_some_big, v_some_deadlines, v_some_weighted
+  );
   return json_build_object(
     'leased',
       case
@@ -36,9 +40,8 @@ begin
           lease_jobs(p_worker_id, p_lease_seconds, v_next.places, v_some_big, v_next.ordered)
       end,
     'turns', array_to_json(v_next.turns),
-    'new_flows', nullif(v_next.new_flows, '{}'),
+    'found', nullif(v_next.found_flows, '{}'),
     'emptied', nullif(v_next.emptied, '{}'),
-    'last_flow', v_next.last_flow,
     'careful', v_some_paused or v_some_limited or v_some_big,
     'reserved', v_next.reserved,
     'contended', v_next.contended

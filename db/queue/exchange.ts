@@ -2,7 +2,7 @@ import { arrayOf } from '../array-literal.ts'
 import type { JobFailure } from '../queries/jobs.ts'
 import type { Query } from '../query.ts'
 import { sampleRuntimes, timeoutBounds } from '../rules/estimate.ts'
-import { orgNumberOf } from '../rules/flows.ts'
+import { type Gap, orgNumberOf } from '../rules/flows.ts'
 import { LOWEST_LANE } from '../rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../rules/resources.ts'
 import type { NewJob } from './job-fields.ts'
@@ -49,16 +49,14 @@ export type Claim = {
   types: readonly string[]
   /** Reads 16 more jobs of a flow than are taken, and ranks them by the newest estimates. For small claims. */
   newestRank: boolean
-  /** Flows of which nothing is known start with their oldest jobs. */
-  fifo: boolean
-  /** How many jobs such a flow gets in one turn. */
-  newTurn: number
   flows: readonly KnownFlow[]
-  /** All that are known to have jobs are among them. */
-  allFlows: boolean
-  /** Where the claim looks for unknown flows: after this one, between those of these organisations. */
-  lastFlow: number
-  knownOrgs: readonly number[]
+  /** Where the claim looks for other flows. */
+  gaps: readonly Gap[]
+  /** All flows that are known to have jobs are named, and all others lie in these gaps. */
+  everywhere: boolean
+  /** How many jobs such a flow gets in one turn, and whether it starts with the oldest. */
+  newTurn: number
+  fifo: boolean
   freeCpuUnits: number
   freeMemoryMb: number
   /** How many of the jobs may exceed the free capacity. */
@@ -112,9 +110,8 @@ export type ClaimedJob = HeldKey &
 export type ClaimNews = {
   turns: Turn[]
   /** Flows that turned out to have jobs, and flows that have none left for this worker. */
-  new_flows: number[] | null
+  found: number[] | null
   emptied: number[] | null
-  last_flow: number
   /** A pause, a limit on running jobs or a big job exists, so jobs may have been skipped. */
   careful: boolean
   /** Capacity of this worker is reserved for a big job. */
@@ -175,10 +172,10 @@ const recordAndClaim = ({ workerId, leaseSeconds, ended, closed, claim }: Exchan
     select smartqueue.exchange(
       p_worker_id => $1::text, p_lease_seconds => $2::integer,
       p_claim => row(
-        $3::integer, $4::text[], $5::boolean, $6::boolean, $7::integer, $8::bigint[], $9::double precision[],
-        $10::double precision[], $11::integer[], $12::boolean[], $13::integer[], $14::boolean[], $15::bigint[],
-        $16::integer[], $17::integer[], $18::smallint[], $19::bigint[], $20::boolean, $21::bigint, $22::integer[],
-        $23::double precision, $24::double precision, $25::integer
+        $3::integer, $4::text[], $5::boolean, $6::integer[], $7::double precision[], $8::bigint[],
+        $9::integer[], $10::double precision[], $11::boolean[], $12::integer[], $13::boolean[], $14::bigint[],
+        $15::integer[], $16::integer[], $17::smallint[], $18::bigint[], $19::bigint[], $20::bigint[],
+        $21::integer, $22::boolean, $23::double precision, $24::double precision, $25::integer
       )::smartqueue.claim_request,
       p_tokens => $26::bigint[], p_job_ids => $27::uuid[], p_org_ids => $28::uuid[], p_series_ids => $29::bigint[],
       p_attempts => $30::integer[], p_ran_ms => $31::double precision[], p_outcomes => $32::text[],
@@ -211,10 +208,11 @@ const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeR
         smartqueue.claim_jobs(
           p_worker_id => $1::text, p_lease_seconds => $2::integer,
           p_claim => row(
-            $3::integer, $4::text[], $5::boolean, $6::boolean, $7::integer, $8::bigint[], $9::double precision[],
-            $10::double precision[], $11::integer[], $12::boolean[], $13::integer[], $14::boolean[], $15::bigint[],
-            $16::integer[], $17::integer[], $18::smallint[], $19::bigint[], $20::boolean, $21::bigint,
-            $22::integer[], $23::double precision, $24::double precision, $25::integer
+            $3::integer, $4::text[], $5::boolean, $6::integer[], $7::double precision[], $8::bigint[],
+            $9::integer[], $10::double precision[], $11::boolean[], $12::integer[], $13::boolean[],
+            $14::bigint[], $15::integer[], $16::integer[], $17::smallint[], $18::bigint[], $19::bigint[],
+            $20::bigint[], $21::integer, $22::boolean, $23::double precision, $24::double precision,
+            $25::integer
           )::smartqueue.claim_request
         )
       ) as answer,
@@ -223,20 +221,21 @@ const claimOnly = ({ workerId, leaseSeconds, claim }: Exchange): Query<ExchangeR
 })
 
 const claimValues = (claim: Claim) => {
-  const { flows } = claim
-  const orgs = flows.map(({ flow }) => orgNumberOf(flow))
+  const { flows, gaps } = claim
+  const orgTimes = new Map(flows.map(({ flow, orgTimeMs }) => [orgNumberOf(flow), orgTimeMs]))
+  const orgs = [...orgTimes.keys()]
+  const places = new Map(orgs.map((org, n) => [org, n + 1]))
   const floors = listFloors(flows)
   return [
     claim.limit,
     claim.types,
     claim.newestRank,
-    claim.fifo,
-    claim.newTurn,
+    arrayOf(orgs),
+    arrayOf([...orgTimes.values()]),
     arrayOf(flows.map(({ flow }) => flow)),
-    arrayOf(flows.map(({ orgTimeMs }) => orgTimeMs)),
+    arrayOf(flows.map(({ flow }) => places.get(orgNumberOf(flow)) ?? 0)),
     arrayOf(flows.map(({ timeMs }) => timeMs)),
-    arrayOf(orgs.map((org) => orgs.indexOf(org) + 1)),
-    arrayOf(flows.map(({ waits }) => (waits ? 'true' : 'null'))),
+    arrayOf(flows.map(({ waits }) => `${waits}`)),
     arrayOf(flows.map(({ turn }) => turn)),
     arrayOf(flows.map(({ oldestFirst }) => `${oldestFirst}`)),
     arrayOf(flows.map(({ ageFloor }) => ageFloor)),
@@ -244,9 +243,10 @@ const claimValues = (claim: Claim) => {
     arrayOf(floors.lasts),
     arrayOf(floors.all.map(({ lane }) => lane)),
     arrayOf(floors.all.map(({ key }) => key)),
-    claim.allFlows,
-    claim.lastFlow,
-    arrayOf(claim.knownOrgs),
+    arrayOf(gaps.map(({ after }) => after)),
+    arrayOf(gaps.map(({ before }) => before)),
+    claim.newTurn,
+    claim.fifo,
     claim.freeCpuUnits,
     claim.freeMemoryMb,
     claim.ahead,
@@ -324,9 +324,8 @@ export const readExchange = (
 const NOTHING = {
   leased: null,
   turns: [],
-  new_flows: null,
+  found: null,
   emptied: null,
-  last_flow: -1,
   careful: false,
   reserved: false,
   contended: false,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { exchange as exchangeJobs, type KnownFlow } from '../../db/queue/exchange.ts'
-import { orgNumberOf } from '../../db/rules/flows.ts'
+import { ALL_FLOWS } from '../../db/rules/flows.ts'
 import { createLaneFloors } from '../../worker-runtime/lane-floors.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { exchange, knownFlow, NO_CLAIM, seedTenant } from '../support/jobs.ts'
@@ -22,7 +22,11 @@ const connect = async (): Promise<pg.Client> => {
 
 /** Pages that one claim of five jobs reads, in a session that has planned it before. It is undone. */
 const pagesRead = async (flow: KnownFlow): Promise<number> => {
-  const claim = { ...NO_CLAIM, limit: 5, flows: [flow], knownOrgs: [orgNumberOf(flow.flow)] }
+  const gaps = [
+    { after: ALL_FLOWS.after, before: flow.flow },
+    { after: flow.flow, before: ALL_FLOWS.before },
+  ]
+  const claim = { ...NO_CLAIM, limit: 5, flows: [flow], gaps }
   const { text, values } = exchangeJobs({ workerId: 'w', leaseSeconds: 30, ended: [], closed: [], claim })
   const client = await connect()
   try {

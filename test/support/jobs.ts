@@ -17,6 +17,7 @@ import {
 import type { NewJob } from '../../db/queue/job-fields.ts'
 import { type Submission, type SubmissionRow, submitJobs } from '../../db/queue/submit.ts'
 import { type ReclaimedJob, reclaimExpiredLeases } from '../../db/queue/upkeep.ts'
+import { ALL_FLOWS } from '../../db/rules/flows.ts'
 import { rankTerms } from '../../db/rules/priority.ts'
 import { DEFAULT_RESOURCES } from '../../db/rules/resources.ts'
 import { uuidV7 } from '../../db/rules/uuid-v7.ts'
@@ -80,9 +81,8 @@ export const NO_CLAIM: Claim = {
   fifo: false,
   newTurn: 1,
   flows: [],
-  allFlows: true,
-  lastFlow: -1,
-  knownOrgs: [],
+  gaps: [ALL_FLOWS],
+  everywhere: true,
   freeCpuUnits: 1_000,
   freeMemoryMb: 1_000_000,
   ahead: 0,

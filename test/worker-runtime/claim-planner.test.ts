@@ -18,9 +18,8 @@ const turn = (overrides: Partial<Turn> = {}): Turn => ({
 })
 const NEWS: ClaimNews = {
   turns: [turn()],
-  new_flows: null,
+  found: null,
   emptied: null,
-  last_flow: -1,
   careful: false,
   reserved: false,
   contended: false,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { ALL_FLOWS } from '../../db/rules/flows.ts'
 import { type Charge, createShares, type Shares } from '../../worker-runtime/shares.ts'
 
 const DRAIN_GOAL_MS = 20_000
@@ -228,6 +229,41 @@ test('an empty flow is not next, and is known as long as it owes something', () 
     shares.next(5).turns.map(({ flow }) => flow),
     [B],
   )
-  const [known] = shares.after(-1, 1)
+  const { gaps, idle } = shares.look(2)
+  const [known] = idle
   assert.deepEqual([known?.flow, known?.orgTimeMs, known?.waits], [A, 5_000, false])
+  assert.deepEqual(gaps[0], { after: ALL_FLOWS.after, before: A + 1 }, 'it may have jobs again')
+})
+
+test('a claim looks between the flows that wait, a few places at a time and in rotation', () => {
+  const shares = createShares()
+  for (const flow of [A, B, C]) shares.waits(flow)
+  const { after: start, before: end } = ALL_FLOWS
+  const gap = (after: number, before: number) => ({ after, before })
+  assert.deepEqual(shares.look(2), { gaps: [gap(start, A), gap(A, B)], idle: [], all: false })
+  assert.deepEqual(shares.look(2), { gaps: [gap(B, C), gap(C, end)], idle: [], all: false })
+  assert.deepEqual(shares.look(9).gaps.length, 4)
+  assert.equal(shares.look(9).all, true)
+})
+
+test('a look that found as many flows as there was room for goes on behind the last of them', () => {
+  const shares = createShares()
+  for (const flow of [A, C]) shares.waits(flow)
+  shares.look(9)
+  shares.lookAfter(B)
+  assert.deepEqual(shares.look(1).gaps[0], { after: B, before: C })
+})
+
+test('a look finds new fairness keys between those of an organisation, of many between two', () => {
+  const shares = createShares(() => 0.5)
+  for (const key of [1, 2, 3]) shares.waits(flowOf(1, key))
+  assert.deepEqual(shares.look(1).gaps, [
+    { after: ALL_FLOWS.after, before: flowOf(1, 1) },
+    { after: flowOf(1, 1), before: flowOf(1, 2) },
+    { after: flowOf(1, 2), before: flowOf(1, 3) },
+    { after: flowOf(1, 3), before: ALL_FLOWS.before },
+  ])
+  for (let key = 4; key <= 21; key++) shares.waits(flowOf(1, key))
+  const { gaps, all } = shares.look(1)
+  assert.deepEqual([gaps.length, gaps[1], all], [3, { after: flowOf(1, 11), before: flowOf(1, 12) }, false])
 })
