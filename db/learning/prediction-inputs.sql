@@ -84,7 +84,7 @@ begin
   champion := (select m.version from models m where m.status = 'champion');
 
   workers := live_workers();
-  queue := queue_sums();
+  queue := queue_sums(p_org);
   return next;
 end
 $$;

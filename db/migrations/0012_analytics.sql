@@ -134,8 +134,8 @@ create table queue_gauges (
 with (fillfactor = 50);
 comment on table queue_gauges is 'Queue depth by class and status. Written by the leader.';
 
--- The state of the whole queue, from which the start time of a job is estimated. An organisation sees only its own
--- jobs, but all organisations share one queue: definer functions return sums over it.
+-- The state of the queue, from which the start time of a job is estimated. An organisation sees only its own jobs, but
+-- all organisations share the workers: definer functions return sums over the others.
 
 create unlogged table queue_snapshots (
   -- At most one row: none after a crash.
@@ -148,11 +148,22 @@ create unlogged table queue_snapshots (
   lane_ms double precision[] not null default '{}',
   -- For each running job, the predicted milliseconds that remain.
   running_ms real[] not null default '{}',
-  -- The recent load by lane: how many slots its jobs kept busy.
-  flow_lanes smallint[] not null default '{}',
-  flow_loads double precision[] not null default '{}',
-  -- Actual divided by predicted runtime of these jobs.
-  stretch double precision not null default 1
+  -- Actual divided by predicted runtime of recent jobs.
+  stretch double precision not null default 1,
+  -- Sums over org_queues: the weights of those with ready or running jobs, and the time that all used.
+  weights double precision not null default 0,
+  used_ms double precision not null default 0,
+  waiting_orgs integer not null default 0,
+  -- Since when some organisation has had less than half of its share.
+  short_since timestamptz,
+  -- Sums over the organisations by share_level: those with about the same waiting work for their weight. `load` is how
+  -- many slots their jobs have kept busy recently.
+  levels smallint[] not null default '{}',
+  level_orgs integer[] not null default '{}',
+  level_jobs integer[] not null default '{}',
+  level_ms double precision[] not null default '{}',
+  level_weights double precision[] not null default '{}',
+  level_loads double precision[] not null default '{}'
 )
 with (fillfactor = 10);
 comment on table queue_snapshots is
@@ -168,9 +179,16 @@ create unlogged table org_queues (
   -- The sums over the lanes.
   waiting_jobs integer not null,
   waiting_ms double precision not null,
-  running_jobs integer not null,
+  -- For each running job, the predicted milliseconds that remain.
+  running_ms real[] not null,
   -- The time of the workers' slots that its attempts took in the last minute.
   used_ms double precision not null,
+  -- The recent load by lane: how many slots its jobs kept busy.
+  flow_lanes smallint[] not null,
+  flow_loads double precision[] not null,
+  -- Actual and predicted runtime of these jobs.
+  ran_ms double precision not null,
+  expected_ms double precision not null,
   -- Since when it has been waiting and has had less than half of its share. Null if it gets its share.
   short_since timestamptz
 )

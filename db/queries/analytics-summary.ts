@@ -60,7 +60,7 @@ export const getSummary = (orgId: string): Query<SummaryRow> => ({
         from smartqueue.autoscale_snapshots s
         where taken_at > now() - $2::int * interval '1 second'
       ) as autoscale,
-      smartqueue.load_ahead($1::uuid) as load, smartqueue.queue_sums() as queue,
+      smartqueue.load_ahead($1::uuid) as load, smartqueue.queue_sums($1::uuid) as queue,
       smartqueue.minute_sums($1::uuid, date_trunc('minute', now())) as this_minute,
       smartqueue.minute_sums($1::uuid, date_trunc('minute', now()) - interval '1 minute') as last_minute`,
   values: [orgId, STALE_SECONDS],

@@ -76,7 +76,7 @@ export const getQueueDepth = (orgId: string, buckets: Buckets): Query<QueueDepth
         ) item
       ) as items,
       smartqueue.depth_of_queue($1::uuid) as depth,
-      smartqueue.load_ahead($1::uuid) as load, smartqueue.queue_sums() as queue`,
+      smartqueue.load_ahead($1::uuid) as load, smartqueue.queue_sums($1::uuid) as queue`,
   values: [orgId, buckets.seconds, buckets.count, buckets.span],
 })
 

@@ -2,7 +2,7 @@ import type { Query } from '../query.ts'
 import type { JobSummaryRow } from './jobs.ts'
 import type { LiveWorker, QueueSums } from './queue-facts.ts'
 
-/** Where a job stands in the queue of all; nulls if it does not. */
+/** Where a job stands in the queue of its organisation; nulls if it does not. */
 export type QueuePlace = {
   lane: number | null
   ahead_jobs: number | null
@@ -11,6 +11,8 @@ export type QueuePlace = {
   counted: boolean | null
   /** Its place within its lane then, from 0 to 1. */
   lane_position: number | null
+  /** Flows of the organisation that take turns. What is ahead was counted in the job's own flow. */
+  flows: number | null
 }
 
 export type ParentFacts = QueuePlace &
@@ -22,6 +24,7 @@ export type ParentFacts = QueuePlace &
 /** Why a job that has not finished is where it is. */
 export type JobFacts = QueuePlace & {
   now: string
+  org_name: string
   predicted_p99_ms: number | null
   wake_at: string | null
   pauses: { type: string | null; paused_at: string }[]
@@ -46,8 +49,8 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
   name: 'get-job-facts',
   text: `
     select
-      now() as now, j.predicted_p99_ms, a.lane, a.jobs as ahead_jobs, a.predicted_ms as ahead_ms, a.counted,
-      a.lane_position, w.wake_at,
+      now() as now, (select name from smartqueue.orgs where id = $1::uuid) as org_name, j.predicted_p99_ms, a.lane, a.jobs as ahead_jobs, a.predicted_ms as ahead_ms, a.counted,
+      a.lane_position, a.flows, w.wake_at,
       (
         select coalesce(
           jsonb_agg(jsonb_build_object('type', type, 'paused_at', paused_at) order by type nulls first), '[]'
@@ -72,7 +75,7 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
           select
             o.id, o.name, o.status, o.predicted_ms, o.predicted_p90_ms,
             extract(epoch from now() - o.started_at) * 1000 as ran_ms, at.lane, at.jobs as ahead_jobs,
-            at.predicted_ms as ahead_ms, at.counted, at.lane_position
+            at.predicted_ms as ahead_ms, at.counted, at.lane_position, at.flows
           from smartqueue.job_dependencies d
           join smartqueue.job_overview o on o.org_id = d.org_id and o.id = d.parent_id
           left join lateral smartqueue.queue_ahead(o.org_id, o.id, $3::integer) at on true
@@ -83,7 +86,7 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
         ) p
       ) as parents,
       smartqueue.live_workers() as workers,
-      smartqueue.queue_sums() as queue
+      smartqueue.queue_sums($1::uuid) as queue
     from smartqueue.jobs j
     left join lateral smartqueue.queue_ahead(j.org_id, j.id, $3::integer) a on true
     left join smartqueue.ready_jobs r on r.job_id = j.id and r.org_id = j.org_id

@@ -26,16 +26,5 @@ begin atomic
     and not is_silent(last_seen);
 end;
 
-create or replace function queue_sums() returns jsonb
-language sql volatile
--- Null right after a server crash.
-begin atomic
-  select
-    to_jsonb(q) - array['only_row', 'taken_at']
-    || jsonb_build_object('age_ms', extract(epoch from clock_timestamp() - q.taken_at) * 1000)
-  from queue_snapshot() q
-  where q.only_row;
-end;
-
 grant execute on function is_silent, live_slots to smartqueue_functions, smartqueue_workers;
-grant execute on function live_workers, queue_sums to smartqueue_functions;
+grant execute on function live_workers to smartqueue_functions;

@@ -1,5 +1,132 @@
--- The state of the whole queue, from which the start time of a job is estimated. These functions return sums over all
--- organisations, which reveal nothing about any one of them.
+-- The state of the queue, from which the start time of a job is estimated: of each organisation its own lanes, and of
+-- the others sums that reveal nothing about any one of them.
+
+create or replace function share_level(p_ms double precision, p_weight double precision) returns smallint
+language sql immutable
+-- Organisations of one level have the same waiting work for their weight, up to a factor of e^(1/4).
+return floor(4 * ln(1 + p_ms / p_weight))::smallint;
+
+create or replace function renew_org_queues(p_at timestamptz) returns void
+language plpgsql
+as $$
+-- One pass over ready_jobs. `used_ms` and the loads come from the newest 1,000 rows of executions, at the right end of
+-- the index. If these cover less than the minute, they stand for all of it.
+--
+-- An organisation is short of its share if it used less than half of it, although more work waits than it used: one
+-- that wants little and gets it is not short. Neither is one at its limit of running jobs.
+begin
+  with waiting as (
+    select
+      w.org_id, array_agg(w.lane order by w.lane) as lanes, array_agg(w.jobs order by w.lane) as lane_jobs,
+      array_agg(w.ms order by w.lane) as lane_ms, sum(w.jobs)::integer as jobs, sum(w.ms) as ms
+    from (
+      select r.org_id, r.lane, count(*)::integer as jobs, sum(r.predicted_ms)::double precision as ms
+      from ready_jobs r
+      where r.lane < 5000
+      group by r.org_id, r.lane
+    ) w
+    group by w.org_id
+  ),
+  newest as materialized (
+    -- A row belongs to one series: its first job stands for the lane of all, and its first eight for their runtimes.
+    select
+      e.org_id, e.job_ids[1] as job_id, e.at, cardinality(e.ran_ms) as jobs,
+      (select avg(ms) from unnest(e.ran_ms[1:8]) ms) as mean_ms
+    from executions e
+    order by e.xid desc, e.id desc
+    limit 1000
+  ),
+  span as materialized (
+    select
+      s.starts_at, extract(epoch from p_at - s.starts_at)::double precision * 1000 as ms
+    from (
+      select
+        case
+          when count(*) < 1000 then p_at - interval '1 minute'
+          else least(greatest(min(n.at), p_at - interval '1 minute'), p_at - interval '1 second')
+        end as starts_at
+      from newest n
+    ) s
+  ),
+  ended as (
+    select
+      by_lane.org_id, array_agg(by_lane.lane) as lanes, array_agg(by_lane.load) as loads,
+      sum(by_lane.used_ms) as used_ms, sum(by_lane.ran_ms) as ran_ms, sum(by_lane.expected_ms) as expected_ms
+    from (
+      select
+        n.org_id, lane_of(j.rank_base + j.rank_slope * ln(j.predicted_ms)) as lane,
+        sum(n.jobs * n.mean_ms) / max(s.ms) as load,
+        sum(n.jobs * least(n.mean_ms, extract(epoch from n.at - s.starts_at)::double precision * 1000)) as used_ms,
+        sum(n.jobs * n.mean_ms) as ran_ms,
+        sum(n.jobs * j.predicted_ms) as expected_ms
+      from span s
+      join newest n on n.at > s.starts_at
+      join jobs j on j.org_id = n.org_id and j.id = n.job_id
+      group by 1, 2
+    ) by_lane
+    group by by_lane.org_id
+  ),
+  running as (
+    select h.org_id, array_agg(h.remaining_ms) as remaining_ms, sum(h.ran_ms) as ran_ms
+    from (
+      select
+        h.org_id, remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms)::real as remaining_ms,
+        least(s.ms, extract(epoch from p_at - h.started_at)::double precision * 1000) as ran_ms
+      from span s
+      join held_jobs h on h.expires_at > p_at
+      join jobs j on j.org_id = h.org_id and j.id = h.job_id
+      limit 5000
+    ) h
+    group by h.org_id
+  ),
+  present as materialized (
+    select
+      o.*, q.weight, q.running_jobs as running_limit,
+      (o.ended_ms + o.running_ran_ms) * 60000 / s.ms as used_ms
+    from (
+      select
+        org_id, coalesce(w.lanes, '{}') as lanes, coalesce(w.lane_jobs, '{}') as lane_jobs,
+        coalesce(w.lane_ms, '{}') as lane_ms, coalesce(w.jobs, 0) as waiting_jobs, coalesce(w.ms, 0) as waiting_ms,
+        coalesce(r.remaining_ms, '{}') as running_ms, coalesce(r.ran_ms, 0) as running_ran_ms,
+        coalesce(e.lanes, '{}') as flow_lanes, coalesce(e.loads, '{}') as flow_loads,
+        coalesce(e.used_ms, 0) as ended_ms, coalesce(e.ran_ms, 0) as ran_ms, coalesce(e.expected_ms, 0) as expected_ms
+      from waiting w
+      full join running r using (org_id)
+      full join ended e using (org_id)
+    ) o
+    cross join span s
+    cross join lateral quotas_of(o.org_id) as q
+  ),
+  gone as (
+    delete from org_queues o
+    where not exists (select from present p where p.org_id = o.org_id)
+  )
+  insert into org_queues as o (
+    org_id, weight, lanes, lane_jobs, lane_ms, waiting_jobs, waiting_ms, running_ms, used_ms, flow_lanes, flow_loads,
+    ran_ms, expected_ms, short_since
+  )
+  select
+    p.org_id, p.weight, p.lanes, p.lane_jobs, p.lane_ms, p.waiting_jobs, p.waiting_ms, p.running_ms, p.used_ms,
+    p.flow_lanes, p.flow_loads, p.ran_ms, p.expected_ms,
+    case
+      when p.used_ms < p.waiting_ms
+        and p.used_ms < 0.5 * sum(p.used_ms) over () * p.weight
+          / sum(p.weight) filter (where p.waiting_jobs > 0 or p.running_ms <> '{}') over ()
+        and (p.running_limit is null or cardinality(p.running_ms) < p.running_limit)
+        then p_at
+    end
+  from present p
+  on conflict (org_id) do update
+  set
+    weight = excluded.weight,
+    (lanes, lane_jobs, lane_ms) = row(excluded.lanes, excluded.lane_jobs, excluded.lane_ms),
+    (waiting_jobs, waiting_ms) = row(excluded.waiting_jobs, excluded.waiting_ms),
+    (running_ms, used_ms) = row(excluded.running_ms, excluded.used_ms),
+    (flow_lanes, flow_loads) = row(excluded.flow_lanes, excluded.flow_loads),
+    (ran_ms, expected_ms) = row(excluded.ran_ms, excluded.expected_ms),
+    short_since = case when excluded.short_since is not null then coalesce(o.short_since, excluded.short_since) end;
+end
+$$;
 
 create or replace function queue_snapshot(p_at_leisure boolean default false) returns queue_snapshots
 language plpgsql security definer
@@ -26,74 +153,123 @@ begin
   perform from queue_snapshots where taken_at = coalesce(v_snapshot.taken_at, 'epoch') for update skip locked;
   if not found then return v_snapshot; end if;
 
+  perform renew_org_queues(v_began);
+
   select coalesce(array_agg(lane), '{}'), coalesce(array_agg(jobs), '{}'), coalesce(array_agg(ms), '{}')
   into v_snapshot.lanes, v_snapshot.lane_jobs, v_snapshot.lane_ms
   from (
-    select lane, count(*)::integer as jobs, sum(predicted_ms)::double precision as ms
-    from ready_jobs
-    where lane < 5000
-    group by lane
-    order by lane
+    select l.lane, sum(l.jobs)::integer as jobs, sum(l.ms) as ms
+    from org_queues o
+    cross join lateral unnest(o.lanes, o.lane_jobs, o.lane_ms) as l (lane, jobs, ms)
+    group by l.lane
+    order by l.lane
   ) by_lane;
-  select coalesce(array_agg(running.ms::real), '{}')
+  select coalesce(array_agg(r.ms), '{}')
   into v_snapshot.running_ms
-  from (
-    select remaining_ms(h.started_at, j.predicted_ms, j.predicted_p90_ms) as ms
-    from held_jobs h
-    join jobs j on j.org_id = h.org_id and j.id = h.job_id
-    where h.expires_at > v_began
-    limit 5000
-  ) running;
-  -- From the newest rows of the last minute, at the right end of the index. A row belongs to one series: its first job
-  -- stands for the lane of all, and its first eight for their runtimes.
+  from org_queues o
+  cross join lateral unnest(o.running_ms) as r (ms);
   select
-    coalesce(array_agg(lane), '{}'), coalesce(array_agg(load), '{}'),
+    coalesce(array_agg(o.level), '{}'), coalesce(array_agg(o.orgs), '{}'), coalesce(array_agg(o.jobs), '{}'),
+    coalesce(array_agg(o.ms), '{}'), coalesce(array_agg(o.weights), '{}'), coalesce(array_agg(o.loads), '{}'),
     -- Two seconds of work are weak evidence. A factor above three has another cause than wrong predictions.
-    least(3, greatest(1, (coalesce(sum(ran_ms), 0) + 2000) / (coalesce(sum(predicted_ms), 0) + 2000)))
-  into v_snapshot.flow_lanes, v_snapshot.flow_loads, v_snapshot.stretch
+    least(3, greatest(1, (coalesce(sum(o.ran_ms), 0) + 2000) / (coalesce(sum(o.expected_ms), 0) + 2000))),
+    coalesce(sum(o.active_weights), 0), coalesce(sum(o.used_ms), 0), coalesce(sum(o.waiting_orgs), 0),
+    min(o.short_since)
+  into
+    v_snapshot.levels, v_snapshot.level_orgs, v_snapshot.level_jobs, v_snapshot.level_ms, v_snapshot.level_weights,
+    v_snapshot.level_loads, v_snapshot.stretch, v_snapshot.weights, v_snapshot.used_ms, v_snapshot.waiting_orgs,
+    v_snapshot.short_since
   from (
     select
-      lane_of(j.rank_base + j.rank_slope * ln(j.predicted_ms)) as lane,
-      sum(e.ran_ms) / max(case when e.rows < 100 then 60000 else greatest(1000, e.span_ms) end) as load,
-      sum(e.ran_ms) as ran_ms,
-      sum(e.jobs * j.predicted_ms) as predicted_ms
-    from (
-      select
-        newest.org_id, newest.job_id, newest.jobs, newest.ran_ms, count(*) over () as rows,
-        extract(epoch from v_began - min(newest.at) over ())::double precision * 1000 as span_ms
-      from (
-        select
-          org_id, job_ids[1] as job_id, at, cardinality(ran_ms) as jobs,
-          cardinality(ran_ms) * (select avg(ms) from unnest(ran_ms[1:8]) ms) as ran_ms
-        from executions
-        order by xid desc, id desc
-        limit 100
-      ) newest
-      where newest.at > v_began - interval '1 minute'
-    ) e
-    join jobs j on j.org_id = e.org_id and j.id = e.job_id
+      share_level(waiting_ms, weight) as level, count(*)::integer as orgs, sum(waiting_jobs)::integer as jobs,
+      sum(waiting_ms) as ms, sum(weight::double precision) as weights,
+      sum((select sum(load) from unnest(flow_loads) as load)) as loads, sum(ran_ms) as ran_ms,
+      sum(expected_ms) as expected_ms,
+      sum(weight::double precision) filter (where waiting_jobs > 0 or running_ms <> '{}') as active_weights,
+      sum(used_ms) as used_ms, count(*) filter (where waiting_jobs > 0)::integer as waiting_orgs,
+      min(short_since) as short_since
+    from org_queues
     group by 1
-  ) by_lane;
+  ) o;
   update queue_snapshots
   set
     (taken_at, took_ms) = (v_began, extract(epoch from clock_timestamp() - v_began) * 1000),
     (lanes, lane_jobs, lane_ms) = (v_snapshot.lanes, v_snapshot.lane_jobs, v_snapshot.lane_ms),
-    running_ms = v_snapshot.running_ms,
-    (flow_lanes, flow_loads, stretch) = (v_snapshot.flow_lanes, v_snapshot.flow_loads, v_snapshot.stretch)
+    (running_ms, stretch) = (v_snapshot.running_ms, v_snapshot.stretch),
+    (weights, used_ms) = (v_snapshot.weights, v_snapshot.used_ms),
+    (waiting_orgs, short_since) = (v_snapshot.waiting_orgs, v_snapshot.short_since),
+    (levels, level_orgs, level_jobs) = (v_snapshot.levels, v_snapshot.level_orgs, v_snapshot.level_jobs),
+    (level_ms, level_weights, level_loads)
+      = (v_snapshot.level_ms, v_snapshot.level_weights, v_snapshot.level_loads)
   returning * into v_snapshot;
   return v_snapshot;
 end
 $$;
 
+create or replace function queue_sums(p_org uuid) returns jsonb
+language plpgsql
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+-- The queue as one organisation sees it: its own lanes, and sums over the others by level. Null right after a server
+-- crash.
+declare
+  v_all constant queue_snapshots := queue_snapshot();
+  v_own org_queues;
+  v_is_active boolean;
+begin
+  if v_all.only_row is null then return null; end if;
+  select * into v_own from org_queues o where o.org_id = p_org;
+  if not found then
+    select q.weight into v_own.weight from quotas_of(p_org) q;
+  end if;
+  v_is_active := coalesce(v_own.waiting_jobs > 0 or v_own.running_ms <> '{}', false);
+  return jsonb_build_object(
+    'age_ms', extract(epoch from clock_timestamp() - v_all.taken_at) * 1000, 'took_ms', v_all.took_ms,
+    'depth', (select coalesce(sum(jobs), 0) from unnest(v_all.lane_jobs) as jobs),
+    'running_ms', v_all.running_ms, 'stretch', v_all.stretch, 'lanes', coalesce(v_own.lanes, '{}'),
+    'lane_jobs', coalesce(v_own.lane_jobs, '{}'), 'lane_ms', coalesce(v_own.lane_ms, '{}'),
+    'flow_lanes', coalesce(v_own.flow_lanes, '{}'), 'flow_loads', coalesce(v_own.flow_loads, '{}'),
+    'running_jobs', coalesce(cardinality(v_own.running_ms), 0), 'weight', v_own.weight,
+    'share', v_own.weight / (v_all.weights + case when v_is_active then 0 else v_own.weight end),
+    'used', coalesce(v_own.used_ms / nullif(v_all.used_ms, 0), 0), 'short_since', v_own.short_since,
+    'others', (
+      -- The own numbers are part of one of the levels.
+      select
+        coalesce(
+          jsonb_agg(
+            jsonb_build_object(
+              'jobs', l.jobs - coalesce(v_own.waiting_jobs * own.one, 0),
+              'ms', greatest(0, l.ms - coalesce(v_own.waiting_ms * own.one, 0)),
+              'weight', l.weight - v_own.weight * own.one,
+              'load', greatest(0, l.load - own.one * coalesce((select sum(load) from unnest(v_own.flow_loads) as load), 0))
+            )
+            order by l.level
+          ),
+          '[]'
+        )
+      from unnest(
+        v_all.levels, v_all.level_orgs, v_all.level_jobs, v_all.level_ms, v_all.level_weights, v_all.level_loads
+      ) as l (level, orgs, jobs, ms, weight, load)
+      cross join lateral (
+        select coalesce(l.level = share_level(v_own.waiting_ms, v_own.weight), false)::integer as one
+      ) as own
+      where l.orgs > own.one
+    )
+  );
+end
+$$;
+
 create or replace function queue_ahead(p_org uuid, p_job uuid, p_most integer)
 returns table (
-  lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision
+  lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision,
+  flows integer
 )
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
--- Jobs that would be claimed before this one in the order of lanes; `counted` if they are fewer than `p_most`.
--- Otherwise `lane_position`, from 0 to 1 within its lane, approximates how many, because keys are assigned in sequence.
+-- Jobs of its flow that would be claimed before this one in the order of lanes; `counted` if they are fewer than
+-- `p_most`. Otherwise `lane_position`, from 0 to 1 within its lane, approximates how many, because keys are assigned in
+-- sequence. `flows` is how many flows of the organisation take turns, counted up to 100.
 begin atomic
   select
     mine.lane, count(a.predicted_ms)::integer, coalesce(sum(a.predicted_ms), 0)::double precision,
@@ -101,24 +277,60 @@ begin atomic
     case
       when count(a.predicted_ms) < p_most then null
       else coalesce(
-        (mine.key - (select min(r.key) from ready_jobs r where r.lane = mine.lane))::double precision
-          / nullif((select max(r.key) - min(r.key) from ready_jobs r where r.lane = mine.lane), 0),
+        (
+          mine.key
+          - (select min(r.key) from ready_jobs r where r.flow = mine.flow and r.lane = mine.lane and r.lane < 5000)
+        )::double precision
+          / nullif(
+            (
+              select max(r.key) - min(r.key)
+              from ready_jobs r
+              where r.flow = mine.flow
+                and r.lane = mine.lane
+                and r.lane < 5000
+            ),
+            0
+          ),
         0
       )
-    end
+    end,
+    (
+      with recursive found as (
+        select (mine.flow >> 32 << 32) - 1 as flow, 0 as number
+        union all
+        select
+          (
+            select r.flow
+            from ready_jobs r
+            where r.flow > f.flow
+              and r.flow < ((mine.flow >> 32) + 1) << 32
+              and r.lane < 5000
+            order by r.flow
+            limit 1
+          ),
+          f.number + 1
+        from found f
+        where f.flow is not null
+          and f.number < 100
+      )
+      select count(f.flow)::integer - 1
+      from found f
+    )
   from ready_jobs mine
   left join lateral (
     select r.predicted_ms
     from ready_jobs r
-    where (r.lane, r.key) < (mine.lane, mine.key)
+    where r.flow = mine.flow
+      and (r.lane, r.key) < (mine.lane, mine.key)
+      and r.lane < 5000
     order by r.lane, r.key
     limit p_most
   ) a on true
   where mine.org_id = p_org
     and mine.job_id = p_job
     and is_open(p_org)
-  group by mine.lane, mine.key;
+  group by mine.flow, mine.lane, mine.key;
 end;
 
-grant execute on function queue_snapshot to smartqueue_functions, smartqueue_workers;
+grant execute on function share_level, queue_snapshot, queue_sums to smartqueue_functions, smartqueue_workers;
 grant execute on function queue_ahead to smartqueue_functions;

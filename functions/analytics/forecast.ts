@@ -52,7 +52,7 @@ const depthNow = (outlook: Outlook, minutes: number): DepthNow => {
     slots: load.slots,
     stretch: queue?.stretch ?? 1,
     meanMs,
-    others: othersOf(outlook, meanMs),
+    others: othersOf(outlook),
     arrivals: expectArrivals(history, minutes),
     announced: [
       ...load.waking.map(({ in_seconds, predicted_ms }) => ({
@@ -69,14 +69,14 @@ const depthNow = (outlook: Outlook, minutes: number): DepthNow => {
   }
 }
 
-/** What is not the organisation's own of all that is queued, and of the slots that jobs have filled lately. */
-const othersOf = ({ depth, load, queue }: Outlook, meanMs: number): DepthNow['others'] => {
+/** What others have queued, what runs beside the organisation's own jobs, and how many slots others have filled lately. */
+const othersOf = ({ depth, queue }: Outlook): DepthNow['others'] => {
   if (!queue) return { workMs: 0, load: 0 }
-  const allMs = sum(queue.lane_ms) + sum(queue.running_ms)
-  const ownLoad = (sum(load.minutes.slice(-5)) / 5 / 60_000) * meanMs
+  const othersMs = queue.others.map(({ ms }) => ms)
+  const allMs = sum(othersMs) + sum(queue.lane_ms) + sum(queue.running_ms)
   return {
     workMs: Math.max(0, allMs - depth.predicted_ms),
-    load: Math.max(0, sum(queue.flow_loads) - ownLoad),
+    load: sum(queue.others.map(({ load }) => load)),
   }
 }
 

@@ -83,19 +83,26 @@ const queuedEta = (
   return ahead ? etaInQueue(snapshot, { ...job, lane: ahead.lane }, ahead) : null
 }
 
-/** Undefined: it does not stand in the queue, or is parked. */
+/** Undefined: it does not stand in the queue, or is parked. Flows share equally: each is given as much as the job's own. */
 export const aheadOf = (
   place: QueuePlace,
   lanes: readonly LaneSum[],
 ): (Ahead & { lane: number }) | undefined => {
-  const { lane, ahead_jobs, ahead_ms, counted, lane_position } = place
+  const { lane, ahead_jobs, ahead_ms, counted, lane_position, flows } = place
   if (lane === null || lane >= FIRST_PARKED_LANE || ahead_jobs === null) return undefined
-  if (counted) return { lane, jobs: ahead_jobs, predictedMs: ahead_ms ?? 0, counted }
+  const own = { lane, jobs: ahead_jobs, predictedMs: ahead_ms ?? 0 }
+  if (flows !== null && flows > 1) {
+    const all = sumAhead(lanes, Number.POSITIVE_INFINITY, 0)
+    const jobs = Math.max(own.jobs, Math.min(own.jobs * flows, all.jobs - 1))
+    const predictedMs = Math.max(own.predictedMs, Math.min(own.predictedMs * flows, all.predictedMs))
+    return { lane, jobs, predictedMs, counted: false }
+  }
+  if (counted) return { ...own, counted }
   const { jobs, predictedMs } = sumAhead(lanes, lane, lane_position ?? 0)
   return {
     lane,
-    jobs: Math.max(jobs, ahead_jobs),
-    predictedMs: Math.max(predictedMs, ahead_ms ?? 0),
+    jobs: Math.max(jobs, own.jobs),
+    predictedMs: Math.max(predictedMs, own.predictedMs),
     counted: false,
   }
 }

@@ -5,7 +5,7 @@
  */
 
 import { getPredictionInputs, type PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
-import { type LiveWorker, type QueueSums, refreshQueueSums } from '../../db/queries/queue-facts.ts'
+import { type LiveWorker, refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import type { Run } from '../../db/query.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
@@ -15,16 +15,17 @@ import { type SeriesInputs, toSeries } from './series-inputs.ts'
 
 export type SeriesName = { type: string; name: string }
 
-/** The same for everybody. */
-export type SharedInputs = {
+/** The same for all jobs of an organisation. */
+export type OrgInputs = {
   champion: number | null
   workers: readonly LiveWorker[]
   /** Undefined right after a crash of the server. */
   queue: QueueSnapshot | undefined
+  /** Ready jobs of all organisations. */
   queueDepth: number
 }
 
-export type Inputs = SharedInputs & {
+export type Inputs = OrgInputs & {
   orgId: string
   series(name: SeriesName): SeriesInputs | undefined
   /** Tells of jobs that are about to join the queue: the next look does not see them yet. */
@@ -55,8 +56,7 @@ type Kept = { inputs: SeriesInputs; loadedAt: number; askedAt: number }
 export const createInputCache = (options: { now?: () => number; patienceMs?: number } = {}): InputCache => {
   const { now = Date.now, patienceMs = PATIENCE_MS } = options
   const kept = new Map<string, Kept>()
-  let shared: SharedInputs | undefined
-  let sharedAt = 0
+  const orgs = new Map<string, { inputs: OrgInputs; at: number }>()
 
   const load = async (run: Run, orgId: string, series: readonly SeriesName[], hold: Hold): Promise<void> => {
     const [row] = await run(getPredictionInputs(orgId, series))
@@ -67,13 +67,9 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
       kept.delete(key)
       kept.set(key, { inputs, loadedAt, askedAt: loadedAt })
     }
-    // Those that were loaded longest ago come first.
-    for (const key of kept.keys()) {
-      if (kept.size <= MAX_KEPT) break
-      kept.delete(key)
-    }
-    shared = toShared(row)
-    sharedAt = loadedAt
+    orgs.delete(orgId)
+    orgs.set(orgId, { inputs: toOrgInputs(row), at: loadedAt })
+    for (const map of [kept, orgs]) dropOldest(map)
     if (row.queue && areSumsDue(row.queue)) hold(run(refreshQueueSums()).catch(logFailure))
   }
 
@@ -89,12 +85,13 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
   }
 
   /** The queue has gone on since it was looked at. */
-  const bringUpToDate = (): SharedInputs => {
-    if (!shared) throw new Error('Nothing is known of the queue')
+  const bringUpToDate = (orgId: string): OrgInputs => {
+    const org = orgs.get(orgId)
+    if (!org) throw new Error('Nothing is known of the queue')
     const at = now()
-    if (shared.queue) shared = { ...shared, queue: advanceQueue(shared.queue, at - sharedAt) }
-    sharedAt = at
-    return shared
+    if (org.inputs.queue) org.inputs.queue = advanceQueue(org.inputs.queue, at - org.at)
+    org.at = at
+    return org.inputs
   }
 
   return {
@@ -105,19 +102,20 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
         const one = kept.get(keyOf(orgId, name))
         return !one || at - one.loadedAt > USABLE_MS
       })
-      if (missing.length > 0 || !shared) {
+      if (missing.length > 0 || !orgs.has(orgId)) {
         const loading = load(run, orgId, missing, hold)
         hold(loading.catch(() => {}))
         await within(patienceMs, loading)
       }
       refresh(run, orgId, wanted, hold)
-      const current = bringUpToDate()
+      const current = bringUpToDate(orgId)
       return {
         ...current,
         orgId,
         series: (name) => kept.get(keyOf(orgId, name))?.inputs,
         arrive: (jobs) => {
-          if (shared?.queue) shared = { ...shared, queue: addToQueue(shared.queue, jobs) }
+          const newest = orgs.get(orgId)?.inputs
+          if (newest?.queue) newest.queue = addToQueue(newest.queue, jobs)
         },
         submitted: (names, atMs) => {
           for (const name of distinct(names)) noteSubmission(kept.get(keyOf(orgId, name)), atMs / 1000)
@@ -137,14 +135,20 @@ const noteSubmission = (kept: Kept | undefined, lastSubmittedAtS: number): void 
   if (kept) kept.inputs = { ...kept.inputs, view: { ...kept.inputs.view, lastSubmittedAtS } }
 }
 
-const toShared = ({ champion, workers, queue }: PredictionInputsRow): SharedInputs => ({
+const toOrgInputs = ({ champion, workers, queue }: PredictionInputsRow): OrgInputs => ({
   champion,
   workers,
   queue: queue ? toSnapshot(queue, workers) : undefined,
-  queueDepth: queue ? depthOf(queue) : 0,
+  queueDepth: queue?.depth ?? 0,
 })
 
-const depthOf = ({ lane_jobs }: QueueSums): number => lane_jobs.reduce((sum, jobs) => sum + jobs, 0)
+/** Those that were loaded longest ago come first. */
+const dropOldest = (map: Map<string, unknown>): void => {
+  for (const key of map.keys()) {
+    if (map.size <= MAX_KEPT) break
+    map.delete(key)
+  }
+}
 
 const within = async (ms: number, promise: Promise<unknown>): Promise<void> => {
   const timeUp = Promise.withResolvers<never>()

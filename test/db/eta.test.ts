@@ -6,6 +6,7 @@ import {
   addToQueue,
   advanceQueue,
   type LaneSum,
+  type OthersSum,
   type QueueSnapshot,
 } from '../../functions/prediction/eta/queue-snapshot.ts'
 
@@ -13,6 +14,9 @@ const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
   slots: 2,
   runningRemainingMs: [],
   lanes: [],
+  weight: 1,
+  timeMs: 0,
+  others: [],
   ageShare: 0.25,
   flow: [],
   stretch: 1,
@@ -91,7 +95,7 @@ test('a queue that was looked at a while ago has gone on since', () => {
   const now = advanceQueue(then, 600)
   assert.deepEqual(now.runningRemainingMs, [100, 300], 'the last of lane 1 has just begun')
   assert.deepEqual(now.lanes, [lane(2, 2, 1000)])
-  assert.deepEqual(advanceQueue(then, 1e6), { ...then, runningRemainingMs: [], lanes: [] })
+  assert.deepEqual(advanceQueue(then, 1e6), { ...then, runningRemainingMs: [], lanes: [], timeMs: 1400 })
 })
 
 test('a slot that is free takes who waits, however high the lane', () => {
@@ -114,6 +118,64 @@ test('what keeps coming in lower lanes makes a wait longer, the share of the old
   assert.deepEqual(withFlow({ lane: 1, load: 0.5 }, { lane: 2, load: 0.5 }), [30_000])
   assert.deepEqual(withFlow({ lane: 1, load: 9 }), [60_000])
   assert.deepEqual(startsOf(queue({ flow: [{ lane: 1, load: 9 }] }), job(3)), [0], 'a slot is free')
+})
+
+const others = (predictedMs: number, overrides: Partial<OthersSum> = {}): OthersSum => ({
+  ...{ jobs: predictedMs / 100, predictedMs, weight: 1, load: 0, timeMs: 0 },
+  ...overrides,
+})
+
+test('other organisations are given their share of what the organisation is given, and no more than they have', () => {
+  const lanes = [lane(1, 100, 10_000)]
+  const waitWith = (...list: OthersSum[]) => startsOf(queue({ lanes, others: list, ageShare: 0 }), job(3))
+  assert.deepEqual(waitWith(), [5_000])
+  assert.deepEqual(waitWith(others(4_000)), [7_000], 'all that it has')
+  assert.deepEqual(waitWith(others(90_000)), [10_000], 'as much as the organisation itself')
+  assert.deepEqual(waitWith(others(90_000, { weight: 3 })), [20_000], 'three times as much')
+  assert.deepEqual(waitWith(others(90_000), others(2_000), others(30_000)), [16_000])
+  const heavy = queue({ lanes, weight: 2, others: [others(90_000)], ageShare: 0 })
+  assert.deepEqual(startsOf(heavy, job(3)), [7_500], 'half as much')
+})
+
+test('an organisation with nothing waiting takes the next free slot, however much others have', () => {
+  const snapshot = queue({ runningRemainingMs: [300, 500], others: [others(1e9)] })
+  assert.deepEqual(startsOf(snapshot, job(90)), [300])
+  assert.deepEqual(
+    startsOf(queue({ slots: 1, others: [others(1e9)] }), job(1), job(1)),
+    [0, 200],
+    'then they take turns',
+  )
+})
+
+test('others go on submitting, within their shares', () => {
+  const lanes = [lane(1, 100, 10_000)]
+  const busy = (load: number) =>
+    startsOf(queue({ lanes, others: [others(0, { load })], ageShare: 0 }), job(3))
+  assert.deepEqual(busy(0.5), [6_667])
+  assert.deepEqual(busy(1.9), [10_000], 'as much as the organisation itself')
+})
+
+test('while time goes by, free slots take the jobs of all by turns', () => {
+  const then = queue({ slots: 1, lanes: [lane(1, 4, 400)], others: [others(400, { weight: 3 })] })
+  const now = advanceQueue(then, 399)
+  assert.deepEqual(
+    [now.lanes, now.others[0]?.predictedMs, now.runningRemainingMs],
+    [[lane(1, 3, 300)], 100, [1]],
+  )
+  const twice = advanceQueue(advanceQueue(then, 150), 249)
+  assert.deepEqual(twice, now, 'whether it is looked at in between or not')
+  const { lanes, others: left } = advanceQueue(
+    queue({
+      slots: 1,
+      lanes: [lane(1, 90_000, 90_000)],
+      others: [others(90_000, { jobs: 90_000, weight: 2 })],
+    }),
+    30_000,
+  )
+  assert.deepEqual(
+    [lanes[0]?.predictedMs, left[0]?.predictedMs].map((ms) => Math.round((ms ?? 0) / 100)),
+    [800, 700],
+  )
 })
 
 test('work takes as much longer as it took lately, whoever does it', () => {

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import type { QueueSums } from '../../db/queries/queue-facts.ts'
+import { setQuotas } from '../../db/queries/quotas.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
@@ -33,11 +35,9 @@ type Snapshot = {
   lane_jobs: number[]
   lane_ms: number[]
   running_ms: number[]
-  held_jobs: number
-  held_ms: number
-  flow_lanes: number[]
-  flow_loads: number[]
   stretch: number
+  waiting_orgs: number
+  short_since: Date | null
 }
 
 /** As the functions, in an organisation. */
@@ -56,12 +56,34 @@ const look = async (tenant = ada, arguments_ = ''): Promise<Snapshot> => {
   return row
 }
 
+/** What an organisation is told. */
+const sumsOf = async (tenant: Tenant): Promise<QueueSums> => {
+  const [row] = await inOrg<{ sums: QueueSums }>(tenant, 'select smartqueue.queue_sums($1) as sums', [
+    tenant.orgId,
+  ])
+  assert.ok(row)
+  return row.sums
+}
+
+/** Again, as if more than a second had passed. */
+const lookAgain = async (tenant = ada): Promise<QueueSums> => {
+  await database.sql('update smartqueue.queue_snapshots set took_ms = 1')
+  await age(2)
+  return sumsOf(tenant)
+}
+
+const weigh = (tenant: Tenant, weight: number) =>
+  database.sql(
+    `insert into quotas (org_id, weight) values ($1, $2) on conflict (org_id) do update set weight = excluded.weight`,
+    [tenant.orgId, weight],
+  )
+
 const age = (seconds: number) =>
   database.sql(`update smartqueue.queue_snapshots set taken_at = now() - $1::float8 * interval '1 second'`, [
     seconds,
   ])
 
-test('every organisation sees the sums of the whole queue', async () => {
+test('the sums are of the whole queue', async () => {
   await seedJobs(database.run, ada, [newJob(), newJob({ priority: 'high' })])
   await seedJobs(database.run, bob, [newJob(), newJob({ run_at: '2999-01-01T00:00:00Z' })])
   const { lanes, lane_jobs, lane_ms, running_ms } = await look()
@@ -96,21 +118,108 @@ test('what runs is told by what is left of it', async () => {
   )
 })
 
+test('an organisation sees its own lanes, and of others sums', async () => {
+  await seedJobs(database.run, ada, [newJob(), newJob({ priority: 'high' })])
+  await seedJobs(database.run, bob, [newJob(), newJob(), newJob({ run_at: '2999-01-01T00:00:00Z' })])
+  await weigh(bob, 3)
+  const { lanes, lane_jobs, lane_ms, depth, weight, share, used, others } = await sumsOf(ada)
+  assert.deepEqual(
+    { lanes, lane_jobs, lane_ms, depth },
+    { lanes: [48, 69], lane_jobs: [1, 1], lane_ms: [1000, 1000], depth: 4 },
+  )
+  assert.deepEqual({ weight, share, used }, { weight: 1, share: 0.25, used: 0 })
+  assert.deepEqual(others, [{ jobs: 2, ms: 2000, weight: 3, load: 0 }])
+  assert.deepEqual((await sumsOf(bob)).others, [{ jobs: 2, ms: 2000, weight: 1, load: 0 }])
+  assert.deepEqual(await inOrg(ada, 'select org_id from smartqueue.org_queues'), [{ org_id: ada.orgId }])
+  const eve = await seedTenant(database.run)
+  const idle = await sumsOf(eve)
+  assert.deepEqual([idle.lanes, idle.share, idle.others.length], [[], 0.2, 2], 'the share that it would get')
+  await weigh(bob, 1)
+})
+
+test('organisations with about the same waiting work for their weight are one sum', async () => {
+  const eve = await seedTenant(database.run)
+  for (const tenant of [bob, eve]) await seedJobs(database.run, tenant, [newJob()])
+  assert.deepEqual((await sumsOf(ada)).others, [{ jobs: 2, ms: 2000, weight: 2, load: 0 }])
+  assert.deepEqual((await sumsOf(bob)).others, [{ jobs: 1, ms: 1000, weight: 1, load: 0 }])
+})
+
 test('what ran in the last minute is told by lane, as slots that it filled', async () => {
   await seedJobs(database.run, ada, [newJob(), newJob(), newJob({ priority: 'high' })])
   for (const held of await claim(database.run, 'w', 3)) await end(database.run, completed(held, null, 12_000))
   await seedJobs(database.run, bob, [newJob({ priority: 'low' })])
   for (const held of await claim(database.run, 'w', 1)) await end(database.run, completed(held, null, 6_000))
-  const flowOf = ({ flow_lanes, flow_loads }: Snapshot) =>
-    flow_lanes.map((lane, n) => [lane, Math.round((flow_loads[n] ?? 0) * 1000) / 1000])
-  const seen = await look()
-  const flow = new Map(flowOf(seen) as [number, number][])
+  const flowOf = ({ flow_lanes, flow_loads }: QueueSums) =>
+    Object.fromEntries(flow_lanes.map((lane, n) => [lane, Math.round((flow_loads[n] ?? 0) * 1000) / 1000]))
+  const seen = await sumsOf(ada)
   assert.equal(seen.stretch, 3, 'ten times as long as predicted: more than is believed')
-  assert.deepEqual([flow.get(48), flow.get(69), flow.get(89)], [0.2, 0.4, 0.1])
+  assert.deepEqual(flowOf(seen), { 48: 0.2, 69: 0.4 })
+  assert.deepEqual([seen.others.length, Math.round((seen.others[0]?.load ?? 0) * 1000)], [1, 100])
+  assert.ok(Math.abs(seen.used - 36 / 42) < 1e-9, 'of the 42 seconds that were used')
   await database.sql(`update smartqueue.executions set at = now() - interval '2 minutes'`)
-  await age(60)
-  const later = await look(ada, 'true')
-  assert.deepEqual([flowOf(later), later.stretch], [[], 1])
+  const later = await lookAgain()
+  assert.deepEqual([flowOf(later), later.stretch, later.used, later.others], [{}, 1, 0, []])
+})
+
+test('an attempt counts with what of it lies in the last minute, a running one too', async () => {
+  await seedJobs(database.run, ada, [newJob(), newJob()])
+  const [first] = await claim(database.run, 'w', 1)
+  assert.ok(first)
+  await end(database.run, completed(first, null, 600_000))
+  await database.sql(`update smartqueue.executions set at = now() - interval '20 seconds'`)
+  await seedJobs(database.run, bob, [newJob()])
+  await claim(database.run, 'w', 2)
+  await database.sql(
+    `update leases set claimed_at = now() - interval '10 minutes', expires_at = now() + interval '1 minute'`,
+  )
+  const used = async (tenant: Tenant) => {
+    const [row] = await database.sql<{ used_ms: number }>(
+      'select used_ms from org_queues where org_id = $1',
+      [tenant.orgId],
+    )
+    return Math.round((row?.used_ms ?? 0) / 1000)
+  }
+  await look()
+  assert.deepEqual([await used(ada), await used(bob)], [100, 60])
+})
+
+test('an organisation is short while it gets less than half of its share, although work waits', async () => {
+  const seedRun = async (tenant: Tenant, ms: number) => {
+    await seedJobs(database.run, tenant, [newJob()])
+    const [held] = await claim(database.run, 'w', 1)
+    assert.equal(held?.org_id, tenant.orgId)
+    await end(database.run, completed(held, null, ms))
+  }
+  await seedRun(bob, 30_000)
+  await seedRun(ada, 500)
+  for (const tenant of [ada, bob]) await seedJobs(database.run, tenant, [newJob({ name: 'waiting' })])
+  const { short_since, used } = await sumsOf(ada)
+  assert.ok(short_since !== null && used < 0.25)
+  assert.equal((await sumsOf(bob)).short_since, null)
+  const all = await look()
+  assert.deepEqual(
+    [all.waiting_orgs, all.short_since?.toISOString()],
+    [2, new Date(short_since).toISOString()],
+  )
+  assert.equal((await lookAgain()).short_since, short_since, 'since when, not when it was last seen')
+
+  await database.run(setQuotas(ada.orgId, { running_jobs: 0 }))
+  assert.equal((await lookAgain()).short_since, null, 'at its own limit')
+  await database.run(setQuotas(ada.orgId, { running_jobs: null }))
+  await database.sql('update smartqueue.ready_jobs set lane = lane + 10000 where org_id = $1', [ada.orgId])
+  assert.equal((await lookAgain()).short_since, null, 'what is parked does not wait')
+  await database.sql('update smartqueue.ready_jobs set lane = lane - 10000 where org_id = $1', [ada.orgId])
+  assert.notEqual((await lookAgain()).short_since, null)
+  await database.sql('update smartqueue.ready_jobs set predicted_ms = 100 where org_id = $1', [ada.orgId])
+  assert.equal((await lookAgain()).short_since, null, 'it wants little, and has been given more')
+})
+
+test('an organisation without work is forgotten', async () => {
+  await seedJobs(database.run, bob, [newJob()])
+  await look()
+  await database.sql('delete from smartqueue.ready_jobs')
+  await lookAgain()
+  assert.deepEqual(await database.sql('select org_id from org_queues'), [])
 })
 
 test('parked jobs are nobody ahead', async () => {
@@ -155,16 +264,21 @@ test('while one makes them, others get those from before', async () => {
   })
 })
 
-test('what is ahead of a job is counted over all organisations, and only for its own', async () => {
-  await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'low' })])
-  const [id] = await seedJobs(database.run, ada, [newJob()])
+test('what is ahead of a job is counted in its organisation, and only for it', async () => {
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'critical' })])
+  await seedJobs(database.run, ada, [newJob(), newJob({ priority: 'low' })])
+  const [id] = await seedJobs(database.run, ada, [newJob()])
   const ahead = (tenant: Tenant) =>
     inOrg(tenant, 'select * from smartqueue.queue_ahead($1, $2, 10)', [ada.orgId, id])
-  assert.deepEqual(await ahead(ada), [
-    { lane: 69, jobs: 2, predicted_ms: 2000, counted: true, lane_position: null },
-  ])
+  const one = { lane: 69, jobs: 1, predicted_ms: 1000, counted: true, lane_position: null }
+  assert.deepEqual(await ahead(ada), [{ ...one, flows: 1 }])
   assert.deepEqual(await ahead(bob), [])
+  const keyed = await seedJobs(database.run, ada, [newJob(), newJob()])
+  await database.sql(
+    'update ready_jobs set flow = flow + array_position($1::uuid[], job_id) where job_id = any ($1)',
+    [keyed],
+  )
+  assert.deepEqual(await ahead(ada), [{ ...one, flows: 3 }])
 })
 
 test('a job with more ahead of it than is counted is told its place in its lane', async () => {

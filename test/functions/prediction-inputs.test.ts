@@ -36,6 +36,7 @@ const rowOf = (series: { type: string; name: string }[], meanLog = 5): Predictio
   queue: {
     age_ms: 0,
     took_ms: 1,
+    depth: 0,
     lanes: [],
     lane_jobs: [],
     lane_ms: [],
@@ -43,6 +44,7 @@ const rowOf = (series: { type: string; name: string }[], meanLog = 5): Predictio
     flow_lanes: [],
     flow_loads: [],
     stretch: 1,
+    ...{ running_jobs: 0, weight: 1, share: 1, used: 0, short_since: null, others: [] },
   },
 })
 

@@ -34,6 +34,8 @@ export const fillTables = async (database: TestDatabase, tenant: Tenant): Promis
     `insert into smartqueue.job_rollups (org_id, span, at) values ($1, 60, now())`,
     `insert into smartqueue.prediction_rollups values ($1, '', now(), 1, 0, 0, 0, 1, 1, '{}')`,
     `insert into smartqueue.scheduling_gains values ($1, now(), 1, 0, 0, 0, 0)`,
+    `insert into smartqueue.org_queues values ($1, 1, '{}', '{}', '{}', 0, 0, '{}', 0, '{}', '{}', 0, 0)
+     on conflict do nothing`,
   ]
   for (const row of rows) {
     const used = ids.map((_, n) => n + 1).filter((n) => row.includes(`$${n}`))

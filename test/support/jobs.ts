@@ -329,7 +329,7 @@ export const clearJobs = async (sql: TestDatabase['sql']): Promise<void> => {
   await sql(`
     truncate jobs, waiting_jobs, ready_jobs, leases, blocked_jobs, finished_jobs, attempts, job_event_groups, job_logs,
       job_progress, job_dependencies, series, series_memories, executions, type_estimates, org_type_estimates, org_memories, pauses, reservations,
-      workers, scheduler_leader, queue_snapshots, job_rollups, prediction_rollups, scheduling_gains,
+      workers, scheduler_leader, queue_snapshots, org_queues, job_rollups, prediction_rollups, scheduling_gains,
       slot_changes, load_minutes, job_totals, queue_gauges;
     insert into job_totals default values`)
   await sql(

@@ -18,10 +18,8 @@ export const sumAhead = (lanes: readonly LaneSum[], lane: number, position: numb
 /** Of a job that stands in the queue itself: what is ahead of it was counted, and the rest is behind. */
 export const etaInQueue = (snapshot: QueueSnapshot, job: QueuedJob, ahead: Ahead): Eta | null => {
   const totalMs = snapshot.lanes.reduce((sum, { predictedMs }) => sum + predictedMs, 0)
-  const held = snapshot.lanes.filter(({ lane }) => lane === Number.NEGATIVE_INFINITY)
   const behindMs = Math.max(0, totalMs - ahead.predictedMs - job.p50Ms)
   const lanes = [
-    ...held,
     { lane: job.lane, jobs: ahead.jobs, predictedMs: ahead.predictedMs },
     { lane: job.lane + 1, jobs: 1, predictedMs: behindMs },
   ]

@@ -2,17 +2,31 @@ import { createSlots } from './slots.ts'
 
 export type LaneSum = { lane: number; jobs: number; predictedMs: number }
 
-/** The queue of all in sums. */
+/** Other organisations with about the same waiting work for their weight, together. */
+export type OthersSum = {
+  jobs: number
+  predictedMs: number
+  weight: number
+  /** How many slots their jobs have kept busy recently: they will probably submit as much again. */
+  load: number
+  /** Virtual time: what they have been given since the snapshot was taken, divided by their weight. */
+  timeMs: number
+}
+
+/** The queue as one organisation sees it. */
 export type QueueSnapshot = {
   /** Of the live workers. */
   slots: number
-  /** What each running job will probably take yet. */
+  /** What each running job of any organisation will probably take yet. */
   runningRemainingMs: readonly number[]
-  /** Ready jobs, the lowest lane first. */
+  /** The organisation's own ready jobs, the lowest lane first. */
   lanes: readonly LaneSum[]
-  /** Of the work that is dispatched, what goes to the oldest. */
+  weight: number
+  timeMs: number
+  others: readonly OthersSum[]
+  /** Of the organisation's work that is dispatched, what goes to its oldest jobs. */
   ageShare: number
-  /** What keeps coming, by how many slots the jobs of a lane have filled lately. */
+  /** What the organisation keeps submitting, by how many slots the jobs of a lane have filled lately. */
   flow: readonly { lane: number; load: number }[]
   /**
    * How many times as long as predicted work takes: predictions are medians, and the mean, which sums are made of, lies above.
@@ -21,37 +35,100 @@ export type QueueSnapshot = {
   stretch: number
 }
 
+/** What of their work other organisations have been given when the organisation reaches this virtual time. */
+export const givenToOthers = (
+  others: readonly OthersSum[],
+  timeMs: number,
+  waitMs = 0,
+): { jobs: number; ms: number } => {
+  const given = { jobs: 0, ms: 0 }
+  for (const { jobs, predictedMs, weight, load, ...other } of others) {
+    const ms = Math.min(predictedMs + load * waitMs, Math.max(0, timeMs - other.timeMs) * weight)
+    given.ms += ms
+    given.jobs += predictedMs > 0 ? (jobs * Math.min(ms, predictedMs)) / predictedMs : 0
+  }
+  return given
+}
+
 /** Beyond so many starts one by one, jobs are taken for water. */
 const MOST_STARTS = 1_000
 
 /**
- * What a snapshot has become after some time: each slot that is free takes the next job, lowest lane first. So it is with no
+ * What a snapshot has become after some time: each slot that is free takes the next job of whose turn it is. So it is with no
  * time gone, too: a slot is not free for the next one to come if somebody waits for it.
  */
 export const advanceQueue = (snapshot: QueueSnapshot, ms: number): QueueSnapshot => {
   const slots = createSlots(snapshot.slots, snapshot.runningRemainingMs)
-  const lanes = snapshot.lanes.map((one) => ({ ...one }))
-  let first = 0
+  const own = { ...snapshot, lanes: snapshot.lanes.map((one) => ({ ...one })) }
+  const others = snapshot.others.map((one) => ({ ...one, lanes: [{ ...one, lane: 0 }] }))
+  const all: Member[] = [own, ...others]
   for (let starts = 0; starts < MOST_STARTS && slots.soonest() <= ms; starts++) {
-    const one = lanes[first]
-    if (!one) break
-    const jobMs = one.predictedMs / Math.max(one.jobs, 1)
-    slots.place(jobMs * snapshot.stretch)
-    one.jobs--
-    one.predictedMs -= jobMs
-    if (one.jobs < 0.5) first++
+    const next = all.filter(({ lanes }) => lanes.length > 0).reduce<Member | undefined>(earlier, undefined)
+    if (!next) break
+    slots.place(takeJob(next) * snapshot.stretch)
   }
-  let restMs = slots.idleUntil(ms) / snapshot.stretch
-  const left = lanes.slice(first).flatMap((one) => {
-    const doneMs = Math.min(restMs, one.predictedMs)
-    restMs -= doneMs
-    const leftMs = one.predictedMs - doneMs
-    return leftMs > 0 ? { ...one, jobs: (one.jobs * leftMs) / one.predictedMs, predictedMs: leftMs } : []
-  })
-  return { ...snapshot, lanes: left, runningRemainingMs: slots.busyAfter(ms) }
+  takeWork(all, slots.idleUntil(ms) / snapshot.stretch)
+  return {
+    ...snapshot,
+    lanes: own.lanes,
+    timeMs: own.timeMs,
+    others: others.map(({ lanes: [left], ...one }) => ({
+      ...one,
+      jobs: left?.jobs ?? 0,
+      predictedMs: left?.predictedMs ?? 0,
+    })),
+    runningRemainingMs: slots.busyAfter(ms),
+  }
 }
 
-/** With jobs that have just joined the queue. */
+/** The organisation, or others together, with what of their work is left. */
+type Member = { weight: number; timeMs: number; lanes: LaneSum[] }
+
+const earlier = (first: Member | undefined, one: Member): Member =>
+  first && first.timeMs <= one.timeMs ? first : one
+
+/** The next job of the lowest lane. */
+const takeJob = (member: Member): number => {
+  const first = member.lanes[0] as LaneSum
+  const jobMs = first.predictedMs / Math.max(first.jobs, 1)
+  first.jobs--
+  first.predictedMs -= jobMs
+  if (first.jobs < 0.5) member.lanes.shift()
+  member.timeMs += jobMs / member.weight
+  return jobMs
+}
+
+/** So much work of all, by weight. What one of them has not got goes to the rest. */
+const takeWork = (members: readonly Member[], ms: number): void => {
+  let rest = ms
+  for (let waiting = [...members]; rest > 0.001; ) {
+    waiting = waiting.filter(({ lanes }) => lanes.length > 0)
+    if (waiting.length === 0) return
+    const weights = waiting.reduce((sum, { weight }) => sum + weight, 0)
+    const before = rest
+    for (const one of waiting) rest -= takeFrom(one, (before * one.weight) / weights)
+  }
+}
+
+const takeFrom = (member: Member, ms: number): number => {
+  let rest = ms
+  while (rest > 0) {
+    const first = member.lanes[0]
+    if (!first) break
+    const doneMs = Math.min(rest, first.predictedMs)
+    rest -= doneMs
+    if (doneMs === first.predictedMs) {
+      member.lanes.shift()
+      continue
+    }
+    first.jobs *= 1 - doneMs / first.predictedMs
+    first.predictedMs -= doneMs
+  }
+  member.timeMs += (ms - rest) / member.weight
+  return ms - rest
+}
+
+/** With jobs that the organisation has just submitted. */
 export const addToQueue = (
   snapshot: QueueSnapshot,
   jobs: readonly { lane: number; p50Ms: number }[],

@@ -6,6 +6,7 @@ import { advanceQueue, type LaneSum, type QueueSnapshot } from './queue-snapshot
 export const areSumsDue = ({ age_ms, took_ms }: QueueSums): boolean =>
   age_ms > Math.max(1_000, 20 * took_ms) && took_ms > 20
 
+/** The organisation's own. */
 export const lanesOf = (sums: QueueSums): LaneSum[] =>
   sums.lanes.map((lane, n) => ({ lane, jobs: sums.lane_jobs[n] ?? 0, predictedMs: sums.lane_ms[n] ?? 0 }))
 
@@ -15,6 +16,9 @@ export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): Que
     slots: workers.reduce((sum, { slots }) => sum + slots, 0),
     runningRemainingMs: sums.running_ms,
     lanes: lanesOf(sums),
+    weight: sums.weight,
+    timeMs: 0,
+    others: sums.others.map(({ ms, ...one }) => ({ ...one, predictedMs: ms, timeMs: 0 })),
     ageShare: AGE_SHARE,
     stretch: sums.stretch,
     flow: sums.flow_lanes.map((lane, n) => ({ lane, load: sums.flow_loads[n] ?? 0 })),
