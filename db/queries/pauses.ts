@@ -32,13 +32,3 @@ export const resumeQueue = (orgId: string, type: string | null): Query<{ type: s
     join smartqueue.series s on s.org_id = $1::uuid and (r.type is null or s.type = r.type)`,
   values: [orgId, type],
 })
-
-export const listPauses = (orgId: string): Query<{ type: string | null }> => ({
-  name: 'list-pauses',
-  text: `
-    select type
-    from smartqueue.pauses
-    where org_id = $1::uuid
-    order by type`,
-  values: [orgId],
-})

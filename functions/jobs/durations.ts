@@ -8,3 +8,7 @@ export const inWords = (ms: number): string => {
   if (ms < 36 * 3_600_000) return `${Math.round(ms / 3_600_000)} h`
   return `${Math.round(ms / 86_400_000)} days`
 }
+
+/** `62 %`, `0.4 %`. */
+export const inPercent = (part: number): string =>
+  `${Number((part * 100).toFixed(part > 0 && part < 0.01 ? 1 : 0))} %`

@@ -71,7 +71,7 @@ const explainRoute = createRoute({
   summary: 'Why a job is where it is',
   description:
     'In words and numbers: what it waits for, what is ahead of it, and when it will probably start. ' +
-    'Of other organisations it says only how many jobs are ahead.',
+    'About other organisations it says only how much of their work goes first.',
   ...accessToJob('jobs:read'),
   request: { params: pathId },
   responses: {

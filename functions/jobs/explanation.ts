@@ -6,7 +6,9 @@ import { eta, prediction } from './schemas.ts'
 const reason = z
   .looseObject({
     code: z.enum(REASON_CODES),
-    message: z.string().openapi({ example: '12 jobs are ahead of it, predicted to take 4.2 s on 8 slots.' }),
+    message: z.string().openapi({
+      example: '12 jobs of its organisation are ahead of it, predicted to take 4.2 s on 8 slots.',
+    }),
   })
   .openapi('Reason', { description: 'The numbers of the message stand beside it, by name.' })
 
@@ -17,16 +19,16 @@ export const explanation = z
     summary: z.string().openapi({ description: 'The first reason, as a sentence.' }),
     reasons: z.array(reason).openapi({ description: 'What keeps it most comes first.' }),
     rank: z.int().nullable().openapi({
-      description: 'Jobs of all organisations ahead of it. Null: it does not stand in the queue.',
+      description: 'Jobs of its organisation that are ahead of it. Null if it is not in the queue.',
     }),
     priority_score: z.number().min(0).max(1),
     ahead: z
       .object({
         jobs: z.int(),
-        predicted_seconds: z.number().openapi({ description: 'Of work, on all slots together.' }),
-        counted: z
-          .boolean()
-          .openapi({ description: 'False above 10,000: then it is an estimate from the sums of the queue.' }),
+        predicted_seconds: z.number().openapi({ description: 'Their work, on all slots together.' }),
+        counted: z.boolean().openapi({
+          description: 'False above 10,000, and if several fairness keys take turns: then it is an estimate.',
+        }),
       })
       .nullable(),
     lane: z
@@ -34,10 +36,12 @@ export const explanation = z
         number: z.int().openapi({ description: 'Lower lanes go first.' }),
         jobs: z.int(),
         predicted_seconds: z.number(),
-        share: z.number().openapi({ description: 'Of the work that is queued.' }),
+        share: z.number().openapi({ description: "Part of the organisation's queued work." }),
       })
       .nullable()
-      .openapi({ description: 'Jobs of about the same rank, as of the last look at the whole queue.' }),
+      .openapi({
+        description: 'Jobs of the organisation with about the same rank, when the queue was last summed up.',
+      }),
     prediction,
     eta,
   })

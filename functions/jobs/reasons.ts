@@ -3,9 +3,11 @@ import type { JobFacts } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import { AGE_SHARE } from '../../db/rules/lanes.ts'
 import { LEAST_SLOW_MS } from '../../db/rules/slow.ts'
-import { isRunnable, lanesOf } from '../prediction/eta/queue-sums.ts'
-import { inWords, seconds } from './durations.ts'
+import type { Ahead } from '../prediction/eta/place.ts'
+import { isRunnable, lanesOf, othersAhead } from '../prediction/eta/queue-sums.ts'
+import { inPercent, inWords, seconds } from './durations.ts'
 import { aheadOf } from './job-eta.ts'
+import { round } from './job-view.ts'
 
 /** Why a job is where it is: a code for programs, a sentence for people, and the numbers in it. */
 export type Reason = { code: ReasonCode; message: string } & Record<string, unknown>
@@ -22,6 +24,7 @@ export const REASON_CODES = [
   'resources',
   'running_limit',
   'runs_alone',
+  'share',
   'queue',
   'deadline',
 ] as const
@@ -45,7 +48,7 @@ export const reasonsOf = (row: JobRow, facts: JobFacts): Reason[] => {
         ...withoutWorker(row, facts),
         ...runningLimit(facts),
         ...runsAlone(facts),
-        ...queued(facts),
+        ...inQueue(facts),
         ...deadline(row, facts),
       ]
   }
@@ -149,29 +152,50 @@ const runsAlone = ({ runs_alone }: JobFacts): Reason[] => {
   return [{ code: 'runs_alone', message }]
 }
 
-const queued = (facts: JobFacts): Reason[] => {
-  const { workers } = facts
+/** The jobs of its organisation that go first, and the work of others that does. */
+const inQueue = (facts: JobFacts): Reason[] => {
   const ahead = aheadOf(facts, facts.queue ? lanesOf(facts.queue) : [])
   if (!ahead) return []
-  const { jobs, predictedMs, counted } = ahead
+  const othersMs = facts.queue ? othersAhead(facts.queue, ahead.predictedMs) : 0
+  const reasons = [...share(facts, othersMs), queued(facts, ahead)]
+  return othersMs > ahead.predictedMs ? reasons : reasons.reverse()
+}
+
+const share = ({ queue, org_name }: JobFacts, othersMs: number): Reason[] => {
+  if (!queue || othersMs < 1) return []
+  const { used, share } = queue
+  const message =
+    `${org_name} used ${inPercent(used)} of the workers in the last minute; its share is ${inPercent(share)}. ` +
+    `${inWords(othersMs)} of other organisations' work goes first.`
+  return [
+    {
+      code: 'share',
+      message,
+      organisation: org_name,
+      used: round(used, 4),
+      share: round(share, 4),
+      others_seconds: seconds(othersMs),
+    },
+  ]
+}
+
+const queued = ({ workers }: JobFacts, { jobs, predictedMs, counted }: Ahead): Reason => {
   const slots = workers.reduce((sum, worker) => sum + worker.slots, 0)
   const busy = workers.reduce((sum, worker) => sum + Math.min(worker.running, worker.slots), 0)
   const count = `${counted ? '' : 'About '}${jobs.toLocaleString('en')}`
   const message =
     jobs === 0
-      ? `It is the next in line; ${busy} of ${slots} slots are busy.`
-      : `${count} ${jobs === 1 ? 'job is' : 'jobs are'} ahead of it, predicted to take ${inWords(predictedMs)} on ${slots} slots.`
-  return [
-    {
-      code: 'queue',
-      message,
-      jobs,
-      predicted_seconds: seconds(predictedMs),
-      slots,
-      busy_slots: busy,
-      age_share: AGE_SHARE,
-    },
-  ]
+      ? `It is the next of its organisation; ${busy} of ${slots} slots are busy.`
+      : `${count} ${jobs === 1 ? 'job' : 'jobs'} of its organisation ${jobs === 1 ? 'is' : 'are'} ahead of it, predicted to take ${inWords(predictedMs)} on ${slots} slots.`
+  return {
+    code: 'queue',
+    message,
+    jobs,
+    predicted_seconds: seconds(predictedMs),
+    slots,
+    busy_slots: busy,
+    age_share: AGE_SHARE,
+  }
 }
 
 const deadline = (row: JobRow, { now }: JobFacts): Reason[] => {

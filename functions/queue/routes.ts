@@ -1,23 +1,24 @@
 import { createRoute, type z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
-import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
-import type { Run } from '../../db/query.ts'
-import { access } from '../auth/permit.ts'
+import { pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
+import { getQueue, listOrgQueues } from '../../db/queries/queue-facts.ts'
+import { access, enterAs } from '../auth/permit.ts'
+import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonBody } from '../http/json-body.ts'
 import { logFailure } from '../http/log.ts'
 import { BODY_PROBLEMS, jsonContent, jsonRequest, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { pauseRequest, queue } from './schemas.ts'
+import { viewOrgQueue, viewShare } from './views.ts'
 
 export const queueRoutes = () =>
   createRouter()
-    .openapi(getRoute, async (c) => c.json(await look(c.get('run'), c.get('principal').org_id), 200))
+    .openapi(getRoute, async (c) => c.json(await look(c), 200))
     .openapi(pauseRoute, async (c) => {
-      const run = c.get('run')
-      const { org_id } = c.get('principal')
-      await run(pauseQueue(org_id, c.req.valid('json').type ?? null))
-      return c.json(await look(run, org_id), 200)
+      await c.get('run')(pauseQueue(c.get('principal').org_id, c.req.valid('json').type ?? null))
+      return c.json(await look(c), 200)
     })
     .openapi(resumeRoute, async (c) => {
       const run = c.get('run')
@@ -25,12 +26,24 @@ export const queueRoutes = () =>
       const rows = await run(resumeQueue(org_id, c.req.valid('json').type ?? null))
       const types = rows.map(({ type }) => type)
       if (types.length > 0) holdOf(c)(run(notify(JOBS_READY, types)).catch(logFailure))
-      return c.json(await look(run, org_id), 200)
+      return c.json(await look(c), 200)
     })
 
-const look = async (run: Run, orgId: string): Promise<z.output<typeof queue>> => {
-  const types = (await run(listPauses(orgId))).map(({ type }) => type)
-  return { paused: types.includes(null), paused_types: types.filter((type) => type !== null) }
+/** More would fill a page, and nobody reads that far. */
+const MOST_ORGS = 100
+
+const look = async (c: Context<AppEnv>): Promise<z.output<typeof queue>> => {
+  const { org_id, role } = c.get('principal')
+  const [row] = await c.get('run')(getQueue(org_id))
+  const types = row?.paused_types ?? []
+  const answer = {
+    paused: types.includes(null),
+    paused_types: types.filter((type) => type !== null),
+    share: row?.queue ? viewShare(row.queue) : null,
+  }
+  if (role !== 'admin') return answer
+  const orgs = await enterAs(c, { leastRole: 'admin', allOrgs: true })(listOrgQueues(MOST_ORGS))
+  return { ...answer, organisations: orgs.map(viewOrgQueue) }
 }
 
 const refusals = problems(...BODY_PROBLEMS, 'unauthenticated', 'forbidden')
@@ -39,7 +52,9 @@ const getRoute = createRoute({
   method: 'get',
   path: '/queue',
   tags: ['queue'],
-  summary: 'See what is paused',
+  summary: 'See what is paused, and the share of the workers',
+  description:
+    'Organisations share the time of the workers by weight. An admin is also told the numbers of each organisation.',
   ...access('jobs:read'),
   responses: {
     200: jsonContent(queue, 'The queue of the organisation'),

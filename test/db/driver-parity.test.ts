@@ -69,10 +69,10 @@ import { getEtaAccuracy, getModelCard } from '../../db/queries/model-card.ts'
 import { crownModel, listModels, rollBackModel, storeChallenger } from '../../db/queries/models.ts'
 import { notify, ping, probeDisk } from '../../db/queries/notifications.ts'
 import { createOrg, getOrg, listOrgs, switchOrg } from '../../db/queries/orgs.ts'
-import { listPauses, pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
+import { pauseQueue, resumeQueue } from '../../db/queries/pauses.ts'
 import { countFaults, getModelWeights, getPredictionInputs } from '../../db/queries/prediction-inputs.ts'
 import { saveProgress } from '../../db/queries/progress.ts'
-import { refreshQueueSums } from '../../db/queries/queue-facts.ts'
+import { getQueue, listOrgQueues, refreshQueueSums } from '../../db/queries/queue-facts.ts'
 import { getQuotas, setQuotas } from '../../db/queries/quotas.ts'
 import { hitRateLimit } from '../../db/queries/rate-limits.ts'
 import { getLeader, listPodLoads, listWorkers } from '../../db/queries/registry.ts'
@@ -506,7 +506,8 @@ const playActions = async ({ play }: Stage): Promise<void> => {
   await play(retryJobs(orgId, [id(16), id(14), id(99)]))
   await play(pauseQueue(orgId, null))
   await play(pauseQueue(orgId, 'test'))
-  await play(listPauses(orgId))
+  await play(getQueue(orgId))
+  await play(listOrgQueues(10))
   await play(resumeQueue(orgId, null))
   await play(resumeQueue(orgId, 'test'))
 }
@@ -840,7 +841,16 @@ const BY_THE_MOMENT = [
     'xid',
     'newest',
   ],
-  ...['age_seconds', 'oldest_ready_seconds', 'in_seconds', 'at_ms', 'flow_loads', 'silent_seconds'],
+  ...[
+    'age_seconds',
+    'oldest_ready_seconds',
+    'in_seconds',
+    'at_ms',
+    'flow_loads',
+    'silent_seconds',
+    'used',
+    'load',
+  ],
   ...['this_minute', 'end_minute', 'seconds_into'],
   // Made by the database.
   ...['secret', 'previous_secret', 'hint', 'incarnation'],

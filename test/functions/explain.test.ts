@@ -57,25 +57,53 @@ const explain = async (id: string) => {
 
 const codesOf = ({ reasons }: { reasons: { code: string }[] }): string[] => reasons.map(({ code }) => code)
 
-test('a job in the queue is told what is ahead of it, of all organisations, and nothing more of theirs', async () => {
-  for (let n = 0; n < 3; n++) await seed({ name: 'secret plan' }, bob)
+test('a job in the queue is told what is ahead of it in its organisation', async () => {
+  await seed({ name: 'secret plan' }, bob)
   await seed({ priority: 'low' })
   const id = await seed({ timeout_seconds: 60 })
+  for (let n = 0; n < 3; n++) await seed()
   const own = await seed()
   const told = await explain(own)
-  assert.deepEqual(codesOf(told), ['queue'])
-  assert.equal(told.summary, '3 jobs are ahead of it, predicted to take 3 s on 2 slots.')
+  assert.deepEqual(codesOf(told), ['queue', 'share'])
+  assert.equal(told.summary, '3 jobs of its organisation are ahead of it, predicted to take 3 s on 2 slots.')
   assert.deepEqual([told.rank, told.status], [3, 'ready'])
   assert.deepEqual(told.ahead, { jobs: 3, predicted_seconds: 3, counted: true })
-  assert.equal(told.lane.jobs, 4)
+  assert.deepEqual([told.lane.jobs, told.lane.share], [4, 0.6667])
   assert.ok(told.eta && told.prediction.p50_ms === 1000)
   assert.doesNotMatch(JSON.stringify(told), /secret/)
   assert.equal((await explain(id)).rank, 4, 'a long timeout speaks for a long job')
 })
 
+test("a job is told how much of others' work goes first, and the share and use of its organisation", async () => {
+  await seed()
+  const [held] = await claim(database.run)
+  assert.ok(held)
+  await end(database.run, completed(held, null, 6_200))
+  for (let n = 0; n < 9; n++) await seed({ name: 'secret plan' }, bob)
+  const [theirs] = await claim(database.run, 'worker-1', 1)
+  assert.ok(theirs)
+  await end(database.run, completed(theirs, null, 3_800))
+  await database.sql(`insert into quotas (org_id, weight) values ($1, 3)`, [bob.orgId])
+  await seed({ name: 'new' })
+  const told = await explain(await seed({ name: 'new' }))
+  await database.sql('delete from quotas where org_id = $1', [bob.orgId])
+  const [{ name } = { name: '' }] = await database.sql<{ name: string }>(
+    'select name from orgs where id = $1',
+    [ada.orgId],
+  )
+  assert.deepEqual(codesOf(told), ['share', 'queue'])
+  assert.equal(
+    told.summary,
+    `${name} used 62 % of the workers in the last minute; its share is 25 %. 3 s of other organisations' work goes first.`,
+  )
+  const { code, message, ...numbers } = told.reasons[0]
+  assert.deepEqual(numbers, { organisation: name, used: 0.62, share: 0.25, others_seconds: 3 })
+  assert.doesNotMatch(JSON.stringify(told), /secret/)
+})
+
 test('the first in line is told so', async () => {
   const told = await explain(await seed())
-  assert.equal(told.summary, 'It is the next in line; 0 of 2 slots are busy.')
+  assert.equal(told.summary, 'It is the next of its organisation; 0 of 2 slots are busy.')
   assert.equal(told.rank, 0)
 })
 

@@ -6,7 +6,7 @@ import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
 import { claimTypes, jobInState } from '../support/job-in-state.ts'
-import { newJob, seedJobs } from '../support/jobs.ts'
+import { completed, end, newJob, seedJobs } from '../support/jobs.ts'
 import { assertProblem } from '../support/problem.ts'
 import { waitFor } from '../support/wait-for.ts'
 
@@ -31,27 +31,111 @@ after(async () => {
   await database.drop()
 })
 
-const look = async (account = ada) => (await edge.request('GET', '/queue', { token: account.token })).body
+const ask = async (account = ada) => (await edge.request('GET', '/queue', { token: account.token })).body
+const look = async (account = ada) => pausesIn(await ask(account))
+const pausesIn = ({ paused, paused_types }: { paused: boolean; paused_types: string[] }) => ({
+  paused,
+  paused_types,
+})
 const send = (action: 'pause' | 'resume', json: unknown) =>
   edge.request('POST', `/queue/${action}`, { json, token: ada.token })
 
 test('the queue, and types of it, are paused and resumed', async () => {
   assert.deepEqual(await look(), { paused: false, paused_types: [] })
-  assert.deepEqual((await send('pause', { type: 'mail' })).body, { paused: false, paused_types: ['mail'] })
-  assert.deepEqual((await send('pause', { type: 'http' })).body, {
+  assert.deepEqual(pausesIn((await send('pause', { type: 'mail' })).body), {
+    paused: false,
+    paused_types: ['mail'],
+  })
+  assert.deepEqual(pausesIn((await send('pause', { type: 'http' })).body), {
     paused: false,
     paused_types: ['http', 'mail'],
   })
-  assert.deepEqual((await send('pause', { type: 'http' })).body, {
+  assert.deepEqual(pausesIn((await send('pause', { type: 'http' })).body), {
     paused: false,
     paused_types: ['http', 'mail'],
   })
-  assert.deepEqual((await send('pause', {})).body, { paused: true, paused_types: ['http', 'mail'] })
+  assert.deepEqual(pausesIn((await send('pause', {})).body), { paused: true, paused_types: ['http', 'mail'] })
   assert.deepEqual(await look(bob), { paused: false, paused_types: [] }, "others' queues go on")
-  assert.deepEqual((await send('resume', {})).body, { paused: false, paused_types: ['http', 'mail'] })
-  assert.deepEqual((await send('resume', { type: 'mail' })).body, { paused: false, paused_types: ['http'] })
-  assert.deepEqual((await send('resume', { type: 'http' })).body, { paused: false, paused_types: [] })
-  assert.deepEqual((await send('resume', { type: 'http' })).body, { paused: false, paused_types: [] })
+  assert.deepEqual(pausesIn((await send('resume', {})).body), {
+    paused: false,
+    paused_types: ['http', 'mail'],
+  })
+  assert.deepEqual(pausesIn((await send('resume', { type: 'mail' })).body), {
+    paused: false,
+    paused_types: ['http'],
+  })
+  assert.deepEqual(pausesIn((await send('resume', { type: 'http' })).body), {
+    paused: false,
+    paused_types: [],
+  })
+  assert.deepEqual(pausesIn((await send('resume', { type: 'http' })).body), {
+    paused: false,
+    paused_types: [],
+  })
+})
+
+/** Beyond the second for which the sums of the queue stand. */
+const lookLater = async (account = ada) => {
+  await database.sql('delete from smartqueue.queue_snapshots')
+  return ask(account)
+}
+
+const seedUse = async (account: TestAccount, ms: number, waiting: number): Promise<void> => {
+  await seedJobs(database.run, account, [newJob({ type: 'used' })])
+  const [held] = await claimTypes(database.run, ['used'])
+  assert.equal(held?.org_id, account.orgId)
+  await end(database.run, completed(held, null, ms))
+  await seedJobs(
+    database.run,
+    account,
+    Array.from({ length: waiting }, () => newJob({ type: 'waits' })),
+  )
+}
+
+test('an organisation sees its share, its use and what waits, and nothing of another', async () => {
+  const idle = {
+    weight: 1,
+    share: 1,
+    used: 0,
+    waiting_jobs: 0,
+    waiting_seconds: 0,
+    running_jobs: 0,
+    short_since: null,
+  }
+  assert.deepEqual((await lookLater()).share, idle)
+  await seedUse(ada, 6_000, 2)
+  await seedUse(bob, 2_000, 3)
+  await database.sql('insert into quotas (org_id, weight) values ($1, 3)', [bob.orgId])
+  const told = await lookLater()
+  assert.deepEqual(told, {
+    paused: false,
+    paused_types: [],
+    share: { ...idle, share: 0.25, used: 0.75, waiting_jobs: 2, waiting_seconds: 2 },
+  })
+  const { share } = await ask(bob)
+  assert.deepEqual(
+    { ...share, short_since: null },
+    { ...idle, weight: 3, share: 0.75, used: 0.25, waiting_jobs: 3, waiting_seconds: 3 },
+  )
+  assert.ok(Math.abs(Date.parse(share.short_since) - Date.now()) < 60_000, 'less than half of its share')
+})
+
+test('an admin sees the shares of all organisations, the biggest use first', async () => {
+  const eve = await registerUser(edge)
+  await database.sql('update users set is_admin = true where id = $1', [eve.userId])
+  const { body } = await edge.request('POST', `/orgs/${eve.orgId}/switch`, { token: eve.token })
+  const answer = await edge.request('GET', '/queue', { token: body.access_token })
+  const names = answer.body.organisations.map(({ id, name }: { id: string; name: string }) => ({
+    id,
+    name: name !== '',
+  }))
+  assert.deepEqual(
+    names,
+    [ada, bob].map(({ orgId: id }) => ({ id, name: true })),
+  )
+  const [first] = answer.body.organisations
+  assert.deepEqual({ ...first, name: '', ...(await ask()).share }, { ...first, name: '' })
+  assert.equal(answer.body.share.waiting_jobs, 0, 'that of their own organisation')
 })
 
 test('nothing of a paused queue is claimed, and workers are told when it goes on', async () => {

@@ -1,6 +1,12 @@
 import type { LiveWorker, QueueSums } from '../../../db/queries/queue-facts.ts'
 import { AGE_SHARE } from '../../../db/rules/lanes.ts'
-import { advanceQueue, type LaneSum, type QueueSnapshot } from './queue-snapshot.ts'
+import {
+  advanceQueue,
+  givenToOthers,
+  type LaneSum,
+  type OthersSum,
+  type QueueSnapshot,
+} from './queue-snapshot.ts'
 
 /** Whether it is time to take the sums again. */
 export const areSumsDue = ({ age_ms, took_ms }: QueueSums): boolean =>
@@ -10,6 +16,13 @@ export const areSumsDue = ({ age_ms, took_ms }: QueueSums): boolean =>
 export const lanesOf = (sums: QueueSums): LaneSum[] =>
   sums.lanes.map((lane, n) => ({ lane, jobs: sums.lane_jobs[n] ?? 0, predictedMs: sums.lane_ms[n] ?? 0 }))
 
+const othersOf = ({ others }: QueueSums): OthersSum[] =>
+  others.map(({ ms, ...one }) => ({ ...one, predictedMs: ms, timeMs: 0 }))
+
+/** Work of other organisations that goes before a job with this much of its own organisation's work ahead. */
+export const othersAhead = (sums: QueueSums, aheadMs: number): number =>
+  givenToOthers(othersOf(sums), aheadMs / sums.weight).ms
+
 /** As it is now: what was running and waiting when the sums were taken has gone on. */
 export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): QueueSnapshot => {
   const taken = {
@@ -18,7 +31,7 @@ export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): Que
     lanes: lanesOf(sums),
     weight: sums.weight,
     timeMs: 0,
-    others: sums.others.map(({ ms, ...one }) => ({ ...one, predictedMs: ms, timeMs: 0 })),
+    others: othersOf(sums),
     ageShare: AGE_SHARE,
     stretch: sums.stretch,
     flow: sums.flow_lanes.map((lane, n) => ({ lane, load: sums.flow_loads[n] ?? 0 })),
