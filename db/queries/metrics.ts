@@ -16,7 +16,8 @@ export type MetricsRow = {
   in_flight: number
   expired_leases: number
   slow_jobs: number
-  backlog_ms: number
+  /** Sums over the queue: predicted work, and the organisations that wait for their share. */
+  sums: { backlog_ms: number; waiting_orgs: number; shortfall_seconds: number }
   workers: Record<string, number>
   slots: number
   leader: { term: number; silent_seconds: number } | null
@@ -44,13 +45,16 @@ export const readMetrics = (): Query<MetricsRow> => ({
       l.in_flight::double precision as in_flight, l.expired::double precision as expired_leases,
       l.slow::double precision as slow_jobs,
       (
-        select
+        select jsonb_build_object(
           -- Null while somebody takes the very first.
-          coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
-          + coalesce((select sum(ms) from unnest(q.running_ms) ms), 0)
+          'backlog_ms', coalesce((select sum(ms) from unnest(q.lane_ms) ms), 0)
+            + coalesce((select sum(ms) from unnest(q.running_ms) ms), 0),
+          'waiting_orgs', coalesce(q.waiting_orgs, 0),
+          'shortfall_seconds', coalesce(extract(epoch from q.taken_at - q.short_since), 0)
+        )
         -- At leisure: Prometheus can wait.
         from smartqueue.queue_snapshot(true) q
-      ) as backlog_ms,
+      ) as sums,
       (
         select coalesce(jsonb_object_agg(status, workers), '{}')
         from (

@@ -80,11 +80,21 @@ const ofQueue = (row: MetricsRow): Metric[] => [
     'Jobs that have been running for longer than their predicted 99th percentile.',
     row.slow_jobs,
   ),
-  gauge('predicted_backlog_seconds', 'Predicted work of jobs that are ready or run.', row.backlog_ms / 1000),
+  gauge(
+    'predicted_backlog_seconds',
+    'Predicted work of jobs that are ready or run.',
+    row.sums.backlog_ms / 1000,
+  ),
   gauge(
     'backlog_drain_seconds',
     'The predicted backlog over the slots of live workers.',
-    row.backlog_ms && row.backlog_ms / 1000 / row.slots,
+    row.sums.backlog_ms && row.sums.backlog_ms / 1000 / row.slots,
+  ),
+  gauge('waiting_orgs', 'Organisations with jobs that could start.', row.sums.waiting_orgs),
+  gauge(
+    'org_share_shortfall_seconds',
+    'The longest time that a waiting organisation has been given less than half of its share.',
+    row.sums.shortfall_seconds,
   ),
 ]
 

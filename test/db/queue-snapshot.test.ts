@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
+import { readMetrics } from '../../db/queries/metrics.ts'
 import type { QueueSums } from '../../db/queries/queue-facts.ts'
 import { setQuotas } from '../../db/queries/quotas.ts'
 import { withClient } from '../../worker-runtime/migrate.ts'
@@ -202,6 +203,14 @@ test('an organisation is short while it gets less than half of its share, althou
     [2, new Date(short_since).toISOString()],
   )
   assert.equal((await lookAgain()).short_since, short_since, 'since when, not when it was last seen')
+
+  await database.sql(
+    `update org_queues set short_since = now() - interval '6 minutes' where short_since is not null`,
+  )
+  await lookAgain()
+  const [metrics] = await database.run(readMetrics())
+  assert.equal(metrics?.sums.waiting_orgs, 2)
+  assert.ok((metrics?.sums.shortfall_seconds ?? 0) >= 360)
 
   await database.run(setQuotas(ada.orgId, { running_jobs: 0 }))
   assert.equal((await lookAgain()).short_since, null, 'at its own limit')

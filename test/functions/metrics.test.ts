@@ -113,6 +113,8 @@ test('metrics tell what is known, all that is documented and nothing else, and o
     'smartqueue_jobs_completed_total 1',
     'smartqueue_jobs_in_flight 2',
     'smartqueue_slow_jobs 1',
+    'smartqueue_waiting_orgs 1',
+    'smartqueue_org_share_shortfall_seconds 0',
     'smartqueue_expired_leases 1',
     'smartqueue_queue_depth{class="high",status="running"} 2',
     'smartqueue_queue_depth{class="normal",status="ready"} 0',
@@ -247,7 +249,14 @@ test('a histogram counts what is below each bound, and labels are escaped', () =
 
 const NOTHING: MetricsRow = {
   ...{ totals: null, edge: [], queue: null, leader: null, forecast: null },
-  ...{ in_flight: 0, expired_leases: 0, slow_jobs: 0, backlog_ms: 0, workers: {}, slots: 0 },
+  ...{
+    in_flight: 0,
+    expired_leases: 0,
+    slow_jobs: 0,
+    sums: { backlog_ms: 0, waiting_orgs: 0, shortfall_seconds: 0 },
+    workers: {},
+    slots: 0,
+  },
   learning: { learned: 0, by_source: {}, accuracy: {}, version: 0, faults: {} },
 }
 
