@@ -9,7 +9,7 @@ const TAGS = [
   { name: 'jobs', description: 'Submit jobs and watch them.' },
   { name: 'webhooks', description: 'Events of other systems that become jobs.' },
   { name: 'dead letters', description: 'Jobs that failed for good, by their error.' },
-  { name: 'queue', description: 'Pause and resume.' },
+  { name: 'queue', description: 'Pause and resume; shares of the workers.' },
   { name: 'schedules', description: 'Jobs that are submitted again and again, by the clock.' },
   { name: 'analytics', description: 'How the queue does, did and will do.' },
   { name: 'prediction', description: 'How long jobs will take, and how well that is known.' },

@@ -7,6 +7,7 @@ import { Activity } from './activity.tsx'
 import { Depth } from './depth.tsx'
 import { Gain } from './gain.tsx'
 import { Numbers } from './numbers.tsx'
+import { Share } from './share.tsx'
 import { Throughput } from './throughput.tsx'
 
 /** The state of the organisation's queue, as it is now. */
@@ -30,6 +31,7 @@ export const View = () => (
       <Depth />
       <Gain />
       <Activity />
+      <Share />
     </div>
   </>
 )
