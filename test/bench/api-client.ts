@@ -5,7 +5,7 @@ export type ApiClient = {
 }
 
 /** A new account on a system of the benchmark's own. */
-export const signUp = async (baseUrl: string): Promise<ApiClient> => {
+export const signUp = async (baseUrl: string, username = 'bench'): Promise<ApiClient> => {
   let token = ''
   const send = async <Answer>(method: string, path: string, body?: object): Promise<Answer> => {
     const response = await fetch(baseUrl + path, {
@@ -16,7 +16,7 @@ export const signUp = async (baseUrl: string): Promise<ApiClient> => {
     if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`)
     return (await response.json()) as Answer
   }
-  const account = { username: 'bench', password: 'correct horse' }
+  const account = { username, password: 'correct horse' }
   token = (await send<{ access_token: string }>('POST', '/auth/register', account)).access_token
   return { account, post: (path, body) => send('POST', path, body), get: (path) => send('GET', path) }
 }

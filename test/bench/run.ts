@@ -36,7 +36,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   pickup   submit → start on an idle local system, 300 submissions through the HTTP API; half a minute
   auth     the verification of a token, a login, and what a token adds to a request; a quarter of a minute
   model    a prediction, a training step beside PyTorch's where it is installed, and the size of the Worker; half a minute
-  eta      how well promised starts and ends are kept, over a mixed workload in waves; a minute and a half
+  eta      how well promised starts and ends are kept, over a mixed workload in waves, and of three tenants that compete; eight minutes
   etl      a million rows of CSV through etl jobs: rows a second, and the memory of the worker; a minute
   forecast  the load forecast beside simple ones, on made-up daily patterns and on traces where there are some; two minutes
   analytics  the routes of /analytics with a million finished jobs, and what keeps them; two minutes

@@ -3,6 +3,7 @@ import { percentile } from '../report.ts'
 /** What a job was promised, and what became of it. */
 export type KeptPromise = {
   name: string
+  tenant: string
   source: string
   waitS: number
   promisedWaitS: number

@@ -3,6 +3,7 @@ import { createRandom } from '../../../functions/prediction/lstm/random.ts'
 /** A job of the workload: when it is submitted, and what it is. */
 export type PlannedJob = {
   atMs: number
+  tenant: string
   name: string
   priority: 'high' | 'normal' | 'low'
   timeoutSeconds: number | undefined
@@ -49,22 +50,54 @@ const LOAD = { top: 1.5, bottom: 0.4 }
 /** Of the mix above: measured over many draws. */
 const MEAN_RUNTIME_MS = 283
 
-/** Poisson arrivals that the seed decides. */
-export const planJobs = (options: { durationMs: number; slots: number; seed: number }): PlannedJob[] => {
-  const random = createRandom(options.seed)
+type Plan = { durationMs: number; slots: number; seed: number }
+
+/** One tenant, in waves. */
+export const planWaves = (plan: Plan): PlannedJob[] =>
+  arrivals(plan, 'bench', (atMs) => (atMs % WAVE_MS < WAVE_MS / 2 ? LOAD.top : LOAD.bottom))
+
+/** A flood every so often, as of a nightly export: all at once, and a third of a minute's work of all slots. */
+const FLOOD_EVERY_MS = 20_000
+const FLOOD_JOBS = 100
+
+/** Three tenants that compete: one floods the queue, one submits steadily, one comes in waves. Together 0.9 of the slots. */
+export const planTenants = (plan: Plan): PlannedJob[] => {
+  const random = createRandom(plan.seed + 3)
+  const floods = Math.ceil(plan.durationMs / FLOOD_EVERY_MS)
+  const flood = Array.from({ length: floods * FLOOD_JOBS }, (_, n) =>
+    draw(random, 'flood', Math.floor(n / FLOOD_JOBS) * FLOOD_EVERY_MS),
+  )
+  const steady = arrivals({ ...plan, seed: plan.seed + 1 }, 'steady', () => 0.25)
+  const waves = arrivals({ ...plan, seed: plan.seed + 2 }, 'waves', (atMs) =>
+    atMs % WAVE_MS < WAVE_MS / 2 ? 0.5 : 0.1,
+  )
+  return [...flood, ...steady, ...waves].sort((a, b) => a.atMs - b.atMs)
+}
+
+/** Poisson arrivals that the seed decides, by the load at each time, relative to what the slots can take. */
+const arrivals = (
+  { durationMs, slots, seed }: Plan,
+  tenant: string,
+  loadAt: (atMs: number) => number,
+): PlannedJob[] => {
+  const random = createRandom(seed)
   const jobs: PlannedJob[] = []
   for (let atMs = 0; ; ) {
-    const load = atMs % WAVE_MS < WAVE_MS / 2 ? LOAD.top : LOAD.bottom
-    atMs += (-Math.log(1 - random()) * MEAN_RUNTIME_MS) / (load * options.slots)
-    if (atMs >= options.durationMs) return jobs
-    const kind = pick(random)
-    jobs.push({
-      atMs,
-      name: kind.name,
-      priority: kind.priority ?? 'normal',
-      timeoutSeconds: kind.timeoutSeconds,
-      bytes: kind.bytes?.(random) ?? 0,
-    })
+    atMs += (-Math.log(1 - random()) * MEAN_RUNTIME_MS) / (loadAt(atMs) * slots)
+    if (atMs >= durationMs) return jobs
+    jobs.push(draw(random, tenant, atMs))
+  }
+}
+
+const draw = (random: () => number, tenant: string, atMs: number): PlannedJob => {
+  const kind = pick(random)
+  return {
+    atMs,
+    tenant,
+    name: kind.name,
+    priority: kind.priority ?? 'normal',
+    timeoutSeconds: kind.timeoutSeconds,
+    bytes: kind.bytes?.(random) ?? 0,
   }
 }
 
