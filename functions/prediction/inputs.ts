@@ -53,10 +53,18 @@ const MAX_KEPT = 2_000
 
 type Kept = { inputs: SeriesInputs; loadedAt: number; askedAt: number }
 
+/** `arrived`: jobs that the sums of the queue may not count yet, because they were taken before. */
+type KeptOrg = { inputs: OrgInputs; at: number; arrived: { at: number; lane: number; p50Ms: number }[] }
+
+/** From the prediction of a job to its commit. */
+const COMMIT_MS = 20
+/** More make no difference to a wait, and would take memory. */
+const MAX_ARRIVED = 10_000
+
 export const createInputCache = (options: { now?: () => number; patienceMs?: number } = {}): InputCache => {
   const { now = Date.now, patienceMs = PATIENCE_MS } = options
   const kept = new Map<string, Kept>()
-  const orgs = new Map<string, { inputs: OrgInputs; at: number }>()
+  const orgs = new Map<string, KeptOrg>()
 
   const load = async (run: Run, orgId: string, series: readonly SeriesName[], hold: Hold): Promise<void> => {
     const [row] = await run(getPredictionInputs(orgId, series))
@@ -67,8 +75,10 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
       kept.delete(key)
       kept.set(key, { inputs, loadedAt, askedAt: loadedAt })
     }
+    const takenAt = loadedAt - (row.queue?.age_ms ?? 0) - COMMIT_MS
+    const arrived = (orgs.get(orgId)?.arrived ?? []).filter(({ at }) => at > takenAt).slice(-MAX_ARRIVED)
     orgs.delete(orgId)
-    orgs.set(orgId, { inputs: toOrgInputs(row), at: loadedAt })
+    orgs.set(orgId, { inputs: toOrgInputs(row, arrived), at: loadedAt, arrived })
     for (const map of [kept, orgs]) dropOldest(map)
     if (row.queue && areSumsDue(row.queue)) hold(run(refreshQueueSums()).catch(logFailure))
   }
@@ -114,8 +124,10 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
         orgId,
         series: (name) => kept.get(keyOf(orgId, name))?.inputs,
         arrive: (jobs) => {
-          const newest = orgs.get(orgId)?.inputs
-          if (newest?.queue) newest.queue = addToQueue(newest.queue, jobs)
+          const org = orgs.get(orgId)
+          if (!org?.inputs.queue) return
+          org.inputs.queue = addToQueue(org.inputs.queue, jobs)
+          org.arrived.push(...jobs.map(({ lane, p50Ms }) => ({ lane, p50Ms, at: now() })))
         },
         submitted: (names, atMs) => {
           for (const name of distinct(names)) noteSubmission(kept.get(keyOf(orgId, name)), atMs / 1000)
@@ -135,10 +147,13 @@ const noteSubmission = (kept: Kept | undefined, lastSubmittedAtS: number): void 
   if (kept) kept.inputs = { ...kept.inputs, view: { ...kept.inputs.view, lastSubmittedAtS } }
 }
 
-const toOrgInputs = ({ champion, workers, queue }: PredictionInputsRow): OrgInputs => ({
+const toOrgInputs = (
+  { champion, workers, queue }: PredictionInputsRow,
+  arrived: KeptOrg['arrived'],
+): OrgInputs => ({
   champion,
   workers,
-  queue: queue ? toSnapshot(queue, workers) : undefined,
+  queue: queue ? addToQueue(toSnapshot(queue, workers), arrived) : undefined,
   queueDepth: queue?.depth ?? 0,
 })
 

@@ -138,5 +138,6 @@ const KNOWN_LIMITS = [
   'Of a batch with more than 200 series the rest goes without predictions by the model, and without an ETA.',
   'ETAs and ranks take the order to be the learned one, also where workers run with SMARTQUEUE_POLICY=fifo.',
   'A start is promised by the jobs that are queued and by what came in the last minute: a change of that, and workers that come or go, are not foreseen.',
+  'An ETA at submission does not know the fairness keys of the jobs ahead, nor what other organisations will submit beyond what they did in the last minute.',
   'Work ahead is summed up by medians, and stretched by how much longer the last hundred executions took: that lags behind.',
 ]

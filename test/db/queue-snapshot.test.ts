@@ -73,12 +73,6 @@ const lookAgain = async (tenant = ada): Promise<QueueSums> => {
   return sumsOf(tenant)
 }
 
-const weigh = (tenant: Tenant, weight: number) =>
-  database.sql(
-    `insert into quotas (org_id, weight) values ($1, $2) on conflict (org_id) do update set weight = excluded.weight`,
-    [tenant.orgId, weight],
-  )
-
 const age = (seconds: number) =>
   database.sql(`update smartqueue.queue_snapshots set taken_at = now() - $1::float8 * interval '1 second'`, [
     seconds,
@@ -122,7 +116,7 @@ test('what runs is told by what is left of it', async () => {
 test('an organisation sees its own lanes, and of others sums', async () => {
   await seedJobs(database.run, ada, [newJob(), newJob({ priority: 'high' })])
   await seedJobs(database.run, bob, [newJob(), newJob(), newJob({ run_at: '2999-01-01T00:00:00Z' })])
-  await weigh(bob, 3)
+  await database.run(setQuotas(bob.orgId, { weight: 3 }))
   const { lanes, lane_jobs, lane_ms, depth, weight, share, used, others } = await sumsOf(ada)
   assert.deepEqual(
     { lanes, lane_jobs, lane_ms, depth },
@@ -135,7 +129,7 @@ test('an organisation sees its own lanes, and of others sums', async () => {
   const eve = await seedTenant(database.run)
   const idle = await sumsOf(eve)
   assert.deepEqual([idle.lanes, idle.share, idle.others.length], [[], 0.2, 2], 'the share that it would get')
-  await weigh(bob, 1)
+  await database.run(setQuotas(bob.orgId, { weight: 1 }))
 })
 
 test('organisations with about the same waiting work for their weight are one sum', async () => {
@@ -282,11 +276,7 @@ test('what is ahead of a job is counted in its organisation, and only for it', a
   const one = { lane: 69, jobs: 1, predicted_ms: 1000, counted: true, lane_position: null }
   assert.deepEqual(await ahead(ada), [{ ...one, flows: 1 }])
   assert.deepEqual(await ahead(bob), [])
-  const keyed = await seedJobs(database.run, ada, [newJob(), newJob()])
-  await database.sql(
-    'update ready_jobs set flow = flow + array_position($1::uuid[], job_id) where job_id = any ($1)',
-    [keyed],
-  )
+  await seedJobs(database.run, ada, [newJob({ fairness_key: 'a' }), newJob({ fairness_key: 'b' })])
   assert.deepEqual(await ahead(ada), [{ ...one, flows: 3 }])
 })
 

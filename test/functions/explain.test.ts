@@ -83,7 +83,7 @@ test("a job is told how much of others' work goes first, and the share and use o
   const [theirs] = await claim(database.run, 'worker-1', 1)
   assert.ok(theirs)
   await end(database.run, completed(theirs, null, 3_800))
-  await database.sql(`insert into quotas (org_id, weight) values ($1, 3)`, [bob.orgId])
+  await database.run(setQuotas(bob.orgId, { weight: 3 }))
   await seed({ name: 'new' })
   const told = await explain(await seed({ name: 'new' }))
   await database.sql('delete from quotas where org_id = $1', [bob.orgId])

@@ -150,6 +150,32 @@ test('jobs that were just predicted stand in the queue, until they must have run
   assert.deepEqual(await queue(), [[], []])
 })
 
+test('jobs that were just predicted stay in the queue until its sums count them', async () => {
+  const stage = createStage()
+  const cache = createInputCache({ now: stage.now })
+  const waiting = async () => {
+    const { queue } = await cache.get(stage.run, ORG, [SERIES], stage.hold)
+    return queue?.lanes.reduce((sum, { jobs }) => sum + jobs, 0)
+  }
+  stage.at = 1_000
+  const inputs = await cache.get(stage.run, ORG, [SERIES], stage.hold)
+  inputs.arrive(Array.from({ length: 10 }, () => ({ lane: 3, p50Ms: 100_000 })))
+  assert.equal(await waiting(), 9, 'one takes the slot')
+  const sumsOfAge = (age_ms: number) => {
+    stage.answer = (row) => Promise.resolve([{ ...row, queue: row.queue && { ...row.queue, age_ms } }])
+  }
+  sumsOfAge(2_000)
+  stage.at = 2_500
+  await waiting()
+  await stage.settle()
+  assert.equal(await waiting(), 9, 'the sums were taken before')
+  sumsOfAge(500)
+  stage.at = 5_000
+  await waiting()
+  await stage.settle()
+  assert.equal(await waiting(), 0, 'the sums are newer')
+})
+
 const JOB = {
   ...SERIES,
   priority: 'normal' as const,

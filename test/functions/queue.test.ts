@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
 import { JOBS_CANCELLED, JOBS_READY } from '../../db/queries/notifications.ts'
+import { setQuotas } from '../../db/queries/quotas.ts'
 import { registerUser, type TestAccount } from '../support/accounts.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type Edge, startEdge } from '../support/edge.ts'
@@ -105,7 +106,7 @@ test('an organisation sees its share, its use and what waits, and nothing of ano
   assert.deepEqual((await lookLater()).share, idle)
   await seedUse(ada, 6_000, 2)
   await seedUse(bob, 2_000, 3)
-  await database.sql('insert into quotas (org_id, weight) values ($1, 3)', [bob.orgId])
+  await database.run(setQuotas(bob.orgId, { weight: 3 }))
   const told = await lookLater()
   assert.deepEqual(told, {
     paused: false,

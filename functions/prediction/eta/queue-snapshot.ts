@@ -41,13 +41,14 @@ export const givenToOthers = (
   timeMs: number,
   waitMs = 0,
 ): { jobs: number; ms: number } => {
-  const given = { jobs: 0, ms: 0 }
-  for (const { jobs, predictedMs, weight, load, ...other } of others) {
-    const ms = Math.min(predictedMs + load * waitMs, Math.max(0, timeMs - other.timeMs) * weight)
-    given.ms += ms
-    given.jobs += predictedMs > 0 ? (jobs * Math.min(ms, predictedMs)) / predictedMs : 0
+  let jobs = 0
+  let ms = 0
+  for (const one of others) {
+    const dueMs = Math.max(0, timeMs - one.timeMs) * one.weight
+    ms += Math.min(one.predictedMs + one.load * waitMs, dueMs)
+    jobs += one.predictedMs > dueMs ? (one.jobs * dueMs) / one.predictedMs : one.jobs
   }
-  return given
+  return { jobs, ms }
 }
 
 /** Beyond so many starts one by one, jobs are taken for water. */
