@@ -178,6 +178,15 @@ test('while time goes by, free slots take the jobs of all by turns', () => {
   )
 })
 
+test('an organisation that was idle has no credit when it begins to wait', () => {
+  const then = queue({ slots: 1, others: [others(9_000), others(6_000)] })
+  const now = advanceQueue(then, 4_000)
+  assert.deepEqual(
+    startsOf(addToQueue(now, [job(1, 1_000)]), job(3)).map((ms) => Math.round((ms ?? 0) / 100)),
+    [30],
+  )
+})
+
 test('work takes as much longer as it took lately, whoever does it', () => {
   const lanes = [lane(1, 4, 4000)]
   assert.deepEqual(startsOf(queue({ lanes, stretch: 1.5 }), job(3), job(4)), [3000, 3000])

@@ -61,7 +61,7 @@ const MOST_STARTS = 1_000
 export const advanceQueue = (snapshot: QueueSnapshot, ms: number): QueueSnapshot => {
   const slots = createSlots(snapshot.slots, snapshot.runningRemainingMs)
   const own = { ...snapshot, lanes: snapshot.lanes.map((one) => ({ ...one })) }
-  const others = snapshot.others.map((one) => ({ ...one, lanes: [{ ...one, lane: 0 }] }))
+  const others = snapshot.others.map((one) => ({ ...one, lanes: one.jobs > 0 ? [{ ...one, lane: 0 }] : [] }))
   const all: Member[] = [own, ...others]
   for (let starts = 0; starts < MOST_STARTS && slots.soonest() <= ms; starts++) {
     const next = all.filter(({ lanes }) => lanes.length > 0).reduce<Member | undefined>(earlier, undefined)
@@ -69,6 +69,7 @@ export const advanceQueue = (snapshot: QueueSnapshot, ms: number): QueueSnapshot
     slots.place(takeJob(next) * snapshot.stretch)
   }
   takeWork(all, slots.idleUntil(ms) / snapshot.stretch)
+  forgetIdleTime(all)
   return {
     ...snapshot,
     lanes: own.lanes,
@@ -87,6 +88,14 @@ type Member = { weight: number; timeMs: number; lanes: LaneSum[] }
 
 const earlier = (first: Member | undefined, one: Member): Member =>
   first && first.timeMs <= one.timeMs ? first : one
+
+/** Whoever begins to wait starts where the others are: having been idle earns no credit. */
+const forgetIdleTime = (members: readonly Member[]): void => {
+  const waiting = members.filter(({ lanes }) => lanes.length > 0)
+  const clockMs = Math.min(...waiting.map(({ timeMs }) => timeMs))
+  if (waiting.length === 0) return
+  for (const one of members) one.timeMs = Math.max(one.timeMs, one.lanes.length > 0 ? 0 : clockMs)
+}
 
 /** The next job of the lowest lane. */
 const takeJob = (member: Member): number => {
