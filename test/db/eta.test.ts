@@ -217,7 +217,7 @@ test('a thousand jobs behind a million, among forty levels of others, cost a few
   const began = performance.now()
   for (let n = 0; n < 20; n++) estimateEtas(snapshot, jobs)
   const eachMs = (performance.now() - began) / 20
-  assert.ok(eachMs < 20, `${eachMs} ms`)
+  assert.ok(eachMs < 40, `${eachMs} ms`)
 })
 
 /** Draws of a normal distribution that a seed decides. */

@@ -4,6 +4,7 @@ import { useResource } from '../../api/use-resource.ts'
 import { Bars } from '../../charts/bars.tsx'
 import { useReloadOnEvents } from '../../live/live.ts'
 import { Badge } from '../../ui/badges.tsx'
+import { now } from '../../ui/clock.ts'
 import { count, counted, percent, seconds } from '../../ui/format.ts'
 import { Loaded } from '../../ui/notes.tsx'
 import { Panel } from '../../ui/panel.tsx'
@@ -35,6 +36,9 @@ export const Share = () => {
   )
 }
 
+/** Whoever has just begun to wait has used nothing yet. */
+const NOTICEABLE_MS = 60_000
+
 const Own = ({ weight, share, used, waiting_jobs, waiting_seconds, running_jobs, short_since }: Numbers) => (
   <div class="stack">
     <Bars
@@ -48,7 +52,7 @@ const Own = ({ weight, share, used, waiting_jobs, waiting_seconds, running_jobs,
       {counted(waiting_jobs, 'job')} could start, {seconds(waiting_seconds)} of predicted work;{' '}
       {count(running_jobs)} running.
     </p>
-    {short_since && (
+    {short_since && now.value - Date.parse(short_since) > NOTICEABLE_MS && (
       <p>
         <Badge tone="amber">below share</Badge> It has used less than half of its share since{' '}
         <Time at={short_since} />.
