@@ -169,19 +169,17 @@ export const createClaimPlanner = (options: {
   const observe: ClaimPlanner['observe'] = ({ claim, claimed, news }) => {
     if (claim.limit === 0) return
     deep = claimed.length >= claim.limit
-    const found = news.found ?? []
-    const foundAll = claim.everywhere && found.length < claim.limit
-    lookEverywhere = !deep && !foundAll
+    lookEverywhere = !deep && !claim.everywhere
     someLeft = news.contended || lookEverywhere
     reserved = news.reserved
     for (const turn of news.turns) observeTurn(turn, claim)
-    for (const flow of found) shares.waits(flow)
-    if (found.length >= claim.limit) shares.lookAfter(found.at(-1) ?? 0)
+    for (const flow of news.found ?? []) shares.waits(flow)
+    if (news.looked_up_to !== null) shares.lookAfter(news.looked_up_to)
     for (const flow of news.emptied ?? []) {
       shares.isEmpty(flow)
       memories.of(flow).floors.clear()
     }
-    if (!deep && foundAll && !news.careful) shares.forget()
+    if (!deep && claim.everywhere && !news.careful) shares.forget()
   }
 
   /** What the job took stands in place of what was predicted. */

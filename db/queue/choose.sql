@@ -288,6 +288,28 @@ begin
 end
 $$;
 
+create or replace function reserved_job(p_worker_id text, p_claim claim_request, p_some_paused boolean)
+returns table (flow bigint, predicted_ms real, cpu_units real, memory_mb integer, place tid)
+language sql volatile
+-- The big job for which this worker reserves capacity, and its place if it may start and fits.
+begin atomic
+  select r.flow, r.predicted_ms, v.cpu_units, v.memory_mb, fitting.place
+  from reservations v
+  join ready_jobs r on r.org_id = v.org_id and r.job_id = v.job_id
+  left join lateral (
+    select q.ctid as place
+    from ready_jobs q
+    where q.org_id = v.org_id
+      and q.job_id = v.job_id
+      and is_claimable(
+        q, p_claim.types, p_claim.free_cpu_units::real, p_claim.free_memory_mb::integer, p_some_paused
+      )
+      and coalesce(running_room(q.org_id), 1) > 0
+    for update skip locked
+  ) as fitting on true
+  where v.worker_id = p_worker_id;
+end;
+
 create or replace function choose_jobs(
   p_worker_id text,
   p_claim claim_request,
@@ -303,6 +325,8 @@ create or replace function choose_jobs(
   -- Flows that turned out to have jobs, and flows that have none left for this worker.
   out found_flows bigint[],
   out emptied bigint[],
+  -- The claim found enough before it had looked into all gaps. The next one begins after this flow.
+  out looked_up_to bigint,
   -- The order in which the jobs start matters.
   out ordered boolean,
   -- Capacity of the worker is reserved for a big job.
@@ -324,6 +348,12 @@ declare
   v_flow_orgs integer[] := p_claim.flow_orgs;
   v_times double precision[] := p_claim.flow_times;
   v_open boolean[] := p_claim.waiting;
+  -- The gaps that the claim has not looked into.
+  v_after bigint[] := p_claim.look_after;
+  v_before bigint[] := p_claim.look_before;
+  v_has_looked boolean := false;
+  v_new bigint[];
+  v_big record;
   -- The turn: the positions of the flow and of its organisation, and the jobs that were taken.
   v_n integer;
   v_org integer;
@@ -341,77 +371,78 @@ declare
 begin
   places := '{}';
   turns := '{}';
+  found_flows := '{}';
   emptied := '{}';
   ordered := p_some_deadlines or p_some_big;
   reserved := false;
   contended := false;
 
-  -- 1. Flows that the worker does not know, or that had no jobs when it last looked.
-  found_flows := find_flows(p_claim.look_after, p_claim.look_before, least(p_claim.max_jobs, 64));
-  foreach v_flow in array found_flows loop
-    v_n := coalesce(array_position(v_flows, v_flow), cardinality(v_flows) + 1);
-    v_open[v_n] := true;
-    if v_n > cardinality(v_flows) then
-      v_org := coalesce(array_position(v_orgs, (v_flow >> 32)::integer), cardinality(v_orgs) + 1);
-      v_flows[v_n] := v_flow;
-      v_flow_orgs[v_n] := v_org;
-      v_times[v_n] := 0;
-      v_orgs[v_org] := v_flow >> 32;
-      v_org_times[v_org] := coalesce(v_org_times[v_org], 0);
-    end if;
-  end loop;
+  while cardinality(places) < p_claim.max_jobs and not v_is_full loop
+    v_limit := p_claim.max_jobs - cardinality(places);
 
-  -- 2. A big job for which this worker reserves capacity goes first as soon as it fits, and until then that capacity is
-  -- not free for others. Both only while its organisation is at most this job ahead of all others.
-  if p_some_big then
-    select v.org_id, v.job_id, v.cpu_units, v.memory_mb, r.flow, r.predicted_ms
-    into v_next
-    from reservations v
-    join ready_jobs r on r.org_id = v.org_id and r.job_id = v.job_id
-    where v.worker_id = p_worker_id;
-    v_org := v_flow_orgs[array_position(v_flows, v_next.flow)];
-    reserved := (
-      select v_org_times[v_org] - v_next.predicted_ms <= min(v_org_times[v_flow_orgs[n]])
-      from generate_subscripts(v_flows, 1) as n
-      where v_open[n]
-    ) is true;
-    if reserved then
-      v_taken := array(
-        select r.ctid
-        from ready_jobs r
-        where r.org_id = v_next.org_id
-          and r.job_id = v_next.job_id
-          and is_claimable(r, p_claim.types, v_free_cpu_units::real, v_free_memory_mb::integer, p_some_paused)
-          and coalesce(running_room(r.org_id), 1) > 0
-        for update skip locked
-      );
-      v_free_cpu_units := v_free_cpu_units - v_next.cpu_units;
-      v_free_memory_mb := v_free_memory_mb - v_next.memory_mb;
-      if v_taken <> '{}' then
-        v_weights[v_org] := case when p_some_weighted then weight_of(v_orgs[v_org]) else 1 end;
-        v_org_times[v_org] := v_org_times[v_org] + v_next.predicted_ms / v_weights[v_org];
-        places := v_taken;
-        turns := array[
-          json_build_object(
-            'flow', v_next.flow, 'weight', v_weights[v_org], 'jobs', 1, 'predicted_ms', v_next.predicted_ms
-          )
-        ];
+    -- 1. Look for flows that the worker does not know, or that had no jobs when it last looked: first of all, and again
+    -- when the known ones have no more jobs.
+    if not v_has_looked or array_position(v_open, true) is null then
+      exit when v_has_looked and v_after = '{}';
+      v_new := find_flows(v_after, v_before, v_limit);
+      found_flows := found_flows || v_new;
+      looked_up_to := v_new[v_limit];
+      -- If it found as many as it may, there may be more after the last one.
+      select coalesce(array_agg(greatest(g.after, looked_up_to)), '{}'), coalesce(array_agg(g.before), '{}')
+      into v_after, v_before
+      from unnest(v_after, v_before) as g (after, before)
+      where g.before > looked_up_to + 1;
+      foreach v_flow in array v_new loop
+        v_n := coalesce(array_position(v_flows, v_flow), cardinality(v_flows) + 1);
+        v_open[v_n] := true;
+        if v_n > cardinality(v_flows) then
+          v_org := coalesce(array_position(v_orgs, (v_flow >> 32)::integer), cardinality(v_orgs) + 1);
+          v_flows[v_n] := v_flow;
+          v_flow_orgs[v_n] := v_org;
+          v_times[v_n] := 0;
+          v_orgs[v_org] := v_flow >> 32;
+          v_org_times[v_org] := coalesce(v_org_times[v_org], 0);
+        end if;
+      end loop;
+
+      -- A big job for which this worker reserves capacity goes first as soon as it fits, and until then that capacity is
+      -- not free for others. Both only while its organisation is at most this job ahead of all others.
+      if p_some_big and not v_has_looked then
+        select * into v_big from reserved_job(p_worker_id, p_claim, p_some_paused);
+        v_org := v_flow_orgs[array_position(v_flows, v_big.flow)];
+        reserved := (
+          select v_org_times[v_org] - v_big.predicted_ms <= min(v_org_times[v_flow_orgs[n]])
+          from generate_subscripts(v_flows, 1) as n
+          where v_open[n]
+        ) is true;
+        if reserved then
+          v_free_cpu_units := v_free_cpu_units - v_big.cpu_units;
+          v_free_memory_mb := v_free_memory_mb - v_big.memory_mb;
+        end if;
+        if reserved and v_big.place is not null then
+          v_weights[v_org] := weight_of(v_orgs[v_org]);
+          v_org_times[v_org] := v_org_times[v_org] + v_big.predicted_ms / v_weights[v_org];
+          places := array[v_big.place];
+          turns := array[
+            json_build_object(
+              'flow', v_big.flow, 'weight', v_weights[v_org], 'jobs', 1, 'predicted_ms', v_big.predicted_ms
+            )
+          ];
+        end if;
       end if;
+      v_has_looked := true;
+      continue;
     end if;
-  end if;
 
-  -- 3. Turns.
-  while cardinality(places) < p_claim.max_jobs loop
+    -- 2. The flow whose turn it is.
     select n
     into v_n
     from generate_subscripts(v_flows, 1) as n
     where v_open[n]
     order by v_org_times[v_flow_orgs[n]], v_times[n], n
     limit 1;
-    exit when v_n is null;
     v_flow := v_flows[v_n];
     v_org := v_flow_orgs[v_n];
-    v_limit := p_claim.max_jobs - cardinality(places);
     -- Alone, it needs no turns.
     if array_position(v_open, true, v_n + 1) is not null or array_position(v_open, true) < v_n then
       v_limit := least(v_limit, coalesce(p_claim.turns[v_n], p_claim.new_turn));
@@ -430,6 +461,7 @@ begin
       v_limit := least(v_limit, v_rooms[v_org]);
     end if;
 
+    -- 3. Its next jobs.
     v_next := next_jobs(
       p_claim, v_flow, v_n, v_limit, greatest(v_free_cpu_units, 1)::real, greatest(v_free_memory_mb, 64)::integer,
       p_some_paused, p_some_deadlines, places
@@ -451,39 +483,39 @@ begin
       v_open[v_n] := false;
       emptied := emptied || v_flow;
     end if;
-    if v_taken <> '{}' then
-      ordered := ordered or cardinality(turns) > 0 or v_next.lanes[1] <> any (v_next.lanes);
-      places := places || v_taken;
-      if v_weights[v_org] is null then
-        v_weights[v_org] := case when p_some_weighted then weight_of(v_orgs[v_org]) else 1 end;
-      end if;
-      v_times[v_n] := v_times[v_n] + v_taken_ms;
-      v_org_times[v_org] := v_org_times[v_org] + v_taken_ms / v_weights[v_org];
-      v_rooms[v_org] := v_rooms[v_org] - cardinality(v_taken);
-      v_oldest_left := null;
-      if p_claim.newest_rank and v_is_left then
-        select r.key
-        into v_oldest_left
-        from ready_jobs r
-        where r.flow = v_flow
-          and r.key >= coalesce(p_claim.age_floors[v_n], 0)
-          and r.ctid <> all (places)
-          and is_claimable(r, p_claim.types, 'infinity', 2147483647, p_some_paused)
-        order by r.key
-        limit 1;
-      end if;
-      turns := turns || json_build_object(
-        'flow', v_flow, 'weight', v_weights[v_org], 'jobs', cardinality(v_taken), 'predicted_ms', v_taken_ms,
-        -- The next claim can start reading there.
-        'floors',
-          case
-            when v_is_left and not p_some_big and not p_some_paused then lowest_keys(v_next.lanes, v_next.keys)
-          end,
-        'oldest_left', v_oldest_left,
-        'oldest_ms', case when p_claim.newest_rank then older_ms(v_taken, v_oldest_left) end
-      );
+    continue when v_taken = '{}';
+
+    -- 4. What the turn cost, and what the worker needs to know of it.
+    ordered := ordered or cardinality(turns) > 0 or v_next.lanes[1] <> any (v_next.lanes);
+    places := places || v_taken;
+    if v_weights[v_org] is null then
+      v_weights[v_org] := case when p_some_weighted then weight_of(v_orgs[v_org]) else 1 end;
     end if;
-    exit when v_is_full;
+    v_times[v_n] := v_times[v_n] + v_taken_ms;
+    v_org_times[v_org] := v_org_times[v_org] + v_taken_ms / v_weights[v_org];
+    v_rooms[v_org] := v_rooms[v_org] - cardinality(v_taken);
+    v_oldest_left := null;
+    if p_claim.newest_rank and v_is_left then
+      select r.key
+      into v_oldest_left
+      from ready_jobs r
+      where r.flow = v_flow
+        and r.key >= coalesce(p_claim.age_floors[v_n], 0)
+        and r.ctid <> all (places)
+        and is_claimable(r, p_claim.types, 'infinity', 2147483647, p_some_paused)
+      order by r.key
+      limit 1;
+    end if;
+    turns := turns || json_build_object(
+      'flow', v_flow, 'weight', v_weights[v_org], 'jobs', cardinality(v_taken), 'predicted_ms', v_taken_ms,
+      -- The next claim can start reading there.
+      'floors',
+        case
+          when v_is_left and not p_some_big and not p_some_paused then lowest_keys(v_next.lanes, v_next.keys)
+        end,
+      'oldest_left', v_oldest_left,
+      'oldest_ms', case when p_claim.newest_rank then older_ms(v_taken, v_oldest_left) end
+    );
   end loop;
 end
 $$;

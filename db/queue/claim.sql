@@ -41,6 +41,7 @@ begin
       end,
     'turns', array_to_json(v_next.turns),
     'found', nullif(v_next.found_flows, '{}'),
+    'looked_up_to', v_next.looked_up_to,
     'emptied', nullif(v_next.emptied, '{}'),
     'careful', v_some_paused or v_some_limited or v_some_big,
     'reserved', v_next.reserved,

@@ -112,6 +112,8 @@ export type ClaimNews = {
   /** Flows that turned out to have jobs, and flows that have none left for this worker. */
   found: number[] | null
   emptied: number[] | null
+  /** The claim found enough before it had looked into all gaps. The next one should begin after this flow. */
+  looked_up_to: number | null
   /** A pause, a limit on running jobs or a big job exists, so jobs may have been skipped. */
   careful: boolean
   /** Capacity of this worker is reserved for a big job. */
@@ -326,6 +328,7 @@ const NOTHING = {
   turns: [],
   found: null,
   emptied: null,
+  looked_up_to: null,
   careful: false,
   reserved: false,
   contended: false,

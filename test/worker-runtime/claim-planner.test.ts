@@ -20,6 +20,7 @@ const NEWS: ClaimNews = {
   turns: [turn()],
   found: null,
   emptied: null,
+  looked_up_to: null,
   careful: false,
   reserved: false,
   contended: false,
