@@ -384,6 +384,8 @@ begin
     -- when the known ones have no more jobs.
     if not v_has_looked or array_position(v_open, true) is null then
       exit when v_has_looked and v_after = '{}';
+      -- With few free slots it looks for more flows than it can serve, to choose between them.
+      v_limit := greatest(v_limit, 4);
       v_new := find_flows(v_after, v_before, v_limit);
       found_flows := found_flows || v_new;
       looked_up_to := v_new[v_limit];
