@@ -28,6 +28,7 @@ const run = (jobs: PastJob[], policy: Policy, workers = 1): number[] => [
     jobs,
     submitS: Float64Array.from(jobs, ({ submitS }) => submitS),
     workers,
+    slots: 1,
     policy,
     onProgress: () => {},
   }),
@@ -54,6 +55,7 @@ test('a policy hears of an end before it is asked about what is submitted after 
   const heard: string[] = []
   const policy: Policy = {
     ageShare: 1,
+    hasShares: false,
     submit: ({ id }) => {
       heard.push(`submit ${id}`)
       return { series: '', rank: () => 0, predictedMs: 1 }

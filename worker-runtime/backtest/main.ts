@@ -17,7 +17,8 @@ FILE is a CSV file, perhaps gzipped, with a header. Columns: submit_s, runtime_m
 user, org, cpu, mem_mb, requested_ms, payload_size, depends_on (ids, separated by spaces). docs/model.md describes them.
 
   --load L       how busy the workers are, between 0 and 2 (0.9)
-  --workers N    how many of them, one job each (32)
+  --workers N    how many of them (32)
+  --slots N      jobs that each of them runs at the same time (1)
   --burst        four times the arrivals on a tenth of the jobs
   --floor-ms M   runtimes below this count as this (10)
   --skip N       jobs at the beginning that do not count for the accuracy (2000, at most half of them)
@@ -31,6 +32,7 @@ const main = async (): Promise<number> => {
     options: {
       load: { type: 'string', default: '0.9' },
       workers: { type: 'string', default: '32' },
+      slots: { type: 'string', default: '1' },
       burst: { type: 'boolean', default: false },
       'floor-ms': { type: 'string', default: '10' },
       skip: { type: 'string', default: '2000' },
@@ -49,6 +51,7 @@ const main = async (): Promise<number> => {
     file,
     load: numberOf('load', values.load, 0.01, 2),
     workers: wholeNumberOf('workers', values.workers, 1, 10_000),
+    slots: wholeNumberOf('slots', values.slots, 1, 1_000),
     burst: values.burst,
     floorMs: numberOf('floor-ms', values['floor-ms'], 1, 1e9),
     skip: wholeNumberOf('skip', values.skip, 0, 1e9),
@@ -62,6 +65,7 @@ const main = async (): Promise<number> => {
 /** The longest parts first, so that the cores are busy to the end. */
 const PARTS = [
   'smartqueue-no-lane',
+  'smartqueue-no-shares',
   'smartqueue',
   'accuracy',
   ...POLICIES.filter((name) => !name.startsWith('smartqueue')),

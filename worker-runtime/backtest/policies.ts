@@ -12,6 +12,8 @@ export type Ticket = { series: string; rank: () => number; predictedMs: number }
 export type Policy = {
   /** The share of the work that goes to the oldest jobs. */
   readonly ageShare: number
+  /** Organisations share the workers' time. Otherwise the order is the same for all jobs. */
+  readonly hasShares: boolean
   submit(job: PastJob, nowS: number, depth: number): Ticket
   /** The job has ended. Answers the series whose queued jobs should be scored again, if its estimate has moved. */
   end(ticket: Ticket, job: PastJob, nowS: number): string | undefined
@@ -23,6 +25,7 @@ export const POLICIES = [
   'type-mean',
   'series-ewma',
   'smartqueue',
+  'smartqueue-no-shares',
   'smartqueue-no-lane',
   'oracle',
 ] as const
@@ -42,16 +45,19 @@ export const createPolicy = (name: PolicyName, options: { seed: number; floorMs:
     case 'type-mean':
       return byTypeMean(options.floorMs)
     case 'series-ewma':
-      return learned({ ...options, ageShare: 0, withNetwork: false, byBaseline: true })
+      return learned({ ...options, ageShare: 0, hasShares: false, withNetwork: false, byBaseline: true })
     case 'smartqueue':
-      return learned({ ...options, ageShare: AGE_SHARE })
+      return learned({ ...options, ageShare: AGE_SHARE, hasShares: true })
+    case 'smartqueue-no-shares':
+      return learned({ ...options, ageShare: AGE_SHARE, hasShares: false })
     case 'smartqueue-no-lane':
-      return learned({ ...options, ageShare: 0 })
+      return learned({ ...options, ageShare: 0, hasShares: true })
   }
 }
 
 const byRank = (ageShare: number, rankOf: (job: PastJob) => number): Policy => ({
   ageShare,
+  hasShares: false,
   submit: (job) => {
     const rank = rankOf(job)
     return { series: '', rank: () => rank, predictedMs: 1 }
@@ -64,6 +70,7 @@ const byTypeMean = (floorMs: number): Policy => {
   const types = createRunningMeans()
   return {
     ageShare: 0,
+    hasShares: false,
     submit: ({ type }) => {
       const log = types(type).mean() ?? global.mean() ?? DEFAULT_ESTIMATE.meanLog
       return { series: '', rank: () => log, predictedMs: Math.exp(log) }
@@ -82,6 +89,7 @@ const learned = (options: {
   seed: number
   floorMs: number
   ageShare: number
+  hasShares: boolean
   withNetwork?: boolean
   byBaseline?: boolean
 }): Policy => {
@@ -115,5 +123,5 @@ const learned = (options: {
     return ticket.series
   }
 
-  return { ageShare: options.ageShare, submit, end }
+  return { ageShare: options.ageShare, hasShares: options.hasShares, submit, end }
 }

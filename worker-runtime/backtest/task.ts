@@ -8,7 +8,14 @@ import { createPolicy, type PolicyName } from './policies.ts'
 import { scoreWaits } from './score.ts'
 import { simulate } from './simulation.ts'
 
-export type TaskOptions = ArrivalOptions & { file: string; skip: number; floorMs: number; seed: number }
+export type TaskOptions = ArrivalOptions & {
+  file: string
+  /** Of each worker. */
+  slots: number
+  skip: number
+  floorMs: number
+  seed: number
+}
 
 export type Task = TaskOptions & { part: 'accuracy' | PolicyName }
 
@@ -21,9 +28,10 @@ const run = async (task: Task): Promise<unknown> => {
   const jobs = await readHistory(task.file)
   const onProgress = (done: number): void => tell({ kind: 'progress', done: done / jobs.length })
   if (task.part === 'accuracy') return measureAccuracy({ ...task, jobs, onProgress })
-  const submitS = compressArrivals(jobs, task)
+  const { workers, slots } = task
+  const submitS = compressArrivals(jobs, { ...task, workers: workers * slots })
   const policy = createPolicy(task.part, task)
-  const waitS = simulate({ jobs, submitS, workers: task.workers, policy, onProgress })
+  const waitS = simulate({ jobs, submitS, workers, slots, policy, onProgress })
   return scoreWaits(
     waitS,
     Float64Array.from(jobs, ({ runtimeMs }) => runtimeMs / 1000),
