@@ -124,12 +124,12 @@ export const createShares = (random: () => number = Math.random): Shares => {
     }
   }
 
-  /** Forgets members that owe nothing and of which nothing more will be heard. */
+  /**
+   * Forgets an organisation that has no jobs and owes nothing. What its flows owe to each other is then forgotten too:
+   * the one that was served last is always ahead of the others.
+   */
   const tidy = (org: Org): void => {
-    for (const flow of org.flows.values()) {
-      if (!flow.waits && flow.running === 0 && flow.timeMs <= org.clockMs) org.flows.delete(flow.id)
-    }
-    if (org.flows.size === 0 && org.timeMs <= clockMs) orgs.delete(org.number)
+    if (org.running === 0 && org.timeMs <= clockMs) orgs.delete(org.number)
   }
 
   const turnOf = (org: Org, flow: Flow): Turn => ({

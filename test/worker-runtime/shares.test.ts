@@ -267,3 +267,20 @@ test('a look finds new fairness keys between those of an organisation, of many b
   const { gaps, all } = shares.look(1)
   assert.deepEqual([gaps.length, gaps[1], all], [3, { after: flowOf(1, 11), before: flowOf(1, 12) }, false])
 })
+
+test('an organisation without jobs and debts is forgotten, so that no claim looks beside it', () => {
+  const shares = createShares()
+  for (const flow of [A, B]) shares.waits(flow)
+  const charge = shares.charge(A, { jobs: 1, ms: 1_000, weight: 1 })
+  shares.isEmpty(A)
+  const idle = () => {
+    shares.next(5)
+    return shares.look(5).idle.map(({ flow }) => flow)
+  }
+  assert.deepEqual(idle(), [A])
+  shares.correct(charge, 0)
+  // It still owes a second.
+  assert.deepEqual(idle(), [A])
+  for (let n = 0; n < 2; n++) shares.charge(B, { jobs: 1, ms: 1_000, weight: 1 })
+  assert.deepEqual(idle(), [])
+})
