@@ -34,7 +34,7 @@ const write = async (name: string, content: string | Buffer): Promise<string> =>
 
 test('a gzipped history is answered as one JSON object', async () => {
   const file = await write('small.csv.gz', gzipSync(syntheticHistory(300)))
-  const { code, out, err } = await backtest(file, '--json', '--workers', '3', '--skip', '50')
+  const { code, out, err } = await backtest(file, '--json', '--workers', '1', '--slots', '3', '--skip', '50')
   assert.equal(code, 0, err)
   const report = JSON.parse(out) as Report
   assert.deepEqual(Object.keys(report), ['trace', 'jobs', 'skipped', 'seconds', 'predictors', 'policies'])

@@ -17,8 +17,8 @@ FILE is a CSV file, perhaps gzipped, with a header. Columns: submit_s, runtime_m
 user, org, cpu, mem_mb, requested_ms, payload_size, depends_on (ids, separated by spaces). docs/model.md describes them.
 
   --load L       how busy the workers are, between 0 and 2 (0.9)
-  --workers N    how many of them (32)
-  --slots N      jobs that each of them runs at the same time (1)
+  --workers N    how many of them (4)
+  --slots N      jobs that each of them runs at the same time (8)
   --burst        four times the arrivals on a tenth of the jobs
   --floor-ms M   runtimes below this count as this (10)
   --skip N       jobs at the beginning that do not count for the accuracy (2000, at most half of them)
@@ -31,8 +31,8 @@ const main = async (): Promise<number> => {
     allowPositionals: true,
     options: {
       load: { type: 'string', default: '0.9' },
-      workers: { type: 'string', default: '32' },
-      slots: { type: 'string', default: '1' },
+      workers: { type: 'string', default: '4' },
+      slots: { type: 'string', default: '8' },
       burst: { type: 'boolean', default: false },
       'floor-ms': { type: 'string', default: '10' },
       skip: { type: 'string', default: '2000' },

@@ -14,7 +14,7 @@ export type Report = {
 /** Two tables for people. */
 export const formatReport = (
   report: Report,
-  settings: { load: number; workers: number; burst: boolean },
+  settings: { load: number; workers: number; slots: number; burst: boolean },
 ): string => {
   const { trace, jobs, skipped, seconds, predictors, policies } = report
   const accuracy = table(
@@ -39,7 +39,7 @@ export const formatReport = (
       percent(score.gain_share),
     ]),
   )
-  const { load, workers, burst } = settings
+  const { load, workers, slots, burst } = settings
   return [
     `${trace}: ${jobs.toLocaleString('en')} jobs, ${seconds} s`,
     '',
@@ -47,7 +47,7 @@ export const formatReport = (
     '',
     accuracy,
     '',
-    `How long they wait, at load ${load} on ${workers} workers${burst ? ', with a burst' : ''}; the gain is that of an oracle over FIFO:`,
+    `How long they wait, at load ${load} on ${workers} workers with ${slots} slots each${burst ? ', with a burst' : ''}; the gain is that of an oracle over FIFO:`,
     '',
     scheduling,
   ].join('\n')
