@@ -7,6 +7,7 @@ import { benchAutoscale } from './autoscale/bench.ts'
 import { benchDashboard } from './dashboard.ts'
 import { benchEta } from './eta/bench.ts'
 import { benchEtl } from './etl.ts'
+import { benchFairness } from './fairness/bench.ts'
 import { benchForecast } from './forecast/bench.ts'
 import { benchModel } from './model/bench.ts'
 import { benchPickup } from './pickup.ts'
@@ -26,6 +27,7 @@ const BENCHES: Record<string, Bench> = {
   stream: benchStream,
   dashboard: benchDashboard,
   queue: benchQueue,
+  fairness: benchFairness,
 }
 
 const RESULTS = 'test/bench/results.json'
@@ -45,12 +47,14 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   dashboard  how responsive the list of jobs stays, with 10,000 jobs and 200 events a second; two minutes
   queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
+  fairness  how the workers' time is shared between organisations: simulated, on histories, on real workers, and what
+           shares cost a drain; twenty minutes
 
   --quick     small sizes, to see that it runs; the numbers say little
   --json      print one object, {"<name>": {…}}, and nothing else
   --out FILE  where that object is written: ${RESULTS} unless said otherwise
-  --traces FOLDER  where forecast finds histories of other systems: ${TRACES} unless said otherwise
-  --before FOLDER  for queue: a checkout of an earlier commit, with its node_modules, measured in the same rounds
+  --traces FOLDER  where forecast and fairness find histories of other systems: ${TRACES} unless said otherwise
+  --before FOLDER  for queue and fairness: a checkout of an earlier commit, with its node_modules, measured in the same rounds
   --help      print this
 
 Without a name all of them run. Run them on an otherwise idle machine.`

@@ -17,7 +17,7 @@ export const findContenders = async (say: (line: string) => void, before?: strin
   return [...ours, ...(await findPeers(say))]
 }
 
-const loadBefore = async (folder: string): Promise<Contender> => {
+export const loadBefore = async (folder: string): Promise<Contender> => {
   const file = pathToFileURL(resolve(folder, 'test/bench/queue/smartqueue.ts'))
   const { smartqueue: earlier } = (await import(file.href)) as { smartqueue: Contender }
   return { ...earlier, key: BEFORE, name: 'Before', about: folder }

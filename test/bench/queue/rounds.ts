@@ -32,7 +32,7 @@ export const runRounds = async (
   return { medians, rounds }
 }
 
-const rotate = <T>(values: readonly T[], by: number): T[] => {
+export const rotate = <T>(values: readonly T[], by: number): T[] => {
   const first = by % values.length
   return [...values.slice(first), ...values.slice(0, first)]
 }

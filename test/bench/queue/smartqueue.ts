@@ -47,7 +47,7 @@ export const urlOf = (url: string, runtime: Runtime): string => withLogin(url, l
 const loginOf = (runtime: Runtime) => ({ name: `bench_${runtime}`, password: 'bench' })
 
 /** Limits that are counted like any others, and never reached. */
-const BEYOND_REACH = { submissions_per_minute: 1e12, queued_jobs: 1e12, payload_bytes_per_day: 1e15 }
+export const BEYOND_REACH = { submissions_per_minute: 1e12, queued_jobs: 1e12, payload_bytes_per_day: 1e15 }
 
 const openClient = async (url: string): Promise<QueueClient> => {
   const { orgId } = await withClient(url, findTenant)
@@ -74,7 +74,7 @@ const NOOP = newJob({ type: JOB_TYPE, name: 'noop', payload: PAYLOAD })
 
 export const noopJob = () => ({ ...NOOP, id: uuidV7() })
 
-const runOn =
+export const runOn =
   (client: { query: (config: pg.QueryConfig) => Promise<pg.QueryResult> }) =>
   async <Row>({ name, text, values }: Query<Row>): Promise<Row[]> =>
     (await client.query({ name, text, values: [...values] })).rows
@@ -91,7 +91,7 @@ export const findTenant = async (client: pg.Client): Promise<Tenant> => {
   return { ...rows[0], ...session }
 }
 
-const UNFINISHED = `
+export const UNFINISHED = `
   select
     (select count(*) from smartqueue.ready_jobs) +
     (select count(*) from smartqueue.waiting_jobs) +
