@@ -69,6 +69,41 @@ test('a policy hears of an end before it is asked about what is submitted after 
   assert.deepEqual(heard.slice(0, 4), ['submit 0', 'end 0', 'submit 10', 'submit 11'])
 })
 
+/** Runtimes are known. */
+const withShares: Policy = {
+  ageShare: 0,
+  hasShares: true,
+  submit: ({ runtimeMs }) => ({ series: '', rank: () => 0, predictedMs: runtimeMs }),
+  end: () => undefined,
+}
+
+test('organisations with long and short jobs share the workers by weight', () => {
+  const long = Array.from({ length: 60 }, () => job(0, { org: 'long', runtimeMs: 34_000 }))
+  const short = Array.from({ length: 2_000 }, () => job(0, { org: 'short', runtimeMs: 1_000 }))
+  const jobs = [...long, ...short]
+  const waits = simulate({
+    jobs,
+    submitS: new Float64Array(jobs.length),
+    workers: 2,
+    slots: 3,
+    policy: withShares,
+    weightOf: (org) => (org === 'long' ? 1 : 2),
+    onProgress: () => {},
+  })
+  const startedOf = (from: number, to: number): number =>
+    waits.slice(from, to).filter((wait) => wait < 300).length
+  // Two slots of six for five minutes, and four.
+  assert.ok(Math.abs(startedOf(0, 60) * 34 - 600) <= 2 * 34)
+  assert.ok(Math.abs(startedOf(60, jobs.length) - 1_200) <= 2 * 34)
+})
+
+test('whoever comes to a backlog of others waits for the next slot, not for the backlog', () => {
+  const backlog = Array.from({ length: 50 }, () => job(0, { org: 'first' }))
+  const jobs = [...backlog, job(25, { org: 'second' })]
+  assert.equal(run(jobs, withShares).at(-1), 5)
+  assert.equal(run(jobs, { ...withShares, hasShares: false }).at(-1), 475)
+})
+
 test('arrivals are compressed to the load', () => {
   const jobs = Array.from({ length: 101 }, (_, n) => job(n * 1000))
   const submitS = compressArrivals(jobs, { load: 0.5, workers: 4, burst: false })
