@@ -1,4 +1,4 @@
-import type { Claim, Turn } from '../db/queue/exchange.ts'
+import type { Claim, KnownFlow, Turn } from '../db/queue/exchange.ts'
 import { ALL_FLOWS } from '../db/rules/flows.ts'
 import { AGE_SHARE } from '../db/rules/lanes.ts'
 import { DEFAULT_RESOURCES } from '../db/rules/resources.ts'
@@ -29,7 +29,7 @@ const MODEST_MS = 2_000
  * Jobs held ahead should start within this time. They stand behind nothing that comes later, however urgent, and a
  * round trip takes a few milliseconds: holding long jobs ahead would only upset the order.
  */
-const AHEAD_MS = 100
+const AHEAD_MS = 20
 /** The weight of one attempt in the mean. */
 const NEWEST = 0.1
 /** The order of shorter jobs matters little, and ranking them again takes as long as running them. */
@@ -43,12 +43,16 @@ const MAX_CLAIM = 1_000
  * which costs less than half of what jobs of many flows cost, and nobody notices a wait of 50 ms.
  */
 const TURN_MS = 50
-/** As long as this are the jobs of a flow taken to be while none of them has ended here. */
+/** How long jobs are taken to run while none has ended here. */
 const UNKNOWN_MS = 1_000
+/** In its first turn, a flow gets at most one slot in so many. */
+const NEW_FLOW_SLOTS = 8
 /** How often the runtimes of running jobs are compared with their predictions. */
 const OVERDUE_EVERY_MS = 200
-/** One claim looks for other flows in so many places. Each takes one index probe, about 5 µs. */
-const MOST_PLACES = 32
+/** One claim looks for other flows in so many places. Each takes one index probe. */
+const MOST_PLACES = 16
+/** Flows that a claim names at least, if so many wait. */
+const LEAST_NAMED = 32
 /** Of more flows than this, the least recently used are forgotten. */
 const MOST_MEMORIES = 4_096
 
@@ -119,22 +123,41 @@ export const createClaimPlanner = (options: {
     if (lookEverywhere) return EVERYWHERE
     chargeOverdue()
     const waiting = shares.next(limit)
+    const named = firstOf(waiting.turns, limit)
     const { gaps, idle, all } = shares.look(Math.min(limit + 1, MOST_PLACES))
-    return { flows: [...waiting.turns, ...idle].map(toKnown), gaps, everywhere: waiting.all && all }
+    const everywhere = waiting.all && named.length === waiting.turns.length && all
+    return { flows: [...named, ...idle.map(toKnown)], gaps, everywhere }
   }
 
   const turnOf = (meanMs = UNKNOWN_MS): number =>
     Math.max(1, Math.floor(Math.min((TURN_MS * fitting(capacity)) / meanMs, MAX_CLAIM)))
 
-  const toKnown = (turn: NextTurn): Claim['flows'][number] => {
+  /** Nothing is known of its runtimes, so at first it gets few of the slots, however short other jobs are. */
+  const newTurn = (): number =>
+    Math.max(1, Math.min(turnOf(meanRunMs), Math.floor(fitting(capacity) / NEW_FLOW_SLOTS)))
+
+  const toKnown = (turn: NextTurn): KnownFlow => {
     const { age, floors, meanRunMs: meanMs } = memories.of(turn.flow)
     return {
       ...turn,
-      turn: turnOf(meanMs),
+      turn: meanMs === undefined ? newTurn() : turnOf(meanMs),
       oldestFirst: age.isDue(),
       ageFloor: floors.ageFrom(),
       floors: floors.floors(),
     }
+  }
+
+  /** So many that the claim is probably full after a turn of each, although other workers claim from them, too. */
+  const firstOf = (turns: readonly NextTurn[], limit: number): KnownFlow[] => {
+    const named: KnownFlow[] = []
+    let jobs = 0
+    for (const turn of turns) {
+      if (jobs >= 2 * limit && named.length >= LEAST_NAMED) break
+      const known = toKnown(turn)
+      named.push(known)
+      jobs += known.turn
+    }
+    return named
   }
 
   const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {
@@ -148,7 +171,7 @@ export const createClaimPlanner = (options: {
       types: options.types,
       newestRank: limit <= MOST_RERANKED && (meanRunMs ?? WORTH_RANKING_MS) >= WORTH_RANKING_MS,
       fifo,
-      newTurn: turnOf(),
+      newTurn: newTurn(),
       ...(limit > 0 ? flowsOf(limit) : EVERYWHERE),
       freeCpuUnits,
       freeMemoryMb,
@@ -168,8 +191,9 @@ export const createClaimPlanner = (options: {
 
   const observe: ClaimPlanner['observe'] = ({ claim, claimed, news }) => {
     if (claim.limit === 0) return
-    deep = claimed.length >= claim.limit
-    lookEverywhere = !deep && !claim.everywhere
+    const full = claimed.length >= claim.limit
+    lookEverywhere = !full && !claim.everywhere
+    if (!lookEverywhere) deep = full
     someLeft = news.contended || lookEverywhere
     reserved = news.reserved
     for (const turn of news.turns) observeTurn(turn, claim)
@@ -179,7 +203,7 @@ export const createClaimPlanner = (options: {
       shares.isEmpty(flow)
       memories.of(flow).floors.clear()
     }
-    if (!deep && claim.everywhere && !news.careful) shares.forget()
+    if (!full && claim.everywhere && !news.careful) shares.forget()
   }
 
   /** What the job took stands in place of what was predicted. */

@@ -92,7 +92,8 @@ export const createWorkSharing = (options: {
     observe: ({ claim, claimed, becameReady }) => {
       // Jobs that this worker's own outcomes released, and perhaps more than it can take.
       if (becameReady > 0) void run(notify(JOBS_READY, [''])).catch(options.onError)
-      const idle = claim.limit > 0 && claimed.length === 0 && jobs.running() === 0
+      const foundNothing = claim.limit > 0 && claim.everywhere && claimed.length === 0
+      const idle = foundNothing && jobs.running() === 0
       if (!idle || stopped || performance.now() - askedAtMs < ASK_MS) return
       askedAtMs = performance.now()
       void run(askForWork(options.workerId)).catch(options.onError)

@@ -40,7 +40,7 @@ create or replace function next_jobs(
   p_most_memory_mb integer,
   p_some_paused boolean,
   p_some_deadlines boolean,
-  -- Jobs chosen earlier in the same claim.
+  -- Jobs of the flow that were chosen earlier in the same claim.
   p_chosen tid[],
   out places tid[],
   -- Of the chosen jobs.
@@ -348,6 +348,7 @@ declare
   v_flow_orgs integer[] := p_claim.flow_orgs;
   v_times double precision[] := p_claim.flow_times;
   v_open boolean[] := p_claim.waiting;
+  v_served boolean[] := '{}';
   -- The gaps that the claim has not looked into.
   v_after bigint[] := p_claim.look_after;
   v_before bigint[] := p_claim.look_before;
@@ -425,6 +426,7 @@ begin
           v_weights[v_org] := weight_of(v_orgs[v_org]);
           v_org_times[v_org] := v_org_times[v_org] + v_big.predicted_ms / v_weights[v_org];
           places := array[v_big.place];
+          v_served[array_position(v_flows, v_big.flow)] := true;
           turns := array[
             json_build_object(
               'flow', v_big.flow, 'weight', v_weights[v_org], 'jobs', 1, 'predicted_ms', v_big.predicted_ms
@@ -466,7 +468,7 @@ begin
     -- 3. Its next jobs.
     v_next := next_jobs(
       p_claim, v_flow, v_n, v_limit, greatest(v_free_cpu_units, 1)::real, greatest(v_free_memory_mb, 64)::integer,
-      p_some_paused, p_some_deadlines, places
+      p_some_paused, p_some_deadlines, case when v_served[v_n] then places else '{}' end
     );
     v_taken := v_next.places;
     v_taken_ms := v_next.predicted_ms;
@@ -490,6 +492,7 @@ begin
     -- 4. What the turn cost, and what the worker needs to know of it.
     ordered := ordered or cardinality(turns) > 0 or v_next.lanes[1] <> any (v_next.lanes);
     places := places || v_taken;
+    v_served[v_n] := true;
     if v_weights[v_org] is null then
       v_weights[v_org] := case when p_some_weighted then weight_of(v_orgs[v_org]) else 1 end;
     end if;

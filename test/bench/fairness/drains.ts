@@ -16,7 +16,7 @@ const ORGS = 100
 const WORKERS = 4
 
 /** The same jobs, of a hundred organisations. */
-const hundred: Contender = {
+export const hundred: Contender = {
   ...smartqueue,
   key: 'hundred',
   name: `${ORGS} organisations`,
