@@ -26,10 +26,10 @@ export type ClaimPlanner = {
 
 const MODEST_MS = 2_000
 /**
- * Jobs held ahead should start within this time. They stand behind nothing that comes later, however urgent, and a
- * round trip takes a few milliseconds: holding long jobs ahead would only upset the order.
+ * Jobs held ahead should start within this time, two or three round trips. They stand behind nothing that comes later,
+ * however urgent and of whatever organisation, so holding more ahead would only upset the order.
  */
-const AHEAD_MS = 20
+const AHEAD_MS = 10
 /** The weight of one attempt in the mean. */
 const NEWEST = 0.1
 /** The order of shorter jobs matters little, and ranking them again takes as long as running them. */

@@ -65,7 +65,7 @@ test('of jobs that run long fewer are held ahead, or none', () => {
   const { capacity, plan, planner, observe } = setUp()
   observe(claimed(4))
   for (let n = 0; n < 4; n++) capacity.take(SMALL)
-  planner.attemptEnded(40)
+  planner.attemptEnded(20)
   assert.equal(plan(true).limit, 2)
   for (let n = 0; n < 20; n++) planner.attemptEnded(1_000)
   assert.equal(plan(true).limit, 0)

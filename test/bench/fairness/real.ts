@@ -14,7 +14,7 @@ type Attack = { scenario: string; attacker: Load; victim: Load; slots: number }
  * Runtimes are such that the numbers of 0.7 follow from a queue without shares: 360 jobs of 50 ms on eight slots take
  * 2.25 s, 360 of 100 ms 4.5 s, and 150 of 1.4 s 26 s.
  */
-const ATTACKS: readonly Attack[] = [
+export const ATTACKS: readonly Attack[] = [
   {
     scenario: '360 low jobs, 50 ms, due in 1 s, against 40 critical, 100 ms',
     attacker: {
@@ -42,7 +42,10 @@ const ATTACKS: readonly Attack[] = [
   },
 ]
 
-/** The victim's p95 wait at most 1.5 × what it is alone on half of the slots, plus the time until a slot frees. */
+/**
+ * The victim's p95 wait at most 1.5 × what it is alone on half of the slots, plus the time until a slot frees. (With
+ * several of its jobs waiting, until there is one for each.)
+ */
 export const attackRows = async (arena: Arena, options: Options): Promise<Row[]> => {
   const rows: Row[] = []
   for (const { scenario, attacker, victim, slots } of options.quick ? ATTACKS.slice(0, 2) : ATTACKS) {
@@ -56,7 +59,7 @@ export const attackRows = async (arena: Arena, options: Options): Promise<Row[]>
       victims.push(...all.filter(({ org }) => org === 'victim'))
       alone.push(...(await runOnWorkers(arena, [victim], { workers: 1, slots: slots / 2, seed })))
     }
-    rows.push(waitRow(scenario, { victims, alone, all: together, slots, times: 1.5 }))
+    rows.push(waitRow(scenario, { victims, alone, all: together, slots, times: 1.5, eachItsOwn: true }))
   }
   return rows
 }

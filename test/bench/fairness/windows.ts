@@ -40,17 +40,24 @@ const workedBetween = (jobs: readonly Execution[], fromS: number, toS: number): 
     0,
   )
 
-/** For each of these jobs, how long it was from the moment it was ready until a slot was free. */
+/**
+ * For each of these jobs, how long it was from the moment it was ready until a slot was free. `eachItsOwn`: those of
+ * them that were waiting already take a slot first.
+ */
 export const untilSlotFrees = (
   jobs: readonly Execution[],
   all: readonly Execution[],
-  slots: number,
+  options: { slots: number; eachItsOwn: boolean },
 ): number[] => {
   const starts = Float64Array.from(all, ({ startedS }) => startedS).sort()
   const ends = Float64Array.from(all, ({ endedS }) => endedS).sort()
   return jobs.map(({ readyS }) => {
+    const waiting = options.eachItsOwn
+      ? jobs.filter((other) => other.readyS < readyS && other.startedS > readyS).length
+      : 0
     const ended = countUpTo(ends, readyS)
-    return countUpTo(starts, readyS) - ended < slots ? 0 : (ends[ended] ?? readyS) - readyS
+    const free = options.slots - (countUpTo(starts, readyS) - ended)
+    return free > waiting ? 0 : (ends[ended + waiting - free] ?? readyS) - readyS
   })
 }
 
