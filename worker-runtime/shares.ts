@@ -56,6 +56,8 @@ const MOST_CREDIT_MS = 20_000
 /** A claim names at most so many organisations, and flows of one of them. */
 const MOST_ORGS = 64
 const MOST_FLOWS = 64
+/** Of more flows of an organisation than this, some are forgotten. */
+const MOST_REMEMBERED = 1_000
 /** Flows of an organisation between which one claim looks. If there are more, it looks between two of them. */
 const MOST_INNER_GAPS = 8
 
@@ -144,6 +146,7 @@ export const createShares = (random: () => number = Math.random): Shares => {
     for (const org of orgs.values()) {
       if (isWaiting(org)) waiting.push(org)
       else tidy(org)
+      if (org.flows.size > MOST_REMEMBERED) forgetFlows(org)
     }
     const chosen = lowest(waiting, Math.min(jobs + 1, MOST_ORGS), currentTime)
     const most = Math.min(Math.ceil((2 * jobs) / chosen.length) + 1, MOST_FLOWS)
@@ -203,6 +206,14 @@ export const createShares = (random: () => number = Math.random): Shares => {
 const isWaiting = (org: Org): boolean => {
   for (const flow of org.flows.values()) if (flow.waits) return true
   return false
+}
+
+/** Half of them, the oldest that have no jobs. An organisation may use a new fairness key for each job. */
+const forgetFlows = ({ flows }: Org): void => {
+  for (const flow of flows.values()) {
+    if (flows.size <= MOST_REMEMBERED / 2) return
+    if (!flow.waits && flow.running === 0) flows.delete(flow.id)
+  }
 }
 
 const currentTime = ({ timeMs, overdueMs }: Member): number => timeMs + overdueMs

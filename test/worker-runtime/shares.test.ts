@@ -284,3 +284,17 @@ test('an organisation without jobs and debts is forgotten, so that no claim look
   for (let n = 0; n < 2; n++) shares.charge(B, { jobs: 1, ms: 1_000, weight: 1 })
   assert.deepEqual(idle(), [])
 })
+
+test('an organisation that uses a new fairness key for each job does not fill the memory', () => {
+  const shares = createShares()
+  for (let key = 1; key <= 5_000; key++) {
+    const flow = flowOf(1, key)
+    shares.waits(flow)
+    shares.next(1)
+    shares.correct(shares.charge(flow, { jobs: 1, ms: 1_000, weight: 1 }), 0)
+    shares.waits(flowOf(1, key + 1))
+    shares.isEmpty(flow)
+  }
+  const [oldest] = shares.look(1).idle
+  assert.ok((oldest?.flow ?? 0) > flowOf(1, 4_000))
+})
