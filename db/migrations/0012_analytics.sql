@@ -184,8 +184,8 @@ create unlogged table org_queues (
   -- The time of the workers' slots that its attempts took in the last minute.
   used_ms double precision not null,
   -- The recent load by lane: how many slots its jobs kept busy.
-  flow_lanes smallint[] not null,
-  flow_loads double precision[] not null,
+  recent_lanes smallint[] not null,
+  recent_loads double precision[] not null,
   -- Actual and predicted runtime of these jobs.
   ran_ms double precision not null,
   expected_ms double precision not null,

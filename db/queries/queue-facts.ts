@@ -24,8 +24,8 @@ export type QueueSums = {
   lanes: number[]
   lane_jobs: number[]
   lane_ms: number[]
-  flow_lanes: number[]
-  flow_loads: number[]
+  recent_lanes: number[]
+  recent_loads: number[]
   running_jobs: number
   weight: number
   /** Its part of the workers' time, as long as the same organisations have work, and the part that it had lately. */

@@ -88,7 +88,7 @@ begin
         org_id, coalesce(w.lanes, '{}') as lanes, coalesce(w.lane_jobs, '{}') as lane_jobs,
         coalesce(w.lane_ms, '{}') as lane_ms, coalesce(w.jobs, 0) as waiting_jobs, coalesce(w.ms, 0) as waiting_ms,
         coalesce(r.remaining_ms, '{}') as running_ms, coalesce(r.ran_ms, 0) as running_ran_ms,
-        coalesce(e.lanes, '{}') as flow_lanes, coalesce(e.loads, '{}') as flow_loads,
+        coalesce(e.lanes, '{}') as recent_lanes, coalesce(e.loads, '{}') as recent_loads,
         coalesce(e.used_ms, 0) as ended_ms, coalesce(e.ran_ms, 0) as ran_ms, coalesce(e.expected_ms, 0) as expected_ms
       from waiting w
       full join running r using (org_id)
@@ -102,12 +102,12 @@ begin
     where not exists (select from present p where p.org_id = o.org_id)
   )
   insert into org_queues as o (
-    org_id, weight, lanes, lane_jobs, lane_ms, waiting_jobs, waiting_ms, running_ms, used_ms, flow_lanes, flow_loads,
+    org_id, weight, lanes, lane_jobs, lane_ms, waiting_jobs, waiting_ms, running_ms, used_ms, recent_lanes, recent_loads,
     ran_ms, expected_ms, short_since
   )
   select
     p.org_id, p.weight, p.lanes, p.lane_jobs, p.lane_ms, p.waiting_jobs, p.waiting_ms, p.running_ms, p.used_ms,
-    p.flow_lanes, p.flow_loads, p.ran_ms, p.expected_ms,
+    p.recent_lanes, p.recent_loads, p.ran_ms, p.expected_ms,
     case
       when p.used_ms < p.waiting_ms
         and p.used_ms < 0.5 * sum(p.used_ms) over () * p.weight
@@ -122,7 +122,7 @@ begin
     (lanes, lane_jobs, lane_ms) = row(excluded.lanes, excluded.lane_jobs, excluded.lane_ms),
     (waiting_jobs, waiting_ms) = row(excluded.waiting_jobs, excluded.waiting_ms),
     (running_ms, used_ms) = row(excluded.running_ms, excluded.used_ms),
-    (flow_lanes, flow_loads) = row(excluded.flow_lanes, excluded.flow_loads),
+    (recent_lanes, recent_loads) = row(excluded.recent_lanes, excluded.recent_loads),
     (ran_ms, expected_ms) = row(excluded.ran_ms, excluded.expected_ms),
     short_since = case when excluded.short_since is not null then coalesce(o.short_since, excluded.short_since) end;
 end
@@ -184,7 +184,7 @@ begin
     select
       share_level(waiting_ms, weight) as level, count(*)::integer as orgs, sum(waiting_jobs)::integer as jobs,
       sum(waiting_ms) as ms, sum(weight::double precision) as weights,
-      sum((select sum(load) from unnest(flow_loads) as load)) as loads, sum(ran_ms) as ran_ms,
+      sum((select sum(load) from unnest(recent_loads) as load)) as loads, sum(ran_ms) as ran_ms,
       sum(expected_ms) as expected_ms,
       sum(weight::double precision) filter (where waiting_jobs > 0 or running_ms <> '{}') as active_weights,
       sum(used_ms) as used_ms, count(*) filter (where waiting_jobs > 0)::integer as waiting_orgs,
@@ -229,7 +229,7 @@ begin
     'depth', (select coalesce(sum(jobs), 0) from unnest(v_all.lane_jobs) as jobs),
     'running_ms', v_all.running_ms, 'stretch', v_all.stretch, 'lanes', coalesce(v_own.lanes, '{}'),
     'lane_jobs', coalesce(v_own.lane_jobs, '{}'), 'lane_ms', coalesce(v_own.lane_ms, '{}'),
-    'flow_lanes', coalesce(v_own.flow_lanes, '{}'), 'flow_loads', coalesce(v_own.flow_loads, '{}'),
+    'recent_lanes', coalesce(v_own.recent_lanes, '{}'), 'recent_loads', coalesce(v_own.recent_loads, '{}'),
     'running_jobs', coalesce(cardinality(v_own.running_ms), 0), 'weight', v_own.weight,
     'share', v_own.weight / (v_all.weights + case when v_is_active then 0 else v_own.weight end),
     'used', coalesce(v_own.used_ms / nullif(v_all.used_ms, 0), 0), 'short_since', v_own.short_since,
@@ -242,7 +242,7 @@ begin
               'jobs', l.jobs - coalesce(v_own.waiting_jobs * own.one, 0),
               'ms', greatest(0, l.ms - coalesce(v_own.waiting_ms * own.one, 0)),
               'weight', l.weight - v_own.weight * own.one,
-              'load', greatest(0, l.load - own.one * coalesce((select sum(load) from unnest(v_own.flow_loads) as load), 0))
+              'load', greatest(0, l.load - own.one * coalesce((select sum(load) from unnest(v_own.recent_loads) as load), 0))
             )
             order by l.level
           ),
@@ -277,46 +277,15 @@ begin atomic
     count(a.predicted_ms) < p_most,
     case
       when count(a.predicted_ms) < p_most then null
-      else coalesce(
-        (
-          mine.key
-          - (select min(r.key) from ready_jobs r where r.flow = mine.flow and r.lane = mine.lane and r.lane < 5000)
-        )::double precision
-          / nullif(
-            (
-              select max(r.key) - min(r.key)
-              from ready_jobs r
-              where r.flow = mine.flow
-                and r.lane = mine.lane
-                and r.lane < 5000
-            ),
-            0
-          ),
-        0
+      else (
+        select coalesce((mine.key - min(r.key))::double precision / nullif(max(r.key) - min(r.key), 0), 0)
+        from ready_jobs r
+        where r.flow = mine.flow
+          and r.lane = mine.lane
+          and r.lane < 5000
       )
     end,
-    (
-      with recursive found as (
-        select (mine.flow >> 32 << 32) - 1 as flow, 0 as number
-        union all
-        select
-          (
-            select r.flow
-            from ready_jobs r
-            where r.flow > f.flow
-              and r.flow < ((mine.flow >> 32) + 1) << 32
-              and r.lane < 5000
-            order by r.flow
-            limit 1
-          ),
-          f.number + 1
-        from found f
-        where f.flow is not null
-          and f.number < 100
-      )
-      select count(f.flow)::integer - 1
-      from found f
-    )
+    cardinality(find_flows(array[(mine.flow >> 32 << 32) - 1], array[((mine.flow >> 32) + 1) << 32], 100))
   from ready_jobs mine
   left join lateral (
     select r.predicted_ms

@@ -846,7 +846,7 @@ const BY_THE_MOMENT = [
     'oldest_ready_seconds',
     'in_seconds',
     'at_ms',
-    'flow_loads',
+    'recent_loads',
     'silent_seconds',
     'used',
     'load',

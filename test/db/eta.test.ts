@@ -18,7 +18,7 @@ const queue = (overrides: Partial<QueueSnapshot> = {}): QueueSnapshot => ({
   timeMs: 0,
   others: [],
   ageShare: 0.25,
-  flow: [],
+  recent: [],
   stretch: 1,
   ...overrides,
 })
@@ -112,12 +112,12 @@ test('very many short jobs run dry at the same rate', () => {
 
 test('what keeps coming in lower lanes makes a wait longer, the share of the oldest bounds it', () => {
   const lanes = [lane(1, 30, 30_000)]
-  const withFlow = (...flow: { lane: number; load: number }[]) => startsOf(queue({ lanes, flow }), job(3))
-  assert.deepEqual(withFlow(), [15_000])
-  assert.deepEqual(withFlow({ lane: 3, load: 1 }, { lane: 9, load: 5 }), [15_000], 'behind it, or in its own')
-  assert.deepEqual(withFlow({ lane: 1, load: 0.5 }, { lane: 2, load: 0.5 }), [30_000])
-  assert.deepEqual(withFlow({ lane: 1, load: 9 }), [60_000])
-  assert.deepEqual(startsOf(queue({ flow: [{ lane: 1, load: 9 }] }), job(3)), [0], 'a slot is free')
+  const withRecent = (...recent: { lane: number; load: number }[]) => startsOf(queue({ lanes, recent }), job(3))
+  assert.deepEqual(withRecent(), [15_000])
+  assert.deepEqual(withRecent({ lane: 3, load: 1 }, { lane: 9, load: 5 }), [15_000], 'behind it, or in its own')
+  assert.deepEqual(withRecent({ lane: 1, load: 0.5 }, { lane: 2, load: 0.5 }), [30_000])
+  assert.deepEqual(withRecent({ lane: 1, load: 9 }), [60_000])
+  assert.deepEqual(startsOf(queue({ recent: [{ lane: 1, load: 9 }] }), job(3)), [0], 'a slot is free')
 })
 
 const others = (predictedMs: number, overrides: Partial<OthersSum> = {}): OthersSum => ({
@@ -212,7 +212,7 @@ test('a thousand jobs behind a million, among forty levels of others, cost a few
     runningRemainingMs,
     lanes,
     others: levels,
-    flow: [{ lane: 1, load: 20 }],
+    recent: [{ lane: 1, load: 20 }],
   })
   const began = performance.now()
   for (let n = 0; n < 20; n++) estimateEtas(snapshot, jobs)

@@ -75,7 +75,7 @@ export const etaAfter = (
 }
 
 const createQueue = (snapshot: QueueSnapshot) => {
-  const { slots, lanes, weight, others, flow, ageShare, stretch } = snapshot
+  const { slots, lanes, weight, others, recent, ageShare, stretch } = snapshot
   const free = createSlots(slots, snapshot.runningRemainingMs)
   let next = 0
   let behindMs = lanes.reduce((sum, { predictedMs }) => sum + predictedMs, 0)
@@ -115,7 +115,7 @@ const createQueue = (snapshot: QueueSnapshot) => {
     wait: (lane: number): number => {
       const soonest = free.soonest()
       if (soonest === 0) return 0
-      const load = flow.reduce((sum, one) => (one.lane < lane ? sum + one.load : sum), 0)
+      const load = recent.reduce((sum, one) => (one.lane < lane ? sum + one.load : sum), 0)
       const mostMs = soonest * slots * (1 / Math.max(ageShare, LEAST_LEFT) - 1)
       let waitMs = soonest
       for (let round = 0, before = -1; round < MOST_ROUNDS && waitMs - before > 0.1; round++) {

@@ -27,7 +27,7 @@ export type QueueSnapshot = {
   /** Of the organisation's work that is dispatched, what goes to its oldest jobs. */
   ageShare: number
   /** What the organisation keeps submitting, by how many slots the jobs of a lane have filled lately. */
-  flow: readonly { lane: number; load: number }[]
+  recent: readonly { lane: number; load: number }[]
   /**
    * How many times as long as predicted work takes: predictions are medians, and the mean, which sums are made of, lies above.
    * `predictedMs` is without it.

@@ -34,7 +34,7 @@ export const toSnapshot = (sums: QueueSums, workers: readonly LiveWorker[]): Que
     others: othersOf(sums),
     ageShare: AGE_SHARE,
     stretch: sums.stretch,
-    flow: sums.flow_lanes.map((lane, n) => ({ lane, load: sums.flow_loads[n] ?? 0 })),
+    recent: sums.recent_lanes.map((lane, n) => ({ lane, load: sums.recent_loads[n] ?? 0 })),
   }
   return advanceQueue(taken, sums.age_ms)
 }
