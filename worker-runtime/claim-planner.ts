@@ -16,7 +16,7 @@ export type ClaimPlanner = {
   observe(report: Pick<ExchangeReport, 'claim' | 'claimed' | 'news'>): void
   /** How long jobs run here decides how many are held ahead. */
   attemptEnded(ranMs: number, turn?: Turn | null): void
-  /** The job left without an outcome, after it ran for this long. */
+  /** The worker gave up the job, or lost its lease, after running it for this long. */
   left(ranMs: number, turn: Turn | null): void
   /** The last claim was full, or had to leave jobs aside, and there is room for another. */
   mayClaimMore(): boolean
@@ -26,34 +26,34 @@ export type ClaimPlanner = {
 
 const MODEST_MS = 2_000
 /**
- * Jobs held ahead should start within this time, two or three round trips. They stand behind nothing that comes later,
- * however urgent and of whatever organisation, so holding more ahead would only upset the order.
+ * Jobs held ahead should start within this time, which is two or three round trips: enough to keep the slots busy. A
+ * held job starts before anything that arrives later, however urgent that is and whoever owns it.
  */
 const AHEAD_MS = 10
-/** The weight of one attempt in the mean. */
+/** The weight of the newest attempt in the running mean. */
 const NEWEST = 0.1
 /** The order of shorter jobs matters little, and ranking them again takes as long as running them. */
 const WORTH_RANKING_MS = 10
 /** In a bigger claim each job takes milliseconds, and the order within it is immaterial. */
 const MOST_RERANKED = 32
-/** A claim is answered as one text: with payloads of 256 KiB each, so many of them still fit. */
+/** A claim's answer is a single text value, into which this many payloads of 256 KiB still fit. */
 const MAX_CLAIM = 1_000
 /**
  * In one turn, a flow gets the work that all slots do in this time. Jobs of one flow are claimed and recorded together,
  * which costs less than half of what jobs of many flows cost, and nobody notices a wait of 50 ms.
  */
 const TURN_MS = 50
-/** How long jobs are taken to run while none has ended here. */
+/** The assumed runtime until the first attempt has ended on this worker. */
 const UNKNOWN_MS = 1_000
-/** In its first turn, a flow gets at most one slot in so many. */
+/** Until one of its jobs has ended here, a flow gets at most 1/8 of the slots in a turn. */
 const NEW_FLOW_SLOTS = 8
 /** How often the runtimes of running jobs are compared with their predictions. */
 const OVERDUE_EVERY_MS = 200
-/** One claim looks for other flows in so many places. Each takes one index probe. */
+/** A claim looks for unknown flows around at most this many organisations. Each gap takes one index probe. */
 const MOST_PLACES = 16
-/** Flows that a claim names at least, if so many wait. */
+/** A claim names at least this many flows, if that many wait. */
 const LEAST_NAMED = 32
-/** Of more flows than this, the least recently used are forgotten. */
+/** Beyond this many flows, the least recently used are forgotten. */
 const MOST_MEMORIES = 4_096
 
 /** What is remembered of a flow besides its share. */
@@ -63,8 +63,9 @@ type FlowMemory = { age: AgeShare; floors: LaneFloors; meanRunMs: number | undef
 type OpenTurn = { charge: Charge; memory: FlowMemory; order: 'rank' | 'age'; meanMs: number }
 
 /**
- * How much to claim, from whom, and from where. Always as much as can start now. As much again to hold ahead, or less
- * if jobs run long, while the queue is so deep that claims come back full, and no other worker is idle.
+ * Decides how many jobs to claim, and from which flows. The planner always asks for as many jobs as can start now. While
+ * claims come back full and no other worker is idle, it asks for up to as many again to hold ahead, and for fewer the
+ * longer jobs run.
  */
 export const createClaimPlanner = (options: {
   types: readonly string[]
@@ -79,7 +80,10 @@ export const createClaimPlanner = (options: {
   const memories = createFlowMemories(fifo ? 1 : AGE_SHARE, now)
   const openTurns = new WeakMap<Turn, OpenTurn>()
   let deep = false
-  /** The last claim left jobs that another may get: it did not look everywhere, or somebody else was counting them. */
+  /**
+   * The last claim may have left claimable jobs: it did not look everywhere, or a concurrent claim was counting the
+   * running jobs of their organisation.
+   */
   let someLeft = false
   /** The last claim came back short without having looked everywhere. */
   let lookEverywhere = false
@@ -132,7 +136,7 @@ export const createClaimPlanner = (options: {
   const turnOf = (meanMs = UNKNOWN_MS): number =>
     Math.max(1, Math.floor(Math.min((TURN_MS * fitting(capacity)) / meanMs, MAX_CLAIM)))
 
-  /** Nothing is known of its runtimes, so at first it gets few of the slots, however short other jobs are. */
+  /** The turn of a flow whose runtimes are unknown. They may be long, however short other jobs are. */
   const newTurn = (): number =>
     Math.max(1, Math.min(turnOf(meanRunMs), Math.floor(fitting(capacity) / NEW_FLOW_SLOTS)))
 
@@ -147,7 +151,7 @@ export const createClaimPlanner = (options: {
     }
   }
 
-  /** So many that the claim is probably full after a turn of each, although other workers claim from them, too. */
+  /** Enough flows that one turn of each probably fills the claim, even if other workers claim from the same flows. */
   const firstOf = (turns: readonly NextTurn[], limit: number): KnownFlow[] => {
     const named: KnownFlow[] = []
     let jobs = 0
@@ -162,7 +166,7 @@ export const createClaimPlanner = (options: {
 
   const plan: ClaimPlanner['plan'] = ({ stopping, recording }) => {
     const { now: startNow, ahead } = room()
-    // To hold more ahead is worth no call of its own.
+    // Do not call only to hold more jobs ahead.
     const wanted = stopping || (startNow === 0 && !recording) ? 0 : startNow + ahead
     const limit = Math.min(wanted, MAX_CLAIM)
     const { cpuUnits: freeCpuUnits, memoryMb: freeMemoryMb } = capacity.free()
@@ -206,7 +210,7 @@ export const createClaimPlanner = (options: {
     if (!full && claim.everywhere && !news.careful) shares.forget()
   }
 
-  /** What the job took stands in place of what was predicted. */
+  /** Replaces the predicted runtime by the actual one. */
   const correct = (ranMs: number, turn: Turn | null | undefined): OpenTurn | undefined => {
     const open = turn ? openTurns.get(turn) : undefined
     if (open) {
@@ -232,7 +236,7 @@ export const createClaimPlanner = (options: {
   }
 }
 
-/** As if the worker knew nothing. */
+/** Names no flows and searches the whole index. */
 const EVERYWHERE = { flows: [], gaps: [ALL_FLOWS], everywhere: true }
 
 const nextMean = (mean: number | undefined, newest: number): number =>

@@ -4,29 +4,26 @@ import { ALL_FLOWS, type Gap, orgNumberOf } from '../db/rules/flows.ts'
  * How this worker divides its time: start-time fair queueing between organisations, and then between the flows of each
  * (one per fairness key).
  *
- * An organisation's virtual time is the runtime of the jobs that it has been given, divided by its weight. The one with
- * the lowest time goes next. The clock follows the time of the one that was served last. Whoever begins to wait starts
- * at the clock at the earliest, so having been idle earns no credit, and having had more than one's share is a debt.
+ * An organisation's virtual time is the runtime of the jobs that it has been given, divided by its weight. The
+ * organisation with the lowest time goes next, and the clock is the time of the one that was served last. An
+ * organisation that starts waiting is moved forward to the clock if it is behind, so idle time earns no credit. If it is
+ * past the clock, it keeps its debt.
  */
 export type Shares = {
   /** The flow has jobs that are ready. */
   waits(flow: number): void
-  /** The flow has none. */
   isEmpty(flow: number): void
   /** The flow has been given jobs that are predicted to take this long altogether. */
   charge(flow: number, given: { jobs: number; ms: number; weight: number }): Charge
   /** One of these jobs has ended and took this much longer than predicted, or less if negative. */
   correct(charge: Charge, byMs: number): void
-  /** By how much running jobs exceed their predictions so far. Replaces what was said before. */
+  /** Running jobs, and how far each exceeds its prediction so far. Replaces the values of the previous call. */
   overdue(jobs: Iterable<{ charge: Charge; byMs: number }>): void
-  /**
-   * The flows whose turn is next in a claim of so many jobs, those of the organisation with the lowest time first.
-   * `all`: no others wait.
-   */
+  /** The flows to name in a claim of `jobs` jobs, lowest virtual time first. `all`: no other flow waits. */
   next(jobs: number): { turns: Turn[]; all: boolean }
   /**
-   * Where to look for other flows: in the gaps between those that wait, at about so many places and in rotation.
-   * `idle`: known flows that do not wait, at the ends of these gaps. `all`: there are no other gaps.
+   * The gaps in which to look for other flows, around `places` organisations, in rotation. `idle`: known flows without
+   * jobs that end a gap. `all`: these are all the gaps.
    */
   look(places: number): { gaps: Gap[]; idle: Turn[]; all: boolean }
   /** The look found as many flows as there is room for. The next one begins after this flow. */
@@ -35,7 +32,7 @@ export type Shares = {
   forget(): void
 }
 
-/** The times are relative to the clocks, so that a flow of which nothing is known stands at 0. */
+/** The times are relative to the clocks, so an unknown flow has time 0. */
 export type Turn = { flow: number; orgTimeMs: number; timeMs: number; waits: boolean }
 
 /** Jobs of one flow that were claimed together. */
@@ -51,14 +48,14 @@ type Member = {
 type Flow = Member & { id: number; waits: boolean }
 type Org = Member & { number: number; weight: number; clockMs: number; flows: Map<number, Flow> }
 
-/** Refunds for jobs that took less than predicted put nobody further ahead than this: the default drain goal. */
+/** The most credit that refunds for jobs that ran shorter than predicted can give: the default drain goal. */
 const MOST_CREDIT_MS = 20_000
-/** A claim names at most so many organisations, and flows of one of them. */
+/** A claim names at most this many organisations, and this many flows of one of them. */
 const MOST_ORGS = 64
 const MOST_FLOWS = 64
-/** Of more flows of an organisation than this, some are forgotten. */
+/** Beyond this many flows of one organisation, half of them are forgotten. */
 const MOST_REMEMBERED = 1_000
-/** Flows of an organisation between which one claim looks. If there are more, it looks between two of them. */
+/** With at most this many flows, a claim looks into all gaps inside the organisation; with more, into a random one. */
 const MOST_INNER_GAPS = 8
 
 export const createShares = (random: () => number = Math.random): Shares => {
@@ -127,8 +124,8 @@ export const createShares = (random: () => number = Math.random): Shares => {
   }
 
   /**
-   * Forgets an organisation that has no jobs and owes nothing. What its flows owe to each other is then forgotten too:
-   * the one that was served last is always ahead of the others.
+   * Forgets an organisation that has no jobs and owes nothing, together with the debts between its flows. Waiting for
+   * those to be paid would keep it for ever, because the flow that was served last always has one.
    */
   const tidy = (org: Org): void => {
     if (org.running === 0 && org.timeMs <= clockMs) orgs.delete(org.number)
@@ -208,7 +205,7 @@ const isWaiting = (org: Org): boolean => {
   return false
 }
 
-/** Half of them, the oldest that have no jobs. An organisation may use a new fairness key for each job. */
+/** Forgets the oldest flows without jobs. An organisation may use a new fairness key for each job. */
 const forgetFlows = ({ flows }: Org): void => {
   for (const flow of flows.values()) {
     if (flows.size <= MOST_REMEMBERED / 2) return
@@ -218,14 +215,14 @@ const forgetFlows = ({ flows }: Org): void => {
 
 const currentTime = ({ timeMs, overdueMs }: Member): number => timeMs + overdueMs
 
-/** It begins to wait. What its overdue jobs took counts. */
+/** It starts waiting. Time that its overdue jobs have already used still counts. */
 const startAt = (member: Member, clockMs: number): void => {
   member.timeMs = Math.max(member.timeMs, clockMs - member.overdueMs)
 }
 
 /**
- * A job has ended. What it took longer than predicted is no longer overdue. A refund is limited, but never becomes a
- * charge: of a member with overdue jobs, the time without them is far behind the clock.
+ * A job has ended, and its overrun moves from `overdueMs` to `timeMs`. Refunds are capped, but the cap never turns one
+ * into a charge: while jobs are overdue, `timeMs` alone can be far behind the clock.
  */
 const settle = (member: Member, byMs: number, clockMs: number): void => {
   const lowestMs = Math.min(member.timeMs, clockMs - MOST_CREDIT_MS)

@@ -13,7 +13,7 @@ create function flow_of(p_org uuid, p_fairness_key text) returns bigint
 language sql stable
 -- The flow of a job: all ready jobs with the same organisation and fairness key. The high 32 bits are the number of the
 -- organisation, so the flows of one organisation are neighbours in an index. The low bits are 0 without a key, and
--- otherwise a hash of the key: two of 1,000 keys have the same one, and share a turn, with a probability of 0.02 %.
+-- otherwise a hash of the key. Keys with equal hashes share a flow: among 1,000 keys, the chance is 0.02 %.
 return (select o.number::bigint << 32 from orgs o where o.id = p_org)
   | case when p_fairness_key is null then 0 else 1 + (hashtextextended(p_fairness_key, 0) & 2147483647) end;
 
@@ -114,14 +114,14 @@ create type claim_request as (
   turns integer[],
   oldest_first boolean[],
   -- Where to start reading: nothing older is left in the whole flow, or in the lanes of floors first_floors[n] to
-  -- last_floors[n]. The first one is below all lanes.
+  -- last_floors[n]. Floor 1 is below all lanes and serves flows without floors.
   age_floors bigint[],
   first_floors integer[],
   last_floors integer[],
   floor_lanes smallint[],
   floor_keys bigint[],
-  -- Where to look for other flows: after look_after[n] and before look_before[n]. In one turn such a flow gets so many
-  -- jobs, the oldest first if `fifo`.
+  -- Where to look for other flows: after look_after[n] and before look_before[n]. In one turn, such a flow gets new_turn
+  -- jobs, and its oldest go first if `fifo`.
   look_after bigint[],
   look_before bigint[],
   new_turn integer,

@@ -7,9 +7,9 @@
 -- the jobs it took, and continues with the flow that is lowest then. So it never reads the jobs of a flow that is over
 -- its share, and it updates no row that another claim waits for.
 --
--- Other flows are found by probing the index between those that the worker knows (find_flows). A claim looks into a few
--- of these gaps, so it does not take longer with more flows, and it does not read jobs of known flows: jobs that were
--- claimed leave dead index entries there.
+-- Other flows are found by probing the index between those that the worker knows (find_flows). Each claim probes only a
+-- few of these gaps, so its cost does not grow with the number of flows. Probes skip known flows, because claimed jobs
+-- leave dead index entries there that are slow to step over.
 
 create or replace function is_paused(p_org_id uuid, p_type text) returns boolean
 language sql stable
@@ -33,7 +33,7 @@ return (p_job).lane < 5000
 create or replace function next_jobs(
   p_claim claim_request,
   p_flow bigint,
-  -- Its position among the flows that the claim names. Beyond them, nothing is known of the flow.
+  -- Its position in p_claim.flows. If it is higher than their number, the claim says nothing about this flow.
   p_position integer,
   p_limit integer,
   p_most_cpu_units real,
@@ -43,7 +43,7 @@ create or replace function next_jobs(
   -- Jobs of the flow that were chosen earlier in the same claim.
   p_chosen tid[],
   out places tid[],
-  -- Of the chosen jobs.
+  -- Their total predicted runtime.
   out predicted_ms double precision,
   -- The jobs that were examined. Nothing older than the lowest key of a lane is left in that lane.
   out lanes smallint[],
@@ -153,7 +153,7 @@ begin
     places := places || v_places;
     predicted_ms := predicted_ms + v_predicted_ms;
     p_chosen := p_chosen || v_places;
-    -- If concurrent claims took so many that too few were left, continue behind the window in index order.
+    -- If concurrent claims took too many jobs of the window, continue after it in index order.
     if cardinality(places) = p_limit or cardinality(keys) is distinct from p_limit + 16 then
       return;
     end if;
@@ -186,8 +186,8 @@ $$;
 create or replace function running_room(p_org_id uuid) returns bigint
 language plpgsql
 as $$
--- How many more jobs of an organisation may run; null if there is no limit. Claims take turns: while one holds the
--- lock, another gets -1 and retries later. With the lock held, the count includes what the previous claim took.
+-- How many more jobs of an organisation may run; null if there is no limit. Only one claim at a time may count: while it
+-- holds the lock, others get -1 and retry later. So the count includes the jobs that the previous claim took.
 declare
   v_allowed bigint;
 begin
@@ -202,7 +202,7 @@ $$;
 
 create or replace function flows_after(p_flow bigint) returns setof bigint
 language sql stable
--- Flows that have jobs, in their order: one index probe for each.
+-- Flows after p_flow that have jobs, in ascending order: one index probe per flow.
 begin atomic
   with recursive flows as (
     (select r.flow from ready_jobs r where r.flow > p_flow and r.lane < 5000 order by r.flow limit 1)
@@ -218,7 +218,7 @@ end;
 
 create or replace function find_flows(p_after bigint[], p_before bigint[], p_limit integer) returns bigint[]
 language sql stable
--- The flows that have jobs in these gaps: one index probe for each, and one for each gap.
+-- Flows with jobs inside these gaps: one index probe per gap, and one per flow found.
 begin atomic
   with recursive probes as (
     select 1 as gap, p_after[1] as flow, false as found
@@ -261,7 +261,8 @@ create or replace function fitting_jobs(
 )
 language plpgsql
 as $$
--- The first of these jobs, as many as fit. Jobs of the default size may be claimed before there is capacity for them.
+-- The first jobs of the list, up to the first that does not fit. `ahead` jobs of the default size may exceed the free
+-- capacity.
 declare
   v_job record;
 begin
@@ -291,7 +292,7 @@ $$;
 create or replace function reserved_job(p_worker_id text, p_claim claim_request, p_some_paused boolean)
 returns table (flow bigint, predicted_ms real, cpu_units real, memory_mb integer, place tid)
 language sql volatile
--- The big job for which this worker reserves capacity, and its place if it may start and fits.
+-- The big job for which this worker reserves capacity, and its place, or null if it may not start or does not fit.
 begin atomic
   select r.flow, r.predicted_ms, v.cpu_units, v.memory_mb, fitting.place
   from reservations v
@@ -385,12 +386,12 @@ begin
     -- when the known ones have no more jobs.
     if not v_has_looked or array_position(v_open, true) is null then
       exit when v_has_looked and v_after = '{}';
-      -- With few free slots it looks for more flows than it can serve, to choose between them.
+      -- Look for at least four flows, even for fewer jobs, so that there is a choice.
       v_limit := greatest(v_limit, 4);
       v_new := find_flows(v_after, v_before, v_limit);
       found_flows := found_flows || v_new;
       looked_up_to := v_new[v_limit];
-      -- If it found as many as it may, there may be more after the last one.
+      -- A full result means that more flows may follow the last one found: keep looking from there.
       select coalesce(array_agg(greatest(g.after, looked_up_to)), '{}'), coalesce(array_agg(g.before), '{}')
       into v_after, v_before
       from unnest(v_after, v_before) as g (after, before)
@@ -409,7 +410,8 @@ begin
       end loop;
 
       -- A big job for which this worker reserves capacity goes first as soon as it fits, and until then that capacity is
-      -- not free for others. Both only while its organisation is at most this job ahead of all others.
+      -- not free for others. The reservation holds only while the virtual time of its organisation exceeds the lowest of
+      -- those that wait by no more than this job.
       if p_some_big and not v_has_looked then
         select * into v_big from reserved_job(p_worker_id, p_claim, p_some_paused);
         v_org := v_flow_orgs[array_position(v_flows, v_big.flow)];
@@ -447,7 +449,7 @@ begin
     limit 1;
     v_flow := v_flows[v_n];
     v_org := v_flow_orgs[v_n];
-    -- Alone, it needs no turns.
+    -- The length of a turn does not matter if no other flow has jobs.
     if array_position(v_open, true, v_n + 1) is not null or array_position(v_open, true) < v_n then
       v_limit := least(v_limit, coalesce(p_claim.turns[v_n], p_claim.new_turn));
     end if;
@@ -489,7 +491,7 @@ begin
     end if;
     continue when v_taken = '{}';
 
-    -- 4. What the turn cost, and what the worker needs to know of it.
+    -- 4. Account for the turn, and report it to the worker.
     ordered := ordered or cardinality(turns) > 0 or v_next.lanes[1] <> any (v_next.lanes);
     places := places || v_taken;
     v_served[v_n] := true;
@@ -548,7 +550,7 @@ return (
 
 create or replace function older_ms(p_places tid[], p_key bigint) returns double precision
 language sql stable
--- The predicted runtime of those of these jobs that are older than the key, or of all without one.
+-- The total predicted runtime of those jobs that are older than p_key, or of all if it is null.
 return (
   select coalesce(sum(r.predicted_ms), 0)::double precision
   from unnest(p_places) as c (place)

@@ -30,7 +30,7 @@ export type LaneFloor = { lane: number; key: number }
 /** A flow that the worker knows, and what it remembers of it. */
 export type KnownFlow = {
   flow: number
-  /** Virtual times of its organisation and of itself. A flow of which nothing is known stands at 0. */
+  /** The virtual times of its organisation and of the flow, relative to the worker's clocks. */
   orgTimeMs: number
   timeMs: number
   /** It had jobs when the worker last looked. */
@@ -52,9 +52,9 @@ export type Claim = {
   flows: readonly KnownFlow[]
   /** Where the claim looks for other flows. */
   gaps: readonly Gap[]
-  /** All flows that are known to have jobs are named, and all others lie in these gaps. */
+  /** The claim covers every flow: `flows` names all that are known to have jobs, and `gaps` cover the rest. */
   everywhere: boolean
-  /** How many jobs such a flow gets in one turn, and whether it starts with the oldest. */
+  /** For flows that are found in the gaps: jobs in one turn, and whether the oldest go first. */
   newTurn: number
   fifo: boolean
   freeCpuUnits: number
@@ -84,13 +84,13 @@ type JobToRun = Pick<NewJob, 'type' | 'name' | 'payload' | 'timeout_seconds' | '
 /** What a claim took from one flow. */
 export type Turn = {
   flow: number
-  /** Of its organisation. */
+  /** The weight of the organisation. */
   weight: number
   jobs: number
   predicted_ms: number
   /** The lowest key that was read in each lane. Null if the flow has no jobs left, or jobs were passed over. */
   floors?: Record<string, number> | null
-  /** With `newestRank`: predicted runtime of jobs that were the oldest anyway, and the key of the oldest job left. */
+  /** With `newestRank`: predicted runtime of taken jobs that are older than any job left, and the key of the oldest left. */
   oldest_ms?: number | null
   oldest_left?: number | null
 }

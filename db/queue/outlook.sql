@@ -1,19 +1,19 @@
--- The state of the queue, from which the start time of a job is estimated: of each organisation its own lanes, and of
--- the others sums that reveal nothing about any one of them.
+-- The state of the queue, from which start times are estimated: an organisation's own lanes, and sums by level over all
+-- others.
 
 create or replace function share_level(p_ms double precision, p_weight double precision) returns smallint
 language sql immutable
--- Organisations of one level have the same waiting work for their weight, up to a factor of e^(1/4).
+-- Organisations of one level have the same waiting work per unit of weight, to within a factor of e^(1/4).
 return floor(4 * ln(1 + p_ms / p_weight))::smallint;
 
 create or replace function renew_org_queues(p_at timestamptz) returns void
 language plpgsql
 as $$
 -- One pass over ready_jobs. `used_ms` and the loads come from the newest 1,000 rows of executions, at the right end of
--- the index. If these cover less than the minute, they stand for all of it.
+-- the index. If they cover less than a minute, the numbers are extrapolated to a minute.
 --
--- An organisation is short of its share if it used less than half of it, although more work waits than it used: one
--- that wants little and gets it is not short. Neither is one at its limit of running jobs.
+-- An organisation is short of its share if it used less than half of it and has more work waiting than it used. One that
+-- needs little and gets it is not short, and neither is one at its limit of running jobs.
 begin
   with waiting as (
     select
@@ -28,7 +28,7 @@ begin
     group by w.org_id
   ),
   newest as materialized (
-    -- A row belongs to one series: its first job stands for the lane of all, and its first eight for their runtimes.
+    -- All jobs of a row belong to one series, so the lane is taken from the first and the mean from the first eight.
     select
       e.org_id, e.job_ids[1] as job_id, e.at, cardinality(e.ran_ms) as jobs,
       (select avg(ms) from unnest(e.ran_ms[1:8]) ms) as mean_ms
@@ -135,8 +135,8 @@ set max_parallel_workers_per_gather = 0
 as $$
 -- Refreshed at most once a second, and rarely enough to take no more than 5 % of the time: with a million ready jobs a
 -- refresh takes 0.3 s, and 1.1 s if they belong to 10,000 organisations with 40 lanes each. One caller refreshes it
--- while the others get the previous one. If a refresh takes more than 20 ms, callers that must not wait get the previous
--- one for up to a minute; p_at_leisure callers do the refreshing.
+-- while the others get the previous one. If a refresh takes more than 20 ms, only p_at_leisure callers do it, and the
+-- others get a snapshot that is up to a minute old.
 declare
   v_snapshot queue_snapshots;
   v_began constant timestamptz := clock_timestamp();
@@ -172,7 +172,7 @@ begin
   select
     coalesce(array_agg(o.level), '{}'), coalesce(array_agg(o.orgs), '{}'), coalesce(array_agg(o.jobs), '{}'),
     coalesce(array_agg(o.ms), '{}'), coalesce(array_agg(o.weights), '{}'), coalesce(array_agg(o.loads), '{}'),
-    -- Two seconds of work are weak evidence. A factor above three has another cause than wrong predictions.
+    -- Adding 2 s to both sums damps small samples. A factor above 3 is not caused by wrong predictions.
     least(3, greatest(1, (coalesce(sum(o.ran_ms), 0) + 2000) / (coalesce(sum(o.expected_ms), 0) + 2000))),
     coalesce(sum(o.active_weights), 0), coalesce(sum(o.used_ms), 0), coalesce(sum(o.waiting_orgs), 0),
     min(o.short_since)
@@ -234,7 +234,7 @@ begin
     'share', v_own.weight / (v_all.weights + case when v_is_active then 0 else v_own.weight end),
     'used', coalesce(v_own.used_ms / nullif(v_all.used_ms, 0), 0), 'short_since', v_own.short_since,
     'others', (
-      -- The own numbers are part of one of the levels.
+      -- Subtract this organisation from its own level.
       select
         coalesce(
           jsonb_agg(
@@ -268,9 +268,9 @@ returns table (
 language sql stable security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set enable_seqscan = off
--- Jobs of its flow that would be claimed before this one in the order of lanes; `counted` if they are fewer than
--- `p_most`. Otherwise `lane_position`, from 0 to 1 within its lane, approximates how many, because keys are assigned in
--- sequence. `flows` is how many flows of the organisation take turns, counted up to 100.
+-- Counts the jobs of the same flow that come before this one in the order of lanes. `counted` is true if they are fewer
+-- than `p_most`. Otherwise `lane_position` is its approximate position in its lane, from 0 to 1, interpolated from the
+-- keys. `flows` is how many flows of the organisation have jobs, up to 100.
 begin atomic
   select
     mine.lane, count(a.predicted_ms)::integer, coalesce(sum(a.predicted_ms), 0)::double precision,

@@ -1,7 +1,7 @@
 -- Park jobs that must not be claimed, and keep the queue in the order of the newest estimates.
 --
--- Claims skip jobs that are paused or whose type no worker handles. So that they need not step over a million of them
--- each time, the leader parks such jobs: it adds 10000 to their lane, and claims read only lanes below 5000. A parked
+-- Claims skip jobs that are paused or whose type no worker handles. The leader parks such jobs, so that claims need not
+-- step over a million of them: it adds 10000 to their lane, and claims read only lanes below 5000. A parked
 -- job that may be claimed again returns at the end of its lane, because keys only grow inside a lane. Jobs that must
 -- run alone are in lanes from 15000 on, and stay there (expire.sql).
 --
@@ -9,7 +9,7 @@
 --
 -- A sweep goes through the queue flow by flow, and through each flow from the oldest job to the newest. Each call
 -- examines a limited number of jobs after the place where the last one stopped, so that sweeping a deep queue does not
--- slow down draining it. A sweep can leave out jobs up to a key, because the sweep before has examined them.
+-- slow down draining it. A sweep can skip jobs up to a key that the previous sweep has already examined.
 --
 -- Locks: rows of ready_jobs, skipping those that another transaction has locked.
 --
@@ -131,7 +131,7 @@ $$;
 
 create or replace function has_lanes(p_org_number integer) returns boolean
 language sql stable
--- The jobs of the organisation are not all in one lane of one flow.
+-- Whether the jobs of the organisation are in several lanes or flows.
 begin atomic
   select (first.flow, first.lane) <> (last.flow, last.lane)
   from (
@@ -150,7 +150,7 @@ begin atomic
     order by r.flow desc, r.lane desc, r.key desc
     limit 1
   ) last
-  -- Without jobs of the organisation, these are jobs of the organisations beside it.
+  -- If the organisation has no jobs, the probes return jobs of its neighbours, with `first` after `last`.
   where first.flow <= last.flow;
 end;
 
@@ -161,8 +161,8 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 -- Series whose estimate has moved since their queued jobs were scored, a few at a time, because completions wait for
--- the rows of their series. None while all queued jobs of the organisation are in one lane: there is no order to correct
--- then, and moving a deep queue to another lane costs as much as draining it.
+-- the rows of their series. Organisations whose queued jobs are all in one lane of one flow are left out: there is no
+-- order to correct, and moving a deep queue to another lane costs as much as draining it.
 begin
   if not in_term(p_term) then return; end if;
 
@@ -197,7 +197,7 @@ set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
--- A job that changes lanes goes to the end of the new one.
+-- Moves queued jobs of these series to the lane of their newest estimate, at its end.
 declare
   v_flows bigint[];
   v_keys bigint[];

@@ -11,7 +11,7 @@ export const share = z
         "The organisation's part of the workers' time: its weight over the weights of all organisations that have " +
         'ready or running jobs. While it has none itself, the part that it would get.',
     }),
-    used: part.openapi({ description: 'Its part of what the workers ran in the last minute.' }),
+    used: part.openapi({ description: "Fraction of the workers' time that it used in the last minute." }),
     waiting_jobs: z.int().openapi({ description: 'Jobs that could start now.' }),
     waiting_seconds: z.number().openapi({ description: 'Their predicted runtime.' }),
     running_jobs: z.int(),
@@ -26,13 +26,13 @@ export const orgQueue = share.extend({ id: z.uuid(), name: z.string() }).openapi
 
 export const queue = z
   .object({
-    paused: z.boolean().openapi({ description: 'The whole queue of the organisation.' }),
-    paused_types: z.array(z.string()).openapi({ description: 'Types that are paused by themselves.' }),
-    share: share.nullable().openapi({ description: 'Null right after the database was restarted.' }),
+    paused: z.boolean().openapi({ description: 'Whether the whole queue of the organisation is paused.' }),
+    paused_types: z.array(z.string()).openapi({ description: 'Types that are paused individually.' }),
+    share: share.nullable().openapi({ description: 'Null until the first look after the database recovers from a crash.' }),
     organisations: z
       .array(orgQueue)
       .optional()
-      .openapi({ description: 'For admins: organisations with jobs, the biggest use first, up to 100.' }),
+      .openapi({ description: 'For admins: organisations with jobs, highest usage first, up to 100.' }),
   })
   .openapi('Queue')
 
@@ -43,6 +43,6 @@ export const pauseRequest = z
       .min(1)
       .max(64)
       .optional()
-      .openapi({ description: 'Only jobs of this type; without it, all.' }),
+      .openapi({ description: 'Pause or resume only this type; all types if omitted.' }),
   })
   .openapi('Pause')

@@ -12,7 +12,7 @@ import {
 type SimulatedJob = StartableJob & { index: number; job: PastJob; readyAtS: number }
 
 /**
- * Replays a history on workers that run so many jobs each. A job is ready when it is submitted and all that it depends
+ * Replays a history on workers with several slots each. A job is ready when it is submitted and all that it depends
  * on has ended; answered is how long each then waited, in seconds. History is what has ended here, at simulated times.
  */
 export const simulate = (options: {

@@ -48,7 +48,7 @@ export const hundred: Contender = {
   },
 }
 
-/** Shares cost little: no-op jobs of a hundred organisations beside those of one, and beside an earlier commit. */
+/** Drain rates of no-op jobs: a hundred organisations against one, and one against an earlier commit. */
 export const drainRows = async (
   arena: Arena,
   options: { jobs: number; rounds: number; before?: string | undefined; say: (line: string) => void },

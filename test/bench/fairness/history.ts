@@ -7,16 +7,16 @@ export type Load = {
   org: string
   weight?: number
   runtimeS: number
-  /** All at this time, or from then on: so many a second, at random, until `untilS`. */
+  /** `jobs`: all at once at `atS`. `perSecond`: at random from `atS` until `untilS`. */
   atS: number
   arrivals: { jobs: number } | { perSecond: number; untilS: number }
   /** On real workers only. */
   priority?: Priority
-  /** So long after its submission. On real workers only. */
+  /** In seconds after the submission. On real workers only. */
   deadlineS?: number
 }
 
-/** Real jobs of one series are never equally long: each runs for up to a tenth less or more. */
+/** Runtimes vary by ±10 %. */
 const SPREAD = 0.1
 
 /** The jobs of all loads, in order of submission. The same seed makes the same jobs. */

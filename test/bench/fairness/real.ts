@@ -11,7 +11,7 @@ const SEED = 1
 type Attack = { scenario: string; attacker: Load; victim: Load; slots: number }
 
 /**
- * Runtimes are such that the numbers of 0.7 follow from a queue without shares: 360 jobs of 50 ms on eight slots take
+ * Runtimes are chosen so that a queue without shares has the delays of 0.7: 360 jobs of 50 ms on eight slots take
  * 2.25 s, 360 of 100 ms 4.5 s, and 150 of 1.4 s 26 s.
  */
 export const ATTACKS: readonly Attack[] = [
@@ -43,8 +43,8 @@ export const ATTACKS: readonly Attack[] = [
 ]
 
 /**
- * The victim's p95 wait at most 1.5 × what it is alone on half of the slots, plus the time until a slot frees. (With
- * several of its jobs waiting, until there is one for each.)
+ * Limit: 1.5 × the victim's p95 wait when it runs alone on half of the slots, plus the time until a slot frees. If
+ * several of its jobs wait, each needs a slot of its own.
  */
 export const attackRows = async (arena: Arena, options: Options): Promise<Row[]> => {
   const rows: Row[] = []
@@ -69,12 +69,12 @@ type Options = { quick: boolean; rounds: number; say: (line: string) => void }
 const WORKERS = 4
 const SLOTS = 10
 
-/** The peer's case at a tenth of its lengths, on real workers. */
+/** The simulated flood on real workers, with runtimes a tenth as long. */
 export const realPeerRows = async (arena: Arena, options: Options): Promise<Row[]> => {
   const forS = options.quick ? 40 : 100
   const share = (WORKERS * SLOTS) / 4
   const smalls = ['b', 'c', 'd']
-  const scenario = 'real workers, 3.4 s jobs beside 0.1 s jobs of three'
+  const scenario = 'real workers, one tenant with 3.4 s jobs, three with 0.1 s jobs'
   options.say(`${scenario}, all backlogged…`)
   const backlogged = await runOnWorkers(
     arena,
@@ -85,7 +85,7 @@ export const realPeerRows = async (arena: Arena, options: Options): Promise<Row[
     { workers: WORKERS, slots: SLOTS, seed: SEED },
   )
   const weights = Object.fromEntries(['flood', ...smalls].map((org) => [org, 1]))
-  options.say('The same, the others in bursts…')
+  options.say('The same, but the others submit in bursts…')
   const bursts = smalls.flatMap((org, n) =>
     Array.from({ length: forS / 10 }, (_, burst) => ({
       org,

@@ -1,14 +1,13 @@
 import { percentile } from '../report.ts'
 import { type Execution, largestDeviation, untilSlotFrees } from './windows.ts'
 
-/** One line of the report. */
 export type Row = {
   scenario: string
   what: string
   measured: number
   limit: number
   unit: 's' | '%' | 'points' | '×'
-  /** Null: the row says how far it is from the limit where no order can keep it. */
+  /** Null: for information only, because no order could keep the limit. */
   holds: boolean | null
 }
 
@@ -23,14 +22,11 @@ export const windowRow = (
   options: { windowS: number; weights: Readonly<Record<string, number>> },
 ): Row => {
   const { deviation, windows } = largestDeviation(executions, options)
-  const what = `furthest from the weights over ${options.windowS} s (${windows} windows)`
+  const what = `largest deviation from the weights, windows of ${options.windowS} s (${windows})`
   return atMost({ scenario, what, measured: 100 * deviation, limit: 10, unit: '%' })
 }
 
-/**
- * The p95 wait of those that the others must not delay: so many times what it is alone, and the time until the next
- * slot frees, of which the p95 counts too.
- */
+/** The victims' p95 wait. The limit is `times` × their p95 wait alone, plus the p95 of the time until a slot frees. */
 export const waitRow = (
   scenario: string,
   run: {

@@ -12,7 +12,7 @@ const WINDOW_S = 300
 /** Workers have long been busy, and runtimes are known, when the measurement begins. */
 const KNOWN_FROM_S = 300
 
-/** What the workers of the backtest make of these loads. Runtimes are predicted as the series' running means. */
+/** Runs these loads on the simulated workers of the backtest. Runtimes are predicted by the series' running means. */
 const run = (loads: readonly Load[], workers = WORKERS): Execution[] => {
   const jobs = historyOf(loads, SEED)
   const weights = new Map(loads.map(({ org, weight = 1 }) => [org, weight]))
@@ -39,7 +39,7 @@ const FLOOD = { org: 'flood', runtimeS: 34 }
 export const simulatedRows = (): Row[] => [
   backlogged('all weights 1', 0, [1, 1, 1, 1]),
   backlogged('weights 1 : 1 : 2 : ½', 0, [1, 1, 2, 0.5]),
-  // What the flood runs when the others come has been given to it before, and nothing takes it away.
+  // The flood's running jobs started before the others arrived, and they are not interrupted.
   forInformation(backlogged('the flood was there first', 120, [1, 1, 1, 1])),
   besideFlood('others in bursts of 200', (org, n) =>
     Array.from({ length: 20 }, (_, burst) => ({

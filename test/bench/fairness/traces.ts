@@ -6,10 +6,10 @@ import { atMost, type Row } from './rows.ts'
 
 const PARTS = ['smartqueue', 'smartqueue-no-shares', 'fifo', 'oracle'] as const
 
-/** As npm run backtest has them. */
+/** The defaults of npm run backtest. */
 const SETTINGS = { load: 0.9, workers: 4, slots: 8, burst: false, floorMs: 10, skip: 0, seed: 1 }
 
-/** What shares cost of the gain over FIFO in mean wait, on each history that is there. */
+/** How much of the gain over FIFO in mean wait is lost to shares, for each trace that is available. */
 export const traceRows = async (folder: string, say: (line: string) => void): Promise<Row[]> => {
   const files = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.csv.gz'))
   if (files.length === 0) say(`There are no traces in ${folder}.`)

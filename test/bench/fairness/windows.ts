@@ -1,9 +1,9 @@
-/** One job that ran. Times in seconds on one clock. */
+/** Times in seconds on one clock. */
 export type Execution = { org: string; readyS: number; startedS: number; endedS: number }
 
 /**
- * How far the worker-seconds of any organisation were from its share, at most, over all windows of this length in which
- * all were backlogged: 0.1 is 10 % more or less. NaN if there was no such window.
+ * The largest relative deviation of any organisation's worker-seconds from its share, over all windows of this length in
+ * which all were backlogged: 0.1 is 10 % more or less. NaN if there was no such window.
  */
 export const largestDeviation = (
   executions: readonly Execution[],
@@ -31,7 +31,7 @@ export const largestDeviation = (
   return { deviation, windows }
 }
 
-/** Windows overlap: one begins so many times within the length of another. */
+/** Windows overlap: this many begin within the length of one. */
 const STEPS = 10
 
 const workedBetween = (jobs: readonly Execution[], fromS: number, toS: number): number =>
@@ -41,8 +41,8 @@ const workedBetween = (jobs: readonly Execution[], fromS: number, toS: number): 
   )
 
 /**
- * For each of these jobs, how long it was from the moment it was ready until a slot was free. `eachItsOwn`: those of
- * them that were waiting already take a slot first.
+ * For each of these jobs, how long it was from the moment it was ready until a slot was free. `eachItsOwn`: jobs
+ * that were already waiting get a slot first.
  */
 export const untilSlotFrees = (
   jobs: readonly Execution[],
@@ -61,7 +61,7 @@ export const untilSlotFrees = (
   })
 }
 
-/** How many of the sorted values are not above this one. */
+/** How many of the sorted values are at most this one. */
 const countUpTo = (sorted: Float64Array, value: number): number => {
   let [low, high] = [0, sorted.length]
   while (low < high) {

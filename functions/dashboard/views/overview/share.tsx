@@ -22,12 +22,12 @@ export const Share = () => {
     <>
       <Panel
         title="Share of the workers"
-        about="Organisations with work share the workers' time by weight. What one does not need goes to the others."
+        about="Organisations with work share the workers' time by weight. Unused time goes to the others."
         wide
       >
         <Loaded resource={queue}>
           {({ share }) =>
-            share ? <Own {...share} /> : <p class="muted">The database was restarted a moment ago.</p>
+            share ? <Own {...share} /> : <p class="muted">Not available yet: the database has just recovered from a crash.</p>
           }
         </Loaded>
       </Panel>
@@ -36,7 +36,7 @@ export const Share = () => {
   )
 }
 
-/** Whoever has just begun to wait has used nothing yet. */
+/** An organisation that has only just started waiting has used nothing yet. */
 const NOTICEABLE_MS = 60_000
 
 const Own = ({ weight, share, used, waiting_jobs, waiting_seconds, running_jobs, short_since }: Numbers) => (
@@ -49,12 +49,12 @@ const Own = ({ weight, share, used, waiting_jobs, waiting_seconds, running_jobs,
       ]}
     />
     <p>
-      {counted(waiting_jobs, 'job')} could start, {seconds(waiting_seconds)} of predicted work;{' '}
+      {counted(waiting_jobs, 'job')} ready, {seconds(waiting_seconds)} of predicted work;{' '}
       {count(running_jobs)} running.
     </p>
     {short_since && now.value - Date.parse(short_since) > NOTICEABLE_MS && (
       <p>
-        <Badge tone="amber">below share</Badge> It has used less than half of its share since{' '}
+        <Badge tone="amber">below share</Badge> This organisation has used less than half of its share since{' '}
         <Time at={short_since} />.
       </p>
     )}
@@ -62,19 +62,19 @@ const Own = ({ weight, share, used, waiting_jobs, waiting_seconds, running_jobs,
 )
 
 const Organisations = ({ rows }: { rows: readonly Organisation[] }) => (
-  <Panel title="Organisations" about="Those with jobs, the biggest use first." wide>
+  <Panel title="Organisations" about="Those with jobs, highest usage first." wide>
     <Table
       label="Organisations"
       rows={rows}
       keyOf={({ id }) => id}
-      empty={<p class="muted">No organisation has jobs that could start or run.</p>}
+      empty={<p class="muted">No organisation has ready or running jobs.</p>}
       columns={[
         { title: 'Name', cell: ({ name }) => name },
         { title: 'Used', numeric: true, cell: ({ used }) => percent(used, 0) },
         { title: 'Share', numeric: true, cell: ({ share }) => percent(share, 0) },
         { title: 'Weight', numeric: true, minor: true, cell: ({ weight }) => weight },
         { title: 'Waiting', numeric: true, cell: ({ waiting_jobs }) => count(waiting_jobs) },
-        { title: 'Work', numeric: true, cell: ({ waiting_seconds }) => seconds(waiting_seconds) },
+        { title: 'Waiting work', numeric: true, cell: ({ waiting_seconds }) => seconds(waiting_seconds) },
         { title: 'Running', numeric: true, cell: ({ running_jobs }) => count(running_jobs) },
         {
           title: 'Below share since',
