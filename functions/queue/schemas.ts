@@ -28,7 +28,9 @@ export const queue = z
   .object({
     paused: z.boolean().openapi({ description: 'Whether the whole queue of the organisation is paused.' }),
     paused_types: z.array(z.string()).openapi({ description: 'Types that are paused individually.' }),
-    share: share.nullable().openapi({ description: 'Null until the first look after the database recovers from a crash.' }),
+    share: share
+      .nullable()
+      .openapi({ description: 'Null until the first look after the database recovers from a crash.' }),
     organisations: z
       .array(orgQueue)
       .optional()

@@ -112,9 +112,14 @@ test('very many short jobs run dry at the same rate', () => {
 
 test('what keeps coming in lower lanes makes a wait longer, the share of the oldest bounds it', () => {
   const lanes = [lane(1, 30, 30_000)]
-  const withRecent = (...recent: { lane: number; load: number }[]) => startsOf(queue({ lanes, recent }), job(3))
+  const withRecent = (...recent: { lane: number; load: number }[]) =>
+    startsOf(queue({ lanes, recent }), job(3))
   assert.deepEqual(withRecent(), [15_000])
-  assert.deepEqual(withRecent({ lane: 3, load: 1 }, { lane: 9, load: 5 }), [15_000], 'behind it, or in its own')
+  assert.deepEqual(
+    withRecent({ lane: 3, load: 1 }, { lane: 9, load: 5 }),
+    [15_000],
+    'behind it, or in its own',
+  )
   assert.deepEqual(withRecent({ lane: 1, load: 0.5 }, { lane: 2, load: 0.5 }), [30_000])
   assert.deepEqual(withRecent({ lane: 1, load: 9 }), [60_000])
   assert.deepEqual(startsOf(queue({ recent: [{ lane: 1, load: 9 }] }), job(3)), [0], 'a slot is free')

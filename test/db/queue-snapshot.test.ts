@@ -145,7 +145,9 @@ test('what ran in the last minute is told by lane, as slots that it filled', asy
   await seedJobs(database.run, bob, [newJob({ priority: 'low' })])
   for (const held of await claim(database.run, 'w', 1)) await end(database.run, completed(held, null, 6_000))
   const flowOf = ({ recent_lanes, recent_loads }: QueueSums) =>
-    Object.fromEntries(recent_lanes.map((lane, n) => [lane, Math.round((recent_loads[n] ?? 0) * 1000) / 1000]))
+    Object.fromEntries(
+      recent_lanes.map((lane, n) => [lane, Math.round((recent_loads[n] ?? 0) * 1000) / 1000]),
+    )
   const seen = await sumsOf(ada)
   assert.equal(seen.stretch, 3, 'ten times as long as predicted: more than is believed')
   assert.deepEqual(flowOf(seen), { 48: 0.2, 69: 0.4 })

@@ -27,7 +27,11 @@ export const Share = () => {
       >
         <Loaded resource={queue}>
           {({ share }) =>
-            share ? <Own {...share} /> : <p class="muted">Not available yet: the database has just recovered from a crash.</p>
+            share ? (
+              <Own {...share} />
+            ) : (
+              <p class="muted">Not available yet: the database has just recovered from a crash.</p>
+            )
           }
         </Loaded>
       </Panel>
