@@ -155,7 +155,8 @@ declare
   }';
   -- Removed only when nobody can write to them any more.
   v_settled_tables constant text[] := '{
-    series_memories, series, org_type_estimates, org_memories, executions, quotas, quota_states, pauses, org_queues, audit_log
+    series_memories, series, org_type_estimates, org_memories, executions, quotas, quota_states, pauses, org_queues,
+    audit_log
   }';
   v_jobs constant text := 'any (array(select j.id from jobs j where j.org_id = $1 order by j.id limit $2))';
   v_families constant text :=

@@ -49,8 +49,8 @@ export const getJobFacts = (orgId: string, jobId: string, most: number): Query<J
   name: 'get-job-facts',
   text: `
     select
-      now() as now, (select name from smartqueue.orgs where id = $1::uuid) as org_name, j.predicted_p99_ms, a.lane, a.jobs as ahead_jobs, a.predicted_ms as ahead_ms, a.counted,
-      a.lane_position, a.flows, w.wake_at,
+      now() as now, (select name from smartqueue.orgs where id = $1::uuid) as org_name, j.predicted_p99_ms,
+      a.lane, a.jobs as ahead_jobs, a.predicted_ms as ahead_ms, a.counted, a.lane_position, a.flows, w.wake_at,
       (
         select coalesce(
           jsonb_agg(jsonb_build_object('type', type, 'paused_at', paused_at) order by type nulls first), '[]'

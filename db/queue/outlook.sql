@@ -102,8 +102,8 @@ begin
     where not exists (select from present p where p.org_id = o.org_id)
   )
   insert into org_queues as o (
-    org_id, weight, lanes, lane_jobs, lane_ms, waiting_jobs, waiting_ms, running_ms, used_ms, recent_lanes, recent_loads,
-    ran_ms, expected_ms, short_since
+    org_id, weight, lanes, lane_jobs, lane_ms, waiting_jobs, waiting_ms, running_ms, used_ms, recent_lanes,
+    recent_loads, ran_ms, expected_ms, short_since
   )
   select
     p.org_id, p.weight, p.lanes, p.lane_jobs, p.lane_ms, p.waiting_jobs, p.waiting_ms, p.running_ms, p.used_ms,
@@ -242,7 +242,9 @@ begin
               'jobs', l.jobs - coalesce(v_own.waiting_jobs * own.one, 0),
               'ms', greatest(0, l.ms - coalesce(v_own.waiting_ms * own.one, 0)),
               'weight', l.weight - v_own.weight * own.one,
-              'load', greatest(0, l.load - own.one * coalesce((select sum(load) from unnest(v_own.recent_loads) as load), 0))
+              'load', greatest(
+                0, l.load - own.one * coalesce((select sum(load) from unnest(v_own.recent_loads) as load), 0)
+              )
             )
             order by l.level
           ),

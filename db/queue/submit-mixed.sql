@@ -182,8 +182,8 @@ begin
         org_id, job_id, series_id, type, flow, lane, attempts, cpu_units, memory_mb, predicted_ms, start_by
       )
       select
-        k.org_id, p_job_ids[n], k.series_id, k.type, v_flows[k.ordinality], v_lanes[k.ordinality], 0, k.cpu_units, k.memory_mb,
-        k.predicted_ms, v_starts_by[k.ordinality]
+        k.org_id, p_job_ids[n], k.series_id, k.type, v_flows[k.ordinality], v_lanes[k.ordinality], 0, k.cpu_units,
+        k.memory_mb, k.predicted_ms, v_starts_by[k.ordinality]
       from unnest(v_jobs) with ordinality as k
       cross join lateral unnest((v_kinds -> k.ordinality::integer - 1 ->> 'jobs')::integer[]) as n
       where v_states[k.ordinality] = 'ready'

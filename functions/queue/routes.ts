@@ -79,7 +79,7 @@ const resumeRoute = createRoute({
   tags: ['queue'],
   summary: 'Start jobs again',
   description:
-    'Ends the pause of one type, or with `{}` that of the whole queue; types that were paused by themselves stay so.',
+    'Ends the pause of one type, or with `{}` that of the whole queue; types that were paused individually stay paused.',
   ...access('queue:manage', jsonBody()),
   request: { body: jsonRequest(pauseRequest) },
   responses: { 200: jsonContent(queue, 'The queue, resumed'), ...refusals },

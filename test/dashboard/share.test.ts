@@ -46,7 +46,7 @@ test('the overview shows the share and its use, and nothing of other organisatio
   for (const part of [
     /Used, last minute\s+62 %/,
     /Share, weight 1\s+50 %/,
-    /7 jobs could start, 7\.0 s of predicted work; 0 running/,
+    /7 jobs ready, 7\.0 s of predicted work; 0 running/,
   ])
     assert.match(text, part)
   assert.equal(await page.getByRole('heading', { name: 'Organisations' }).count(), 0)
@@ -54,7 +54,7 @@ test('the overview shows the share and its use, and nothing of other organisatio
   assertNoComplaints(open)
 })
 
-test('an admin sees the organisations, the biggest use first', async () => {
+test('an admin sees the organisations, highest usage first', async () => {
   await dashboard.database.sql('update users set is_admin = true where id = $1', [ada.userId])
   const open = await openOverview(ada)
   const { page } = open

@@ -121,7 +121,7 @@ test('an organisation sees its share, its use and what waits, and nothing of ano
   assert.ok(Math.abs(Date.parse(share.short_since) - Date.now()) < 60_000, 'less than half of its share')
 })
 
-test('an admin sees the shares of all organisations, the biggest use first', async () => {
+test('an admin sees the shares of all organisations, highest usage first', async () => {
   const eve = await registerUser(edge)
   await database.sql('update users set is_admin = true where id = $1', [eve.userId])
   const { body } = await edge.request('POST', `/orgs/${eve.orgId}/switch`, { token: eve.token })
