@@ -69,7 +69,7 @@ test('of jobs that run long fewer are held ahead, or none', () => {
   assert.equal(plan(true).limit, 2)
   for (let n = 0; n < 20; n++) planner.attemptEnded(1_000)
   assert.equal(plan(true).limit, 0)
-  for (let n = 0; n < 40; n++) planner.attemptEnded(1)
+  for (let n = 0; n < 60; n++) planner.attemptEnded(1)
   assert.equal(plan(true).limit, 4)
 })
 

@@ -18,6 +18,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type Account, ownTempFolder, type PostgresBinaries, shortHash } from './postgres-binaries.ts'
 
@@ -131,12 +132,21 @@ const stopLeftover = async (binaries: PostgresBinaries, dataDir: string): Promis
       said = (
         await binaries.run('pg_ctl', ['stop', '-D', dataDir, '-m', mode, '-w', '-t', '30'])
       ).output.trim()
-      if (!(await isServerOf(dataDir, pid))) return
+      if (await hasEnded(dataDir, pid)) return
     }
     throw new Error(`Postgres ${pid} does not stop:\n${said}`)
   }
   // The file of a dead server stays: Postgres reads in it whose shared memory must be unused, then replaces it.
   if (!(pid > 0) || isAlive(pid)) rmSync(pidFile, { force: true })
+}
+
+/** Postgres removes its pid file a moment before its process ends. */
+const hasEnded = async (dataDir: string, pid: number): Promise<boolean> => {
+  for (let tries = 0; tries < 40; tries++) {
+    if (!(await isServerOf(dataDir, pid))) return true
+    await delay(50)
+  }
+  return false
 }
 
 const isServerOf = async (dataDir: string, pid: number): Promise<boolean> => {
