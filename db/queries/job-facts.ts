@@ -11,7 +11,7 @@ export type QueuePlace = {
   counted: boolean | null
   /** Its place within its lane then, from 0 to 1. */
   lane_position: number | null
-  /** Flows of the organisation that take turns. What is ahead was counted in the job's own flow. */
+  /** How many flows of the organisation have jobs. The jobs ahead are counted in the job's own flow. */
   flows: number | null
 }
 

@@ -45,7 +45,7 @@ export const refreshQueueSums = () => ({
   values: [],
 })
 
-/** What is paused (null is the whole queue), and what the organisation waits for. */
+/** The paused types (null is the whole queue), and the queue as the organisation sees it. */
 export const getQueue = (
   orgId: string,
 ): Query<{ paused_types: (string | null)[]; queue: QueueSums | null }> => ({

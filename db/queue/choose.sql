@@ -265,7 +265,7 @@ begin
     if p_some_big then
       v_fitting := fitting_jobs(p_claim, v_taken, v_free_cpu_units, v_free_memory_mb);
       v_is_left := v_is_left or cardinality(v_fitting.places) < cardinality(v_taken);
-      -- A job of the default size does not fit, so no job of any flow does.
+      -- Not even a job of the default size fits, so the worker is full.
       v_is_full := cardinality(v_fitting.places) < cardinality(v_taken) and not v_fitting.was_big;
       v_taken := v_fitting.places;
       v_taken_ms := v_fitting.predicted_ms;

@@ -64,7 +64,7 @@ type Run = {
 /** Every series has run before, so that it is predicted from its own runs. */
 const WARM_UPS = 3
 const BATCH = 1_000
-/** What is due within this time is submitted together. */
+/** Jobs that are due within this time are submitted together. */
 const TICK_MS = 10
 
 const run = async (
@@ -121,7 +121,7 @@ const submitInTime = async (
   due: readonly Due[],
   submit: (jobs: { org: string; job: NewJob }[]) => Promise<void>,
 ): Promise<void> => {
-  // What was queued before the others come takes a while to submit, and the clock starts afterwards.
+  // Submit the initial backlog first; the clock starts when that is done.
   const first = due.filter(({ atS }) => atS === 0)
   await submit(first.map(({ org, load, runtimeMs }) => ({ org, job: toJob(load, runtimeMs) })))
   const startedMs = performance.now()

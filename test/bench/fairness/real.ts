@@ -42,10 +42,7 @@ export const ATTACKS: readonly Attack[] = [
   },
 ]
 
-/**
- * Limit: 1.5 × the victim's p95 wait when it runs alone on half of the slots, plus the time until a slot frees. If
- * several of its jobs wait, each needs a slot of its own.
- */
+/** Limit: 1.5 × the victim's p95 wait when it runs alone on half of the slots, plus the time until a slot frees. */
 export const attackRows = async (arena: Arena, options: Options): Promise<Row[]> => {
   const rows: Row[] = []
   for (const { scenario, attacker, victim, slots } of options.quick ? ATTACKS.slice(0, 2) : ATTACKS) {
@@ -59,7 +56,7 @@ export const attackRows = async (arena: Arena, options: Options): Promise<Row[]>
       victims.push(...all.filter(({ org }) => org === 'victim'))
       alone.push(...(await runOnWorkers(arena, [victim], { workers: 1, slots: slots / 2, seed })))
     }
-    rows.push(waitRow(scenario, { victims, alone, all: together, slots, times: 1.5, eachItsOwn: true }))
+    rows.push(waitRow(scenario, { victims, alone, all: together, slots, times: 1.5 }))
   }
   return rows
 }

@@ -7,13 +7,11 @@ export type Row = {
   measured: number
   limit: number
   unit: 's' | '%' | 'points' | '×'
-  /** Null: for information only, because no order could keep the limit. */
-  holds: boolean | null
+  holds: boolean
 }
 
 export const atMost = (row: Omit<Row, 'holds'>): Row => ({ ...row, holds: row.measured <= row.limit })
 export const atLeast = (row: Omit<Row, 'holds'>): Row => ({ ...row, holds: row.measured >= row.limit })
-export const forInformation = (row: Row): Row => ({ ...row, holds: null })
 
 /** Within 10 % of the weights over every window in which all are backlogged. */
 export const windowRow = (
@@ -35,13 +33,10 @@ export const waitRow = (
     all: readonly Execution[]
     slots: number
     times: number
-    /** Victims that wait at the same time need a slot each. */
-    eachItsOwn?: boolean
   },
 ): Row => {
   const [measured, alone] = [p95(run.victims), p95(run.alone)]
-  const { slots, eachItsOwn = false } = run
-  const slotS = percentile(untilSlotFrees(run.victims, run.all, { slots, eachItsOwn }), 0.95)
+  const slotS = percentile(untilSlotFrees(run.victims, run.all, run.slots), 0.95)
   return atMost({
     scenario,
     what: `p95 wait; limit ${run.times} × ${seconds(alone)} alone + ${seconds(slotS)} until a slot frees`,
@@ -61,7 +56,7 @@ const seconds = (value: number): string => `${value.toFixed(3)} s`
 
 export const printRows = (rows: readonly Row[]): string => {
   const cells = rows.map(({ scenario, what, measured, limit, unit, holds }) => [
-    holds === null ? '-' : holds ? 'holds' : 'MISSED',
+    holds ? 'holds' : 'MISSED',
     `${show(measured)} ${unit}`,
     `${show(limit)} ${unit}`,
     scenario,

@@ -2,7 +2,7 @@ import { AGE_SHARE } from '../../../db/rules/lanes.ts'
 import { createPolicy } from '../../../worker-runtime/backtest/policies.ts'
 import { simulate } from '../../../worker-runtime/backtest/simulation.ts'
 import { historyOf, type Load } from './history.ts'
-import { forInformation, type Row, waitRow, windowRow } from './rows.ts'
+import { type Row, waitRow, windowRow } from './rows.ts'
 import type { Execution } from './windows.ts'
 
 const SEED = 1
@@ -40,7 +40,7 @@ export const simulatedRows = (): Row[] => [
   backlogged('all weights 1', 0, [1, 1, 1, 1]),
   backlogged('weights 1 : 1 : 2 : ½', 0, [1, 1, 2, 0.5]),
   // The flood's running jobs started before the others arrived, and they are not interrupted.
-  forInformation(backlogged('the flood was there first', 120, [1, 1, 1, 1])),
+  backlogged('the flood was there first', 120, [1, 1, 1, 1]),
   besideFlood('others in bursts of 200', (org, n) =>
     Array.from({ length: 20 }, (_, burst) => ({
       org,
@@ -51,19 +51,17 @@ export const simulatedRows = (): Row[] => [
   ),
   // Whenever nobody else waits, the flood takes the slot that frees, and keeps it for 34 s.
   ...[0.01, 0.1, 0.5].map((load) =>
-    forInformation(
-      besideFlood(`others at ${100 * load} % of their share, at random`, (org) => [
-        {
-          org,
-          runtimeS: 1,
-          atS: KNOWN_FROM_S,
-          arrivals: {
-            perSecond: SLOTS * load,
-            untilS: KNOWN_FROM_S + Math.min(1_200, 12_000 * load + 1_000),
-          },
+    besideFlood(`others at ${100 * load} % of their share, at random`, (org) => [
+      {
+        org,
+        runtimeS: 1,
+        atS: KNOWN_FROM_S,
+        arrivals: {
+          perSecond: SLOTS * load,
+          untilS: KNOWN_FROM_S + Math.min(1_200, 12_000 * load + 1_000),
         },
-      ]),
-    ),
+      },
+    ]),
   ),
 ]
 

@@ -40,24 +40,17 @@ const workedBetween = (jobs: readonly Execution[], fromS: number, toS: number): 
     0,
   )
 
-/**
- * For each of these jobs, how long it was from the moment it was ready until a slot was free. `eachItsOwn`: jobs
- * that were already waiting get a slot first.
- */
+/** For each of these jobs, how long it was from the moment it was ready until a slot was free. */
 export const untilSlotFrees = (
   jobs: readonly Execution[],
   all: readonly Execution[],
-  options: { slots: number; eachItsOwn: boolean },
+  slots: number,
 ): number[] => {
   const starts = Float64Array.from(all, ({ startedS }) => startedS).sort()
   const ends = Float64Array.from(all, ({ endedS }) => endedS).sort()
   return jobs.map(({ readyS }) => {
-    const waiting = options.eachItsOwn
-      ? jobs.filter((other) => other.readyS < readyS && other.startedS > readyS).length
-      : 0
     const ended = countUpTo(ends, readyS)
-    const free = options.slots - (countUpTo(starts, readyS) - ended)
-    return free > waiting ? 0 : (ends[ended + waiting - free] ?? readyS) - readyS
+    return countUpTo(starts, readyS) - ended < slots ? 0 : (ends[ended] ?? readyS) - readyS
   })
 }
 
