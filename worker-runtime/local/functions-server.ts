@@ -44,7 +44,7 @@ export const spawnFunctions = (options: {
   return { ...group, ready: untilReady(`http://127.0.0.1:${options.port}/readyz`, group.exited) }
 }
 
-const untilReady = async (url: string, exited: Promise<string>): Promise<void> => {
+export const untilReady = async (url: string, exited: Promise<string>): Promise<void> => {
   let ended = false
   exited.then(() => {
     ended = true

@@ -1,6 +1,6 @@
 /**
- * The functions alone, on real workerd, for a Postgres that has its workers elsewhere: in containers, or in a cluster on this
- * machine. In production they run at Cloudflare, and reach Neon without a gateway.
+ * The functions alone, on plain `workerd serve`, for a Postgres that has its workers elsewhere: in containers, or in a cluster
+ * on this machine. On Cloudflare they reach Neon without a gateway.
  */
 import { parseArgs } from 'node:util'
 import { createRedactor } from '../../functions/redaction.ts'
@@ -8,10 +8,10 @@ import { runCommand, UsageError } from '../command.ts'
 import { ConfigError, parseConfig, secretsOf } from '../config.ts'
 import { createLogger } from '../logger.ts'
 import { functionsBindings } from './functions-bindings.ts'
-import { spawnFunctions } from './functions-server.ts'
 import { openHome } from './home.ts'
 import { startNeonGateway } from './neon-gateway.ts'
 import { isPortFree } from './ports.ts'
+import { buildFunctions, serveFunctions } from './workerd/server.ts'
 
 const HELP = `Usage: node worker-runtime/local/functions.ts [--ip ADDRESS]
 
@@ -38,19 +38,17 @@ const main = async (): Promise<number> => {
     redactor: createRedactor(secretsOf(config)),
   })
   const home = openHome(config.SMARTQUEUE_HOME)
+  await buildFunctions(home.workerdDir)
   const gateway = await startNeonGateway({ target })
-  const bindingsFile = home.writeBindings(functionsBindings(config, gateway, home))
-  const { promise: crashed, resolve: crash } = Promise.withResolvers<string>()
-  const functions = spawnFunctions({
+  const functions = serveFunctions({
     ip: values.ip,
     port,
-    bindingsFile,
-    stateDir: home.wranglerDir,
-    onCrash: () => crash('crashed'),
+    folder: home.workerdDir,
+    bindings: functionsBindings(config, gateway, home),
   })
   const { promise: asked, resolve: ask } = Promise.withResolvers<undefined>()
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => ask(undefined))
-  const over = Promise.race([asked, crashed, functions.exited])
+  const over = Promise.race([asked, functions.exited])
   // It also resolves when they have ended.
   let isOver = false
   over.then(() => {

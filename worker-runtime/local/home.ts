@@ -11,6 +11,8 @@ export type Home = {
   readonly postgresDir: string
   readonly postgresPassword: string
   readonly wranglerDir: string
+  /** The built functions, and what plain workerd keeps. */
+  readonly workerdDir: string
   /** What a runtime connects as. The name is this home's own: roles belong to the whole server. */
   loginOf(runtime: Runtime): { name: string; password: string }
   /** Private JWK set, as the AUTH_KEYS binding takes it. */
@@ -34,6 +36,7 @@ export const openHome = (path: string): Home => {
     postgresDir: join(root, 'postgres'),
     postgresPassword: keepSecret(join(root, 'postgres-password'), newPassword),
     wranglerDir: join(root, 'wrangler'),
+    workerdDir: join(root, 'workerd'),
     loginOf: (runtime) => {
       const id = keepSecret(join(root, 'login-id'), () => randomBytes(4).toString('hex'))
       return {

@@ -7,7 +7,7 @@ import { createAutoscaler } from './autoscaler.ts'
 import { startEmbeddedPostgres } from './embedded-postgres.ts'
 import { reachPostgres } from './external-postgres.ts'
 import { functionsBindings } from './functions-bindings.ts'
-import { spawnFunctions } from './functions-server.ts'
+import { type FunctionsServer, spawnFunctions } from './functions-server.ts'
 import type { Home } from './home.ts'
 import { type NeonGateway, startNeonGateway } from './neon-gateway.ts'
 import { freePort } from './ports.ts'
@@ -15,6 +15,7 @@ import { findMembers } from './process-group.ts'
 import { startReaper } from './reaper-link.ts'
 import { httpAnswers, postgresAnswers, stillRuns, type VitalSign, watchVitalSigns } from './vital-signs.ts'
 import { createWorkerPool, type PoolWorker, type WorkerPool } from './worker-pool.ts'
+import { buildFunctions, serveFunctions } from './workerd/server.ts'
 
 /** A part of the system could not start, or has died. */
 export class PartFailed extends Error {}
@@ -51,8 +52,17 @@ const ensureLogins = (url: string, home: Home): Promise<Record<Runtime, string>>
 export const EXAMPLE_USER = 'ada'
 const findExample = findUser(EXAMPLE_USER)
 
-/** Everything that `npm run dev` runs. Whoever starts it must also stop it, also after a failed start. */
-export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
+/**
+ * Everything that `npm run dev` runs. Whoever starts it must also stop it, also after a failed start. `plainWorkerd`: the
+ * functions are built once and served as `npm run functions` does, without wrangler.
+ */
+export const createLocalSystem = (
+  config: Config,
+  home: Home,
+  options: { plainWorkerd?: boolean } = {},
+): LocalSystem => {
+  const server = options.plainWorkerd ? 'workerd' : 'wrangler dev'
+
   const { promise: failed, resolve: fail } = Promise.withResolvers<PartFailed>()
   /** How to stop what runs, in the order it was started. */
   const stops: (() => Promise<unknown>)[] = []
@@ -84,27 +94,35 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
   }
 
   const startFunctions = async (gateway: NeonGateway): Promise<void> => {
-    const bindingsFile = home.writeBindings(
-      functionsBindings(
-        { ...config, SMARTQUEUE_REGISTRATION: config.SMARTQUEUE_REGISTRATION ?? 'open' },
-        gateway,
-        home,
-      ),
+    const bindings = functionsBindings(
+      { ...config, SMARTQUEUE_REGISTRATION: config.SMARTQUEUE_REGISTRATION ?? 'open' },
+      gateway,
+      home,
     )
-    const functions = spawnFunctions({
+    const functions = options.plainWorkerd ? await startWorkerd(bindings) : startWrangler(bindings)
+    stops.push(functions.stop)
+    reaper.guard({ pid: functions.pid, signal: 'SIGTERM', graceMs: 5_000 })
+    functions.exited.then(died(server))
+    const ended = await Promise.race([functions.exited, functions.ready])
+    if (ended) throw new PartFailed(`${server} ${ended}.`)
+    signs.push({ part: 'Functions', check: httpAnswers(`${baseUrl}/healthz`) })
+    // wrangler notices the loss of its bundler only at the next edit.
+    if (!options.plainWorkerd) {
+      signs.push({ part: 'esbuild', check: stillRuns(findMembers(functions.pid, 'esbuild')) })
+    }
+  }
+
+  const startWrangler = (bindings: Record<string, string>): FunctionsServer =>
+    spawnFunctions({
       port: config.PORT,
-      bindingsFile,
+      bindingsFile: home.writeBindings(bindings),
       stateDir: home.wranglerDir,
       onCrash: () => died('workerd')('crashed'),
     })
-    stops.push(functions.stop)
-    reaper.guard({ pid: functions.pid, signal: 'SIGTERM', graceMs: 5_000 })
-    functions.exited.then(died('wrangler dev'))
-    const ended = await Promise.race([functions.exited, functions.ready])
-    if (ended) throw new PartFailed(`wrangler dev ${ended}.`)
-    signs.push({ part: 'Functions', check: httpAnswers(`${baseUrl}/healthz`) })
-    // wrangler notices the loss of its bundler only at the next edit.
-    signs.push({ part: 'esbuild', check: stillRuns(findMembers(functions.pid, 'esbuild')) })
+
+  const startWorkerd = async (bindings: Record<string, string>): Promise<FunctionsServer> => {
+    await buildFunctions(home.workerdDir)
+    return serveFunctions({ port: config.PORT, folder: home.workerdDir, bindings })
   }
 
   /**
@@ -157,7 +175,7 @@ export const createLocalSystem = (config: Config, home: Home): LocalSystem => {
     const gateway = await startGateway(logins.functions)
     told({ part: 'Gateway', detail: `Neon's protocol at ${gateway.address}` })
     await startFunctions(gateway)
-    told({ part: 'Functions', detail: `wrangler dev at ${baseUrl}` })
+    told({ part: 'Functions', detail: `${server} at ${baseUrl}` })
     const pool = createPool(logins.workers, await allowDemo())
     stops.push(pool.stop)
     while (pool.workers().length < config.SMARTQUEUE_MIN_WORKERS) {

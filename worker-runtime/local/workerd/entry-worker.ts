@@ -1,0 +1,24 @@
+/** The entry of the Worker on plain workerd: Cloudflare and wrangler serve assets before they ask the functions. */
+
+// @ts-expect-error Written by build.ts, next to the bundle of this file.
+import listed from './assets.json'
+import type { Asset } from './assets.ts'
+// @ts-expect-error The bundle of the functions.
+import functions, { JobStream } from './index.js'
+
+type Env = { ASSETS: Fetcher }
+
+const assets = new Map<string, Asset>(Object.entries(listed))
+
+const isForAssets = ({ method, url }: Request): boolean => {
+  if (method !== 'GET' && method !== 'HEAD') return false
+  const asset = assets.get(new URL(url).pathname)
+  return asset !== undefined && !asset.workerFirst
+}
+
+export { JobStream }
+
+export default {
+  fetch: (request: Request, env: Env, context: ExecutionContext): Response | Promise<Response> =>
+    isForAssets(request) ? env.ASSETS.fetch(request) : functions.fetch(request, env, context),
+}
