@@ -20,3 +20,14 @@ export const signUp = async (baseUrl: string, username = 'bench'): Promise<ApiCl
   token = (await send<{ access_token: string }>('POST', '/auth/register', account)).access_token
   return { account, post: (path, body) => send('POST', path, body), get: (path) => send('GET', path) }
 }
+
+/** A new access token. */
+export const logIn = async (baseUrl: string, account: ApiClient['account']): Promise<string> => {
+  const response = await fetch(`${baseUrl}/auth/login`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(account),
+  })
+  if (!response.ok) throw new Error(`/auth/login answered ${response.status}: ${await response.text()}`)
+  return ((await response.json()) as { access_token: string }).access_token
+}

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { runCommand, UsageError } from '../../worker-runtime/command.ts'
 import { benchAnalytics } from './analytics.ts'
+import { benchApi } from './api/bench.ts'
 import { benchAuth } from './auth.ts'
 import { benchAutoscale } from './autoscale/bench.ts'
 import { benchDashboard } from './dashboard.ts'
@@ -28,6 +29,7 @@ const BENCHES: Record<string, Bench> = {
   dashboard: benchDashboard,
   queue: benchQueue,
   fairness: benchFairness,
+  api: benchApi,
 }
 
 const RESULTS = 'test/bench/results.json'

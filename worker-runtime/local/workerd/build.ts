@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
@@ -59,7 +59,7 @@ const main = async (folder: string): Promise<void> => {
     compatibilityFlags: compatibility_flags,
     vars,
     objects: durable_objects.bindings.map(({ name, class_name }) => ({ name, className: class_name })),
-    assets: assets.directory,
+    assets: resolve(assets.directory),
   }
   const workerFirst = Array.isArray(assets.run_worker_first) ? assets.run_worker_first : []
   const listed = listAssets(assets.directory, workerFirst)

@@ -1,5 +1,3 @@
-import { resolve } from 'node:path'
-
 /** What build.ts finds in wrangler.toml. */
 export type BuiltFunctions = {
   compatibilityDate: string
@@ -23,7 +21,7 @@ const config :Workerd.Config = (
   services = [
     (name = "functions", worker = .functions),
     (name = "assets", worker = .assets),
-    (name = "files", disk = (path = ${text(resolve(built.assets))})),
+    (name = "files", disk = (path = ${text(built.assets)})),
     (name = "storage", disk = (path = ${text(options.storage)}, writable = true)),
     # The database, and where spans are sent to.
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true)))

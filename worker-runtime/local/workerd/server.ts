@@ -1,7 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { type FunctionsServer, untilReady } from '../functions-server.ts'
@@ -10,10 +10,10 @@ import { type BuiltFunctions, workerdConfig } from './config.ts'
 
 const BUILD = fileURLToPath(new URL('build.ts', import.meta.url))
 
-/** Builds the functions into this folder, from the sources of the current one. Takes two seconds. */
-export const buildFunctions = async (folder: string): Promise<void> => {
+/** Builds the functions of a checkout into this folder. Takes two seconds. */
+export const buildFunctions = async (folder: string, checkout = '.'): Promise<void> => {
   mkdirSync(folder, { recursive: true })
-  await promisify(execFile)(process.execPath, [BUILD, folder])
+  await promisify(execFile)(process.execPath, [BUILD, resolve(folder)], { cwd: checkout })
 }
 
 /** The functions as `buildFunctions` left them, on plain `workerd serve`. */
@@ -25,7 +25,8 @@ export const serveFunctions = (options: {
   folder: string
   bindings: Record<string, string>
 }): FunctionsServer => {
-  const { ip = '127.0.0.1', port, folder } = options
+  const { ip = '127.0.0.1', port } = options
+  const folder = resolve(options.folder)
   const built: BuiltFunctions = JSON.parse(readFileSync(join(folder, 'functions.json'), 'utf8'))
   const storage = join(folder, 'objects')
   mkdirSync(storage, { recursive: true })
