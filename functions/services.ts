@@ -1,4 +1,5 @@
 import { enter } from '../db/queries/scope.ts'
+import { createTokenVerifier, type TokenVerifier } from './auth/access-token.ts'
 import { type ApiKeys, createApiKeys } from './auth/api-key.ts'
 import { createKeyRing, type KeyRing } from './auth/key-ring.ts'
 import { type Autoscale, createAutoscale } from './autoscale/snapshot.ts'
@@ -10,6 +11,7 @@ import { createSubmitter, type Submitter } from './jobs/submitter.ts'
 import { createEdgeTotals, type EdgeTotals } from './metrics/edge-totals.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
 import { createJobPredictions, type JobPredictions } from './prediction/job-predictions.ts'
+import { createOrgQueues, type OrgQueues } from './prediction/org-queues.ts'
 import { guardRowSecurity } from './row-level-security.ts'
 import type { RegistrationMode } from './settings.ts'
 import { createNudger, type Nudger } from './stream/nudger.ts'
@@ -22,10 +24,12 @@ import { createSourceCache, type SourceCache } from './webhooks/source-cache.ts'
 export type Services = {
   readonly database: Database
   readonly keys: KeyRing
+  readonly tokens: TokenVerifier
   readonly apiKeys: ApiKeys
   readonly jobTypes: JobTypes
   readonly submitter: Submitter
   readonly predictions: JobPredictions
+  readonly queues: OrgQueues
   readonly metrics: Metrics
   readonly autoscale: Autoscale
   readonly edgeTotals: EdgeTotals
@@ -56,10 +60,13 @@ export const servicesFor = (raw: RawBindings): Services => {
   const database = guardRowSecurity(
     createDatabase({ url: bindings.DATABASE_URL, gateway: bindings.NEON_GATEWAY }),
   )
-  const predictions = createJobPredictions(database.run)
+  const keys = createKeyRing(bindings.AUTH_KEYS.keys)
+  const queues = createOrgQueues()
+  const predictions = createJobPredictions(database.run, queues)
   const services = {
     database,
-    keys: createKeyRing(bindings.AUTH_KEYS.keys),
+    keys,
+    tokens: createTokenVerifier(keys),
     apiKeys: createApiKeys(database),
     jobTypes: createJobTypes(database.run),
     submitter: createSubmitter({
@@ -69,6 +76,7 @@ export const servicesFor = (raw: RawBindings): Services => {
       onRefusedPrediction: predictions.refused,
     }),
     predictions,
+    queues,
     metrics: createMetrics(database),
     autoscale: createAutoscale(database.run),
     edgeTotals: createEdgeTotals(database.run),

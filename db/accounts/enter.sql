@@ -72,15 +72,16 @@ begin atomic
     set_config('smartqueue.request', coalesce(p_request, ''), true);
 end;
 
-create or replace function enter(
+create or replace function enter_org(
   p_org uuid, p_user uuid, p_session uuid, p_key uuid, p_secret text, p_least_role text, p_all_orgs boolean, p_ip text,
   p_request text
-) returns void
+) returns uuid
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 as $$
 -- Opens the organisation to a user who has at least the role, or all organisations to an admin. Raises SQ401 if they
--- have none, and SQ403 if only the role is too low.
+-- have none, and SQ403 if only the role is too low. Returns the organisation, or null if all are open: a function that
+-- takes it as an argument can only run afterwards.
 declare
   v_roles constant text[] := '{user,org_admin,admin}';
   v_role constant text := role_in(p_org, p_user, p_session, p_key, p_secret);
@@ -99,6 +100,7 @@ begin
   end if;
   perform set_origin(p_ip, p_request);
   perform set_scope(array[p_org], p_user, p_key, p_all_orgs);
+  return case when not p_all_orgs then p_org end;
 end
 $$;
 
@@ -156,4 +158,4 @@ begin
 end
 $$;
 
-grant execute on function enter, enter_with_source, enter_stream to smartqueue_functions;
+grant execute on function enter_org, enter_with_source, enter_stream to smartqueue_functions;

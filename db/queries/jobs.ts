@@ -34,12 +34,10 @@ export type JobFailure = { code: string; message: string }
 export const getJob = (orgId: string, jobId: string): Query<JobRow> => ({
   name: 'get-job',
   text: `
-    select
-      s.*, j.payload, j.traceparent, f.result,
-      array(select parent_id from smartqueue.job_dependencies where child_id = j.id order by parent_id) as depends_on
-    from smartqueue.summarize_jobs(array[$1::uuid], array[$2::uuid]) s
-    join smartqueue.jobs j on j.org_id = $1::uuid and j.id = $2::uuid
-    left join smartqueue.finished_jobs f on f.org_id = $1::uuid and f.job_id = $2::uuid`,
+    select *
+    from smartqueue.job_details
+    where org_id = $1::uuid
+      and id = $2::uuid`,
   values: [orgId, jobId],
 })
 

@@ -5,8 +5,8 @@
 import type { Query } from '../query.ts'
 import type { Role } from '../rules/roles.ts'
 
-/** A statement that comes before others in their transaction. */
-export type Entry = Query<unknown>
+/** A statement that comes before others in their transaction. `opens`: it returns the organisation that it has opened. */
+export type Entry = Query<unknown> & { readonly opens?: true }
 
 /** The SQLSTATEs with which a transaction ends that was not let in. */
 export const NOT_ENTERED = {
@@ -42,7 +42,7 @@ export type EntryOptions = {
 export const enter = (member: Member, options: EntryOptions): Entry => ({
   name: 'enter',
   text: `
-    select smartqueue.enter(
+    select smartqueue.enter_org(
       $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text, $6::text, $7::boolean, $8::text, $9::text
     )`,
   values: [
@@ -50,6 +50,7 @@ export const enter = (member: Member, options: EntryOptions): Entry => ({
     ...[options.leastRole, options.allOrgs ?? false],
     ...[options.origin?.ip ?? null, options.origin?.requestId ?? null],
   ],
+  opens: true,
 })
 
 /** Opens the organisation of a source, if it is enabled and still at the version with which a delivery was verified. */

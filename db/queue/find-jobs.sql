@@ -164,23 +164,4 @@ begin
 end
 $$;
 
-create or replace function summarize_jobs(p_org_ids uuid[], p_ids uuid[]) returns setof job_summaries
-language plpgsql stable
-set search_path = pg_catalog, smartqueue, pg_temp
-as $$
--- Runs with the rights of its caller, under row-level security.
-begin
-  return query
-  select s.*
-  from unnest(p_org_ids, p_ids) as found (org_id, id)
-  cross join lateral (
-    select *
-    from job_summaries
-    where org_id = found.org_id
-      and id = found.id
-    offset 0
-  ) s;
-end
-$$;
-
-grant execute on function find_jobs, summarize_jobs to smartqueue_functions;
+grant execute on function find_jobs to smartqueue_functions;

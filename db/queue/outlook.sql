@@ -262,47 +262,69 @@ begin
 end
 $$;
 
-create or replace function queue_ahead(p_org uuid, p_job uuid, p_most integer)
-returns table (
-  lane smallint, jobs integer, predicted_ms double precision, counted boolean, lane_position double precision,
-  flows integer
+create or replace function queue_ahead(
+  p_org uuid,
+  p_job uuid,
+  p_most integer,
+  out lane smallint,
+  -- Jobs of the same flow that come before this one in the order of lanes, up to p_most.
+  out jobs integer,
+  out predicted_ms double precision,
+  -- Whether they are all.
+  out counted boolean,
+  -- If not, the approximate position in the lane, from 0 to 1, interpolated from the keys.
+  out lane_position double precision,
+  -- How many flows of the organisation have jobs, up to 100.
+  out flows integer
 )
-language sql stable security definer
-set search_path = pg_catalog, smartqueue, pg_temp
-set enable_seqscan = off
--- Counts the jobs of the same flow that come before this one in the order of lanes. `counted` is true if they are fewer
--- than `p_most`. Otherwise `lane_position` is its approximate position in its lane, from 0 to 1, interpolated from the
--- keys. `flows` is how many flows of the organisation have jobs, up to 100.
-begin atomic
-  select
-    mine.lane, count(a.predicted_ms)::integer, coalesce(sum(a.predicted_ms), 0)::double precision,
-    count(a.predicted_ms) < p_most,
-    case
-      when count(a.predicted_ms) < p_most then null
-      else (
-        select coalesce((mine.key - min(r.key))::double precision / nullif(max(r.key) - min(r.key), 0), 0)
-        from ready_jobs r
-        where r.flow = mine.flow
-          and r.lane = mine.lane
-          and r.lane < 5000
-      )
-    end,
-    cardinality(find_flows(array[(mine.flow >> 32 << 32) - 1], array[((mine.flow >> 32) + 1) << 32], 100))
-  from ready_jobs mine
-  left join lateral (
+language plpgsql
+as $$
+declare
+  v_job ready_jobs;
+  v_first bigint;
+  v_last bigint;
+begin
+  select * into v_job
+  from ready_jobs r
+  where r.org_id = p_org
+    and r.job_id = p_job;
+  if v_job.job_id is null then return; end if;
+
+  lane := v_job.lane;
+  select count(*), coalesce(sum(a.predicted_ms), 0)
+  into jobs, predicted_ms
+  from (
     select r.predicted_ms
     from ready_jobs r
-    where r.flow = mine.flow
-      and (r.lane, r.key) < (mine.lane, mine.key)
+    where r.flow = v_job.flow
+      and (r.lane, r.key) < (v_job.lane, v_job.key)
       and r.lane < 5000
     order by r.lane, r.key
     limit p_most
-  ) a on true
-  where mine.org_id = p_org
-    and mine.job_id = p_job
-    and is_open(p_org)
-  group by mine.flow, mine.lane, mine.key;
-end;
+  ) a;
+  counted := jobs < p_most;
+  if not counted then
+    -- Not min and max: a plan made while there were few jobs would read the whole lane.
+    select r.key into v_first
+    from ready_jobs r
+    where r.flow = v_job.flow
+      and r.lane = v_job.lane
+      and r.lane < 5000
+    order by r.key
+    limit 1;
+    select r.key into v_last
+    from ready_jobs r
+    where r.flow = v_job.flow
+      and r.lane = v_job.lane
+      and r.lane < 5000
+    order by r.key desc
+    limit 1;
+    lane_position := coalesce((v_job.key - v_first)::double precision / nullif(v_last - v_first, 0), 0);
+  end if;
+  flows := cardinality(
+    find_flows(array[(v_job.flow >> 32 << 32) - 1], array[((v_job.flow >> 32) + 1) << 32], 100)
+  );
+end
+$$;
 
 grant execute on function share_level, queue_snapshot, queue_sums to smartqueue_functions, smartqueue_workers;
-grant execute on function queue_ahead to smartqueue_functions;

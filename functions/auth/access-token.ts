@@ -55,3 +55,26 @@ export const verifyAccessToken = async (
     throw error
   }
 }
+
+export type TokenVerifier = { verify(token: string): Promise<Principal | 'expired' | 'invalid'> }
+
+const MAX_REMEMBERED = 10_000
+
+/**
+ * Remembers the tokens that were valid until they expire: verifying a signature takes longer than the rest of most requests.
+ * Whether the session still holds is checked by the database, in every transaction.
+ */
+export const createTokenVerifier = (keys: KeyRing): TokenVerifier => {
+  const remembered = new Map<string, Principal>()
+  return {
+    verify: async (token) => {
+      const known = remembered.get(token)
+      if (known) return (known.expires_at ?? 0) > Date.now() ? known : 'expired'
+      const verdict = await verifyAccessToken(keys, token)
+      if (typeof verdict === 'string') return verdict
+      if (remembered.size === MAX_REMEMBERED) remembered.clear()
+      remembered.set(token, verdict)
+      return verdict
+    },
+  }
+}

@@ -9,7 +9,6 @@ import { originOf } from '../http/origin.ts'
 import { ProblemError } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
 import type { Services } from '../services.ts'
-import { verifyAccessToken } from './access-token.ts'
 import { PERMISSIONS, type Permission } from './permissions.ts'
 import { memberOf, type Principal } from './principal.ts'
 import { isSecret } from './secrets.ts'
@@ -75,7 +74,7 @@ const identify = async (c: Context<AppEnv>): Promise<Principal> => {
   const token = BEARER.exec(header)?.[1] ?? ''
   const services = c.get('services')
   if (isSecret('api-key', token)) return holderOf(services, token)
-  const verdict = await verifyAccessToken(services.keys, token)
+  const verdict = await services.tokens.verify(token)
   if (verdict === 'expired') throw unauthenticated('The access token has expired. POST /auth/refresh.', true)
   if (verdict === 'invalid') throw unauthenticated('The access token is not valid.', true)
   return verdict

@@ -1,13 +1,14 @@
 import { createRoute } from '@hono/zod-openapi'
+import { afterCommit } from '../database-errors.ts'
 import { holdOf } from '../http/background.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
 import { cancelJob } from './cancellation.ts'
-import { findEta } from './job-eta.ts'
 import { viewJob } from './job-view.ts'
 import { accessToJob } from './of-job.ts'
 import { retryJob } from './retries.ts'
 import { job } from './schemas.ts'
+import { showJob } from './show-job.ts'
 
 export const changeRoutes = () =>
   createRouter()
@@ -18,8 +19,8 @@ export const changeRoutes = () =>
     })
     .openapi(retryRoute, async (c) => {
       const { id } = c.req.valid('param')
-      const row = await retryJob(c.get('run'), c.get('principal').org_id, id, holdOf(c))
-      return c.json(viewJob(row, await findEta(c.get('run'), row)), 200)
+      await retryJob(c.get('run'), c.get('principal').org_id, id, holdOf(c))
+      return c.json(await afterCommit(showJob(c, id)), 200)
     })
 
 const cancelRoute = createRoute({

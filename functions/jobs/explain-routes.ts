@@ -1,12 +1,12 @@
 import { createRoute, type z } from '@hono/zod-openapi'
-import { getJobFacts, type JobFacts } from '../../db/queries/job-facts.ts'
-import { getJob, type JobRow } from '../../db/queries/jobs.ts'
+import { getObstacles, type JobFacts, readJob } from '../../db/queries/job-facts.ts'
+import type { JobRow } from '../../db/queries/jobs.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
-import { lanesOf } from '../prediction/eta/queue-sums.ts'
+import { lanesOf, toSnapshot } from '../prediction/eta/queue-sums.ts'
 import { seconds } from './durations.ts'
 import { explanation } from './explanation.ts'
-import { aheadOf, etaFromFacts } from './job-eta.ts'
+import { aheadOf, etaOf } from './job-eta.ts'
 import { noSuchJob } from './job-path.ts'
 import { round, viewSummary } from './job-view.ts'
 import { accessToJob } from './of-job.ts'
@@ -17,12 +17,12 @@ export const explainRoutes = () =>
     const { id } = c.req.valid('param')
     const { org_id } = c.get('principal')
     const run = c.get('run')
-    const [[row], [facts]] = await Promise.all([
-      run(getJob(org_id, id)),
-      run(getJobFacts(org_id, id, COUNTED)),
+    const [[row], [obstacles]] = await Promise.all([
+      run(readJob(org_id, id, { most: COUNTED, withQueue: true })),
+      run(getObstacles(org_id, id)),
     ])
-    if (!row || !facts) throw noSuchJob(id)
-    return c.json(explain(row, facts), 200)
+    if (!row || !obstacles) throw noSuchJob(id)
+    return c.json(explain(row, { ...row, ...obstacles, workers: row.workers ?? [] }), 200)
   })
 
 const explain = (row: JobRow, facts: JobFacts): z.output<typeof explanation> => {
@@ -36,7 +36,10 @@ const explain = (row: JobRow, facts: JobFacts): z.output<typeof explanation> => 
     priority_score,
     ...placeOf(facts),
     prediction,
-    eta: etaFromFacts(row, facts),
+    eta: etaOf(row, facts, {
+      workers: facts.workers,
+      queue: facts.queue ? toSnapshot(facts.queue, facts.workers) : undefined,
+    }),
   }
 }
 

@@ -1,21 +1,17 @@
 import type { z } from '@hono/zod-openapi'
-import { getJobFacts, type JobFacts, type ParentFacts, type QueuePlace } from '../../db/queries/job-facts.ts'
+import type { JobPlace, ParentFacts, QueuePlace } from '../../db/queries/job-facts.ts'
 import type { JobSummaryRow } from '../../db/queries/jobs.ts'
-import type { Run } from '../../db/query.ts'
+import type { LiveWorker } from '../../db/queries/queue-facts.ts'
 import { isFinished } from '../../db/rules/job-states.ts'
 import { FIRST_PARKED_LANE, laneOf } from '../../db/rules/lanes.ts'
-import { logFailure } from '../http/log.ts'
 import { type Eta, estimateEtas, etaAfter } from '../prediction/eta/eta.ts'
 import { type Ahead, etaBehind, etaInQueue, etaOfRunning, sumAhead } from '../prediction/eta/place.ts'
 import type { LaneSum, QueueSnapshot } from '../prediction/eta/queue-snapshot.ts'
-import { isRunnable, toSnapshot } from '../prediction/eta/queue-sums.ts'
+import { isRunnable } from '../prediction/eta/queue-sums.ts'
 import type { eta } from './schemas.ts'
 import type { SubmittedRow } from './stored-job.ts'
 
 type EtaView = z.output<typeof eta>
-
-/** Many may ask, and often. */
-const COUNTED = 1_000
 
 /** What was promised at submission: the same whenever it is asked for. */
 export const viewPromise = (row: SubmittedRow): EtaView => {
@@ -25,26 +21,17 @@ export const viewPromise = (row: SubmittedRow): EtaView => {
   return viewEta(createdAt, etaAfter(row.promised_wait_ms, { ...runtimeOf(row), notBeforeMs }))
 }
 
-/** What is to be expected now. Only a job that waits needs a look at the queue. */
-export const findEta = async (run: Run, row: JobSummaryRow): Promise<EtaView> => {
+/** What is to be expected now. */
+export const etaOf = (row: JobSummaryRow, place: JobPlace, { workers, queue }: Waiting): EtaView => {
   if (isFinished(row.status)) return null
-  if (row.status === 'running') return viewRunning(row, Date.now())
-  // The job is worth an answer without.
-  const [facts] = await run(getJobFacts(row.org_id, row.id, COUNTED)).catch((error: unknown) => {
-    logFailure(error)
-    return []
-  })
-  return facts ? etaFromFacts(row, facts) : null
+  const now = Date.parse(place.now)
+  if (row.status === 'running') return viewRunning(row, now)
+  if (!queue || place.pauses.length > 0 || !isRunnable(row, workers)) return null
+  return viewEta(now, waitingEta(row, place, queue))
 }
 
-export const etaFromFacts = (row: JobSummaryRow, facts: JobFacts): EtaView => {
-  if (isFinished(row.status)) return null
-  const now = Date.parse(facts.now)
-  if (row.status === 'running') return viewRunning(row, now)
-  const { workers, queue, pauses } = facts
-  if (!queue || pauses.length > 0 || !isRunnable(row, workers)) return null
-  return viewEta(now, waitingEta(row, facts, toSnapshot(queue, workers)))
-}
+/** Who works, and the queue as it is now. */
+type Waiting = { workers: readonly LiveWorker[]; queue: QueueSnapshot | undefined }
 
 const viewRunning = (row: JobSummaryRow, now: number): EtaView =>
   viewEta(now, etaOfRunning(row.started_at ? now - Date.parse(row.started_at) : 0, runtimeOf(row)))
@@ -54,7 +41,7 @@ const runtimeOf = (row: { predicted_ms: number; predicted_p90_ms: number }) => (
   p90Ms: row.predicted_p90_ms,
 })
 
-const waitingEta = (row: JobSummaryRow, facts: JobFacts, snapshot: QueueSnapshot): Eta | null => {
+const waitingEta = (row: JobSummaryRow, facts: JobPlace, snapshot: QueueSnapshot): Eta | null => {
   const now = Date.parse(facts.now)
   const until = facts.wake_at ?? row.run_at
   const notBeforeMs = Math.max(0, until ? Date.parse(until) - now : 0)

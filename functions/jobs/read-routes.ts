@@ -1,18 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { type AttemptRow, listAttempts } from '../../db/queries/attempts.ts'
 import { type JobLogRow, listJobLogs } from '../../db/queries/job-logs.ts'
-import { getJob, type JobSummaryRow } from '../../db/queries/jobs.ts'
+import type { JobSummaryRow } from '../../db/queries/jobs.ts'
 import { type ListedJob, listJobs } from '../../db/queue/find-jobs.ts'
 import { access, enterAs, seesAllOrgs } from '../auth/permit.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { encodeCursor, idPosition, pageFields, pageOf, pageQuery, toPage } from '../http/pagination.ts'
 import { createRouter } from '../http/validation.ts'
 import { FINGERPRINT_RULE, filterFields, fitsFingerprint, toJobFilter } from './filter.ts'
-import { findEta } from './job-eta.ts'
 import { noSuchJob } from './job-path.ts'
-import { viewJob, viewSummary } from './job-view.ts'
+import { viewSummary } from './job-view.ts'
 import { accessToJob } from './of-job.ts'
 import { attempt, job, jobSummary, logLine } from './schemas.ts'
+import { showJob } from './show-job.ts'
 
 export const readRoutes = () =>
   createRouter()
@@ -28,9 +28,7 @@ export const readRoutes = () =>
     })
     .openapi(getRoute, async (c) => {
       const { id } = c.req.valid('param')
-      const [row] = await c.get('run')(getJob(c.get('principal').org_id, id))
-      if (!row) throw noSuchJob(id)
-      return c.json(viewJob(row, await findEta(c.get('run'), row)), 200)
+      return c.json(await showJob(c, id), 200)
     })
     .openapi(logsRoute, async (c) => {
       const { id } = c.req.valid('param')

@@ -1,8 +1,7 @@
-import { getJob, type JobRow } from '../../db/queries/jobs.ts'
+import { getJob } from '../../db/queries/jobs.ts'
 import { JOBS_READY, notify } from '../../db/queries/notifications.ts'
 import type { Run } from '../../db/query.ts'
 import { isRetried, type RetriedJob, type RetryableState, retryJobs } from '../../db/queue/retry.ts'
-import { afterCommit } from '../database-errors.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
 import { ProblemError } from '../http/problem.ts'
@@ -10,11 +9,11 @@ import { noSuchJob } from './job-path.ts'
 import { queueFull } from './quota.ts'
 
 /** Gives a failed or cancelled job a new round of attempts. */
-export const retryJob = async (run: Run, orgId: string, jobId: string, hold: Hold): Promise<JobRow> => {
+export const retryJob = async (run: Run, orgId: string, jobId: string, hold: Hold): Promise<void> => {
   const { retried, full } = await retryMany(run, orgId, [jobId], hold)
-  const [job] = await afterCommit(run(getJob(orgId, jobId)))
+  if (retried > 0) return
+  const [job] = await run(getJob(orgId, jobId))
   if (!job) throw noSuchJob(jobId)
-  if (retried > 0) return job
   if (full) throw queueFull()
   throw new ProblemError(
     'not-retryable',

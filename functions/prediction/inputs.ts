@@ -4,29 +4,18 @@
  * rather than wait for one. Values are kept and not promises: on workerd those belong to the request that asked.
  */
 
-import { getPredictionInputs, type PredictionInputsRow } from '../../db/queries/prediction-inputs.ts'
-import { type LiveWorker, refreshQueueSums } from '../../db/queries/queue-facts.ts'
+import { getPredictionInputs } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
-import { addToQueue, advanceQueue, type QueueSnapshot } from './eta/queue-snapshot.ts'
-import { areSumsDue, toSnapshot } from './eta/queue-sums.ts'
+import { createOrgQueues, type OrgQueue, type OrgQueues } from './org-queues.ts'
 import { type SeriesInputs, toSeries } from './series-inputs.ts'
 
 export type SeriesName = { type: string; name: string }
 
-/** The same for all jobs of an organisation. */
-export type OrgInputs = {
-  champion: number | null
-  workers: readonly LiveWorker[]
-  /** Undefined right after a crash of the server. */
-  queue: QueueSnapshot | undefined
-  /** Ready jobs of all organisations. */
-  queueDepth: number
-}
-
-export type Inputs = OrgInputs & {
+export type Inputs = OrgQueue & {
   orgId: string
+  champion: number | null
   series(name: SeriesName): SeriesInputs | undefined
   /** Tells of jobs that are about to join the queue: the next look does not see them yet. */
   arrive(jobs: readonly { lane: number; p50Ms: number }[]): void
@@ -53,18 +42,12 @@ const MAX_KEPT = 2_000
 
 type Kept = { inputs: SeriesInputs; loadedAt: number; askedAt: number }
 
-/** `arrived`: jobs that the sums of the queue may not count yet, because they were taken before. */
-type KeptOrg = { inputs: OrgInputs; at: number; arrived: { at: number; lane: number; p50Ms: number }[] }
-
-/** From the prediction of a job to its commit. */
-const COMMIT_MS = 20
-/** More make no difference to a wait, and would take memory. */
-const MAX_ARRIVED = 10_000
-
-export const createInputCache = (options: { now?: () => number; patienceMs?: number } = {}): InputCache => {
-  const { now = Date.now, patienceMs = PATIENCE_MS } = options
+export const createInputCache = (
+  options: { now?: () => number; patienceMs?: number; queues?: OrgQueues } = {},
+): InputCache => {
+  const { now = Date.now, patienceMs = PATIENCE_MS, queues = createOrgQueues(now) } = options
   const kept = new Map<string, Kept>()
-  const orgs = new Map<string, KeptOrg>()
+  let champion: number | null = null
 
   const load = async (run: Run, orgId: string, series: readonly SeriesName[], hold: Hold): Promise<void> => {
     const [row] = await run(getPredictionInputs(orgId, series))
@@ -75,12 +58,9 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
       kept.delete(key)
       kept.set(key, { inputs, loadedAt, askedAt: loadedAt })
     }
-    const takenAt = loadedAt - (row.queue?.age_ms ?? 0) - COMMIT_MS
-    const arrived = (orgs.get(orgId)?.arrived ?? []).filter(({ at }) => at > takenAt).slice(-MAX_ARRIVED)
-    orgs.delete(orgId)
-    orgs.set(orgId, { inputs: toOrgInputs(row, arrived), at: loadedAt, arrived })
-    for (const map of [kept, orgs]) dropOldest(map)
-    if (row.queue && areSumsDue(row.queue)) hold(run(refreshQueueSums()).catch(logFailure))
+    dropOldest(kept)
+    champion = row.champion
+    queues.keep(orgId, row, run, hold)
   }
 
   const refresh = (run: Run, orgId: string, series: readonly SeriesName[], hold: Hold): void => {
@@ -94,16 +74,6 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
     hold(load(run, orgId, due, hold).catch(logFailure))
   }
 
-  /** The queue has gone on since it was looked at. */
-  const bringUpToDate = (orgId: string): OrgInputs => {
-    const org = orgs.get(orgId)
-    if (!org) throw new Error('Nothing is known of the queue')
-    const at = now()
-    if (org.inputs.queue) org.inputs.queue = advanceQueue(org.inputs.queue, at - org.at)
-    org.at = at
-    return org.inputs
-  }
-
   return {
     get: async (run, orgId, series, hold) => {
       const wanted = distinct(series).slice(0, MAX_SERIES)
@@ -112,23 +82,20 @@ export const createInputCache = (options: { now?: () => number; patienceMs?: num
         const one = kept.get(keyOf(orgId, name))
         return !one || at - one.loadedAt > USABLE_MS
       })
-      if (missing.length > 0 || !orgs.has(orgId)) {
+      if (missing.length > 0 || !queues.get(orgId)) {
         const loading = load(run, orgId, missing, hold)
         hold(loading.catch(() => {}))
         await within(patienceMs, loading)
       }
       refresh(run, orgId, wanted, hold)
-      const current = bringUpToDate(orgId)
+      const queue = queues.get(orgId)
+      if (!queue) throw new Error('Nothing is known of the queue')
       return {
-        ...current,
+        ...queue,
         orgId,
+        champion,
         series: (name) => kept.get(keyOf(orgId, name))?.inputs,
-        arrive: (jobs) => {
-          const org = orgs.get(orgId)
-          if (!org?.inputs.queue) return
-          org.inputs.queue = addToQueue(org.inputs.queue, jobs)
-          org.arrived.push(...jobs.map(({ lane, p50Ms }) => ({ lane, p50Ms, at: now() })))
-        },
+        arrive: (jobs) => queues.arrive(orgId, jobs),
         submitted: (names, atMs) => {
           for (const name of distinct(names)) noteSubmission(kept.get(keyOf(orgId, name)), atMs / 1000)
         },
@@ -146,16 +113,6 @@ const distinct = (series: readonly SeriesName[]): SeriesName[] => [
 const noteSubmission = (kept: Kept | undefined, lastSubmittedAtS: number): void => {
   if (kept) kept.inputs = { ...kept.inputs, view: { ...kept.inputs.view, lastSubmittedAtS } }
 }
-
-const toOrgInputs = (
-  { champion, workers, queue }: PredictionInputsRow,
-  arrived: KeptOrg['arrived'],
-): OrgInputs => ({
-  champion,
-  workers,
-  queue: queue ? addToQueue(toSnapshot(queue, workers), arrived) : undefined,
-  queueDepth: queue?.depth ?? 0,
-})
 
 /** Those that were loaded longest ago come first. */
 const dropOldest = (map: Map<string, unknown>): void => {

@@ -5,6 +5,7 @@ import type { Hold } from '../http/background.ts'
 import { createFaults, type Faults, type PredictionFault } from './faults.ts'
 import { createInputCache, type InputCache, type Inputs, InputsTimeout } from './inputs.ts'
 import { createModelStore, type ModelStore } from './model-store.ts'
+import type { OrgQueues } from './org-queues.ts'
 import { type JobToPredict, predictAll } from './predictor.ts'
 import { ESTIMATE_MODEL, type RuntimeModel } from './runtime-model.ts'
 
@@ -21,10 +22,10 @@ type Asking = { run: Run; orgId: string; hold: Hold; dryRun?: boolean }
 type Parts = { inputs: InputCache; models: ModelStore; faults: Faults; now: () => number }
 
 /** What one isolate keeps for predictions. `run` is for what belongs to no organisation. */
-export const createJobPredictions = (run: Run): JobPredictions => {
+export const createJobPredictions = (run: Run, queues: OrgQueues): JobPredictions => {
   const faults = createFaults(run)
   return joinParts({
-    inputs: createInputCache(),
+    inputs: createInputCache({ queues }),
     models: createModelStore({ run, faults }),
     faults,
     now: Date.now,

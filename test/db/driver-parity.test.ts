@@ -44,7 +44,7 @@ import {
   listInvitations,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
-import { getJobFacts } from '../../db/queries/job-facts.ts'
+import { getObstacles, readJob } from '../../db/queries/job-facts.ts'
 import { getJobGraph } from '../../db/queries/job-graph.ts'
 import { appendJobLogs, followJob, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
@@ -636,7 +636,10 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await play(readMetrics())
   await sql(AUTOSCALE_SNAPSHOT)
   await play(readAutoscale())
-  for (let n = 11; n <= 16; n++) await play(getJobFacts(orgId, id(n), 2))
+  for (let n = 11; n <= 16; n++) {
+    await play(readJob(orgId, id(n), { most: 2, withQueue: true }))
+    await play(getObstacles(orgId, id(n)))
+  }
 }
 
 const playCallbacks = async ({ play, sql }: Stage): Promise<void> => {

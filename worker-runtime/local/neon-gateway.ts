@@ -10,7 +10,6 @@ import { type AddressInfo, connect } from 'node:net'
 import { pipeline } from 'node:stream'
 import pg from 'pg'
 import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
-import { z } from 'zod'
 import { CONNECTION_TIMEOUT_MS } from '../../db/rules/timeouts.ts'
 
 export type NeonGateway = {
@@ -74,8 +73,19 @@ const refusal = (code: string, message: string): Reply => ({
   body: { severity: 'ERROR', code, message },
 })
 
-const Query = z.object({ query: z.string(), params: z.array(z.unknown()).default([]) })
-const SqlRequest = z.union([z.object({ queries: z.array(Query) }), Query])
+type Query = { query: string; params?: unknown[] }
+type SqlRequest = Query | { queries: Query[] }
+
+const isQuery = (value: unknown): value is Query =>
+  isObject(value) &&
+  typeof value.query === 'string' &&
+  (value.params === undefined || Array.isArray(value.params))
+
+const isSqlRequest = (value: unknown): value is SqlRequest =>
+  isQuery(value) || (isObject(value) && Array.isArray(value.queries) && value.queries.every(isQuery))
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null
 
 const answer = async (req: IncomingMessage, sessions: Sessions, connectionString: string): Promise<Reply> => {
   const body = await readBody(req)
@@ -85,18 +95,19 @@ const answer = async (req: IncomingMessage, sessions: Sessions, connectionString
   if (!isSame(req.headers['neon-connection-string'], connectionString)) {
     return refusal('28P01', 'the connection string is not the one of this gateway')
   }
-  const request = SqlRequest.safeParse(parseJson(body))
-  if (!request.success) return refusal('22032', 'the body is not {query, params} or {queries: [...]} in JSON')
+  const request = parseJson(body)
+  if (!isSqlRequest(request))
+    return refusal('22032', 'the body is not {query, params} or {queries: [...]} in JSON')
   const batch = beginStatement(req.headers)
   if (batch === undefined) return refusal('22023', 'unknown Neon-Batch-Isolation-Level')
   const run = runnerFor(req.headers)
   return sessions.use(async (client) => {
     // The caller was told that the request failed, so it must not be executed later.
     if (req.socket.destroyed) return {}
-    if (!('queries' in request.data)) return run(client, request.data)
+    if (!('queries' in request)) return run(client, request, nameOf(request.query))
     await client.query(batch)
     const results: unknown[] = []
-    for (const query of request.data.queries) results.push(await run(client, query))
+    for (const query of request.queries) results.push(await run(client, query))
     await client.query('commit')
     return { results }
   })
@@ -104,17 +115,20 @@ const answer = async (req: IncomingMessage, sessions: Sessions, connectionString
 
 const MAX_BODY_BYTES = 10 * 1024 * 1024
 
-// A body over the limit is dropped but read to its end: a socket closed earlier would hide the answer.
-const readBody = async (req: IncomingMessage): Promise<string | undefined> => {
-  let chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of req) {
-    bytes += chunk.length
-    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk)
-    else chunks = []
-  }
-  return bytes <= MAX_BODY_BYTES ? Buffer.concat(chunks).toString('utf8') : undefined
-}
+// A body over the limit is dropped but read to its end: a socket closed earlier would hide the answer. Not with `for await`,
+// which costs more than the query.
+const readBody = (req: IncomingMessage): Promise<string | undefined> =>
+  new Promise((resolve, reject) => {
+    let chunks: Buffer[] = []
+    let bytes = 0
+    req.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= MAX_BODY_BYTES) chunks.push(chunk)
+      else chunks = []
+    })
+    req.on('end', () => resolve(bytes <= MAX_BODY_BYTES ? Buffer.concat(chunks).toString('utf8') : undefined))
+    req.on('error', reject)
+  })
 
 const parseJson = (text: string): unknown => {
   try {
@@ -125,10 +139,10 @@ const parseJson = (text: string): unknown => {
 }
 
 // The driver appends its application_name. Hashes have one length, so the comparison takes one time.
-const isSame = (given: string | string[] | undefined, expected: string): boolean => {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
-  return timingSafeEqual(digest(String(given).split('?')[0] ?? ''), digest(expected))
-}
+const isSame = (given: string | string[] | undefined, expected: string): boolean =>
+  timingSafeEqual(digest(String(given).split('?')[0] ?? ''), digest(expected))
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
 
 const ISOLATION_LEVELS = new Map([
   ['ReadUncommitted', ' isolation level read uncommitted'],
@@ -146,7 +160,24 @@ const beginStatement = (headers: IncomingHttpHeaders): string | undefined => {
   return `begin${isolation}${readOnly}${deferrable}`
 }
 
-type Run = (client: pg.ClientBase, query: z.output<typeof Query>) => Promise<object>
+/** With a name, the statement is prepared and kept by the connection. */
+type Run = (client: pg.ClientBase, query: Query, name?: string) => Promise<object>
+
+/** Statements that are kept. There are some hundred; whoever makes their texts up gets no names for more. */
+const MAX_PREPARED = 1_000
+const prepared = new Map<string, string>()
+
+const nameOf = (text: string): string | undefined => {
+  const known = prepared.get(text)
+  if (known !== undefined || prepared.size === MAX_PREPARED) return known
+  const name = `gateway-${prepared.size}`
+  prepared.set(text, name)
+  return name
+}
+
+/** A migration has changed what the statement returns. It has not run. */
+const isStale = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
 
 // The driver asks for the text of Postgres in arrays and parses it itself, which makes HTTP equal to TCP.
 const runnerFor = (headers: IncomingHttpHeaders): Run => {
@@ -156,12 +187,18 @@ const runnerFor = (headers: IncomingHttpHeaders): Run => {
   const getTypeParser = (type: number) =>
     parsed.includes(type) ? pg.types.getTypeParser(type) : (text: string) => text
   const arrays = headers['neon-array-mode'] === 'true'
-  return async (client, { query, params }) => {
+  return async (client, { query, params = [] }, name) => {
     // Extended also without parameters, as Neon does it: one statement a query.
     const config = { text: query, values: params, queryMode: 'extended', types: { getTypeParser } }
-    const result = await client.query({ ...config, ...(arrays && { rowMode: 'array' }) })
-    const { fields, rows, rowCount, command } = result
-    return { fields, rows, rowCount, command, rowAsArray: arrays }
+    const send = (options: object): Promise<pg.QueryResult> =>
+      client.query({ ...config, ...options, ...(arrays && { rowMode: 'array' }) })
+    const { fields, rows, rowCount, command } = await send({ name }).catch((error: unknown) => {
+      if (name !== undefined && isStale(error)) return send({})
+      throw error
+    })
+    // Of the fields, the driver reads no more than this.
+    const named = fields.map(({ name, dataTypeID }) => ({ name, dataTypeID }))
+    return { fields: named, rows, rowCount, command, rowAsArray: arrays }
   }
 }
 

@@ -50,12 +50,13 @@ export const createTickPredictions = (options: {
 }
 
 const loadPredictor = async (run: Run): Promise<JobPredictions> => {
-  const [{ useWasmBackend }, { createJobPredictions }] = await Promise.all([
+  const [{ useWasmBackend }, { createJobPredictions }, { createOrgQueues }] = await Promise.all([
     import('../learning/wasm-backend.ts'),
     import('../../functions/prediction/job-predictions.ts'),
+    import('../../functions/prediction/org-queues.ts'),
   ])
   await useWasmBackend()
-  return createJobPredictions(run)
+  return createJobPredictions(run, createOrgQueues())
 }
 
 const toPredict = (job: ScheduledJob): JobToPredict => ({

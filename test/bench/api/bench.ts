@@ -5,7 +5,7 @@ import { startPostgresStore } from '../queue/postgres-store.ts'
 import { startRedisStore } from '../queue/redis-store.ts'
 import { rotate } from '../queue/rounds.ts'
 import type { BenchOptions, BenchReport } from '../report.ts'
-import { type Server, startServers } from './servers.ts'
+import { type Server, startPeers, startSmartQueues } from './servers.ts'
 import { type Measured, runStep, STEPS, type Step, submitBatches, submitJobs } from './steps.ts'
 import { medianOf, printSteps, type StepResult } from './tables.ts'
 import { checkTargets, printTargets } from './targets.ts'
@@ -23,7 +23,8 @@ export const benchApi = async ({ say, quick, before }: BenchOptions): Promise<Be
     postgres: await startPostgresStore(folder, reaper),
     redis: startRedisStore(folder, reaper),
   }
-  const servers = await startServers({ folder, stores, reaper }, { before, say })
+  const place = { folder, stores, reaper }
+  const servers = [...(await startSmartQueues(place, before)), ...(await startPeers(place, say))]
   try {
     const short = await runRounds(servers, STEPS, { ...sizes, say })
     const ours = servers.filter(({ isSmartQueue }) => isSmartQueue)

@@ -42,6 +42,7 @@ const openGraphile = async (url: string): Promise<Queue> => {
   }
   const { Logger, makeWorkerUtils } = await loadPeer<Module>('graphile-worker')
   const pgPool = new pg.Pool({ connectionString: url, max: CONNECTIONS })
+  pgPool.on('error', () => {})
   const utils = await makeWorkerUtils({ pgPool, logger: new Logger(() => () => {}) })
   const text = 'select * from graphile_worker._private_jobs where id = $1'
   return {

@@ -39,25 +39,24 @@ export const BEFORE = 'before'
 
 const HERE = fileURLToPath(new URL('.', import.meta.url))
 
-/** This checkout, an earlier one if a folder is given, and the peers that are installed. */
-export const startServers = async (
-  place: Place,
-  options: { before: string | undefined; say: (line: string) => void },
-): Promise<Server[]> => {
-  const { before, say } = options
-  const servers = [await startSmartQueue(place, { name: SUBJECT, root: '.', contender: smartqueue })]
-  if (before) {
-    const contender = await loadBefore(before)
-    servers.push(await startSmartQueue(place, { name: BEFORE, root: before, contender }))
-  }
+/** This checkout, and an earlier one if a folder is given. */
+export const startSmartQueues = async (place: Place, before?: string): Promise<Server[]> => {
+  const subject = await startSmartQueue(place, { name: SUBJECT, root: '.', contender: smartqueue })
+  if (!before) return [subject]
+  const contender = await loadBefore(before)
+  return [subject, await startSmartQueue(place, { name: BEFORE, root: before, contender })]
+}
+
+/** Those that are installed. */
+export const startPeers = async (place: Place, say: (line: string) => void): Promise<Server[]> => {
   if (!(await isInstalled('fastify'))) {
     say('The peers are not installed, so SmartQueue runs alone. To compare: npm run bench:peers')
-    return servers
+    return []
   }
-  for (const contender of [graphileDefault(), pgBoss()]) servers.push(await startPeer(place, contender))
-  if (isRedisInstalled()) servers.push(await startPeer(place, bullmq()))
+  const contenders = [graphileDefault(), pgBoss()]
+  if (isRedisInstalled()) contenders.push(bullmq())
   else say('BullMQ is skipped: there is no redis-server on the PATH.')
-  return servers
+  return Promise.all(contenders.map((contender) => startPeer(place, contender)))
 }
 
 const startSmartQueue = async (

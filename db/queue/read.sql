@@ -1,0 +1,133 @@
+-- One job with what its ETA needs, and pages of jobs. Like find_jobs, they run as the owner after checking the
+-- organisation: the scope is verified once and not once per table, and their plans stay cached in the session.
+
+create or replace function read_job(
+  p_org uuid,
+  p_job uuid,
+  -- Jobs ahead of it are counted up to this many. Beyond that, the sums of org_queues tell.
+  p_most integer,
+  -- Whether the workers and the queue are wanted. A caller may still know them.
+  p_with_queue boolean,
+  out job job_details,
+  out now timestamptz,
+  -- Its place in the queue, as queue_ahead tells it.
+  out lane smallint,
+  out ahead_jobs integer,
+  out ahead_ms double precision,
+  out counted boolean,
+  out lane_position double precision,
+  out flows integer,
+  -- Why it waits elsewhere.
+  out wake_at timestamptz,
+  out pauses jsonb,
+  out open_parents integer,
+  out parents jsonb,
+  out workers jsonb,
+  out queue jsonb
+) returns setof record
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+set plan_cache_mode = force_generic_plan
+-- The jobs ahead are read in the order of the index, however few there were when the plan was made.
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+begin
+  perform require_org(p_org);
+  select * into job
+  from job_details d
+  where d.org_id = p_org
+    and d.id = p_job;
+  if job.id is null then return; end if;
+
+  now := now();
+  open_parents := 0;
+  parents := '[]';
+  if job.status = 'ready' then
+    select a.lane, a.jobs, a.predicted_ms, a.counted, a.lane_position, a.flows
+    into lane, ahead_jobs, ahead_ms, counted, lane_position, flows
+    from queue_ahead(p_org, p_job, p_most) a;
+  elsif job.status in ('pending', 'retrying') then
+    wake_at := (select w.wake_at from waiting_jobs w where w.org_id = p_org and w.job_id = p_job);
+  elsif job.status = 'blocked' then
+    open_parents := coalesce(
+      (select b.remaining from blocked_jobs b where b.org_id = p_org and b.job_id = p_job), 0
+    );
+    parents := open_parents_of(p_org, p_job, p_most);
+  end if;
+  pauses := coalesce(
+    (
+      select jsonb_agg(jsonb_build_object('type', p.type, 'paused_at', p.paused_at) order by p.type nulls first)
+      from pauses p
+      where p.org_id = p_org
+        and (p.type is null or p.type = job.type)
+    ),
+    '[]'
+  );
+  if p_with_queue then
+    workers := live_workers();
+    queue := queue_sums(p_org);
+  end if;
+  return next;
+end
+$$;
+
+create or replace function open_parents_of(p_org uuid, p_job uuid, p_most integer) returns jsonb
+language plpgsql
+as $$
+-- The first ten of them.
+begin
+  return (
+    select coalesce(jsonb_agg(to_jsonb(p) order by p.id), '[]')
+    from (
+      select
+        o.id, o.name, o.status, o.predicted_ms, o.predicted_p90_ms,
+        extract(epoch from now() - o.started_at) * 1000 as ran_ms, at.lane, at.jobs as ahead_jobs,
+        at.predicted_ms as ahead_ms, at.counted, at.lane_position, at.flows
+      from job_dependencies d
+      join job_overview o on o.org_id = d.org_id and o.id = d.parent_id
+      left join lateral queue_ahead(o.org_id, o.id, p_most) at on o.status = 'ready'
+      where d.child_id = p_job
+        and d.org_id = p_org
+        and o.status <> 'completed'
+      limit 10
+    ) p
+  );
+end
+$$;
+
+create or replace function list_jobs(
+  -- As find_jobs takes them.
+  p_org uuid, p_filter jsonb, p_from uuid, p_below uuid, p_limit integer
+) returns table (
+  -- Null on the last page.
+  next_id uuid,
+  -- An empty page is one row without a job.
+  job job_summaries
+)
+language plpgsql security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+set plan_cache_mode = force_generic_plan
+set enable_seqscan = off
+as $$
+begin
+  return query
+  select found.next_id, row(j.*)::job_summaries
+  from find_jobs(p_org, p_filter, p_from, p_below, p_limit) found
+  left join lateral (
+    select s.*
+    from unnest(found.org_ids, found.ids) as f (org_id, id)
+    cross join lateral (
+      select *
+      from job_summaries o
+      where o.org_id = f.org_id
+        and o.id = f.id
+      offset 0
+    ) s
+  ) j on true
+  order by j.id desc;
+end
+$$;
+
+grant execute on function read_job, list_jobs to smartqueue_functions;
