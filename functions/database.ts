@@ -1,7 +1,7 @@
 import { NeonDbError, neon, neonConfig, types } from '@neondatabase/serverless'
 import { isoTime, TIMESTAMPTZ } from '../db/iso-time.ts'
 import { type Entry, NOT_ENTERED } from '../db/queries/scope.ts'
-import { enterAndCall, type Query, type Run } from '../db/query.ts'
+import type { Query, Run } from '../db/query.ts'
 import { longestTryMs, MAX_STATEMENTS, PATIENCE_MS } from '../db/rules/timeouts.ts'
 import { DatabaseUnavailable, NotEntered } from './database-errors.ts'
 import { DISK_FULL, isConnectionLoss, isOvertaken, isTransient, reasonOfRollback } from './transient-error.ts'
@@ -10,8 +10,8 @@ export type Database = {
   /** For what belongs to no organisation. */
   readonly run: Run
   /**
-   * Runs each statement in a transaction that begins with these; one round trip all the same. A call of a function needs no
-   * transaction to enter an organisation: it is one statement.
+   * Runs each statement in a transaction that begins with these; one round trip all the same. A call that takes the proof of
+   * the only entry needs no transaction.
    */
   after(...entries: Entry[]): Run
   /** Runs them in one transaction and one round trip, and answers the rows of each. */
@@ -59,10 +59,8 @@ export const createDatabase = (options: { url: string; gateway?: string | undefi
     after:
       (...entries) =>
       async <Row>(query: Query<Row>) => {
-        const [entry, ...others] = entries
-        if (entry?.opens && others.length === 0 && query.call) {
-          return runOnce(enterAndCall(entry, query.call) as Query<Row>)
-        }
+        const proof = entries.length === 1 ? entries[0]?.proof : undefined
+        if (query.takesProof && proof) return runOnce({ ...query, values: query.values.with(-1, proof) })
         return ((await runTogether([...entries, query])).at(-1) ?? []) as Row[]
       },
     transaction: <Rows extends unknown[]>(queries: Queries<Rows>) =>

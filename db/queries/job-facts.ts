@@ -1,4 +1,4 @@
-import { callIn, type Query } from '../query.ts'
+import type { Query } from '../query.ts'
 import type { JobRow, JobSummaryRow } from './jobs.ts'
 import type { LiveWorker, QueueSums } from './queue-facts.ts'
 
@@ -53,18 +53,18 @@ export const readJob = (
   orgId: string,
   jobId: string,
   options: { most: number; withQueue: boolean },
-): Query<JobRow & JobPlace & QueueFacts> =>
-  callIn('read-job', orgId, {
-    function: 'read_job',
-    columns: `
-      (r.job).*, r.now, r.lane, r.ahead_jobs, r.ahead_ms, r.counted, r.lane_position, r.flows, r.wake_at, r.pauses,
-      r.open_parents, r.parents, r.workers, r.queue`,
-    args: [
-      [jobId, 'uuid'],
-      [options.most, 'integer'],
-      [options.withQueue, 'boolean'],
-    ],
-  })
+): Query<JobRow & JobPlace & QueueFacts> => ({
+  name: 'read-job',
+  text: `
+    select
+      (job).*, now, lane, ahead_jobs, ahead_ms, counted, lane_position, flows, wake_at, pauses, open_parents, parents,
+      workers, queue
+    from smartqueue.read_job(
+      p_org => $1::uuid, p_job => $2::uuid, p_most => $3::integer, p_with_queue => $4::boolean, p_entry => $5::jsonb
+    )`,
+  values: [orgId, jobId, options.most, options.withQueue, null],
+  takesProof: true,
+})
 
 export const getObstacles = (orgId: string, jobId: string): Query<Obstacles> => ({
   name: 'get-obstacles',

@@ -1,4 +1,4 @@
-import { callIn, type Query } from '../query.ts'
+import type { Query } from '../query.ts'
 import type { LiveWorker, QueueSums } from './queue-facts.ts'
 
 export type EstimateRow = { runs: number; mean_log: number; deviation_log: number; median_log: number }
@@ -37,15 +37,14 @@ export type PredictionInputsRow = {
 export const getPredictionInputs = (
   orgId: string,
   series: readonly { type: string; name: string }[],
-): Query<PredictionInputsRow> =>
-  callIn('get-prediction-inputs', orgId, {
-    function: 'prediction_inputs',
-    columns: 'r.*',
-    args: [
-      [series.map(({ type }) => type), 'text[]'],
-      [series.map(({ name }) => name), 'text[]'],
-    ],
-  })
+): Query<PredictionInputsRow> => ({
+  name: 'get-prediction-inputs',
+  text: `
+    select series, shared_types, org_memory, champion, workers, queue
+    from smartqueue.prediction_inputs_for($1::uuid, $2::text[], $3::text[], $4::jsonb)`,
+  values: [orgId, series.map(({ type }) => type), series.map(({ name }) => name), null],
+  takesProof: true,
+})
 
 export const getModelWeights = (version: number): Query<{ weights: string; only_org: string | null }> => ({
   name: 'get-model-weights',

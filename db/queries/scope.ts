@@ -5,8 +5,11 @@
 import type { Query } from '../query.ts'
 import type { Role } from '../rules/roles.ts'
 
-/** A statement that comes before others in their transaction. `opens`: it returns the organisation that it has opened. */
-export type Entry = Query<unknown> & { readonly opens?: true }
+/** A statement that comes before others in their transaction. With a proof, calls that take one can do without. */
+export type Entry = Query<unknown> & { readonly proof?: EntryProof }
+
+/** JSON that `smartqueue.admit` checks. */
+export type EntryProof = string
 
 /** The SQLSTATEs with which a transaction ends that was not let in. */
 export const NOT_ENTERED = {
@@ -42,7 +45,7 @@ export type EntryOptions = {
 export const enter = (member: Member, options: EntryOptions): Entry => ({
   name: 'enter',
   text: `
-    select smartqueue.enter_org(
+    select smartqueue.enter(
       $1::uuid, $2::uuid, $3::uuid, $4::uuid, $5::text, $6::text, $7::boolean, $8::text, $9::text
     )`,
   values: [
@@ -50,7 +53,15 @@ export const enter = (member: Member, options: EntryOptions): Entry => ({
     ...[options.leastRole, options.allOrgs ?? false],
     ...[options.origin?.ip ?? null, options.origin?.requestId ?? null],
   ],
-  opens: true,
+  proof: JSON.stringify({
+    org: member.orgId,
+    user: member.userId,
+    session: member.sessionId,
+    key: member.keyId,
+    secret: member.secret,
+    least_role: options.leastRole,
+    all_orgs: options.allOrgs ?? false,
+  }),
 })
 
 /** Opens the organisation of a source, if it is enabled and still at the version with which a delivery was verified. */

@@ -1,5 +1,5 @@
 import type { JobSummaryRow } from '../queries/jobs.ts'
-import { type Call, callIn, type NewestFirst, type Query } from '../query.ts'
+import type { NewestFirst, Query, QueryValue } from '../query.ts'
 import type { JobState } from '../rules/job-states.ts'
 import type { Priority } from '../rules/priority.ts'
 import { uuidV7Floor } from '../rules/uuid-v7.ts'
@@ -29,35 +29,38 @@ export type ListedJob = (JobSummaryRow | { [Column in keyof JobSummaryRow]: null
 }
 
 /** Newest first, without payloads and results, so that a page stays small. */
-export const listJobs = (search: JobSearch): Query<ListedJob> =>
-  callIn('list-jobs', search.orgId, {
-    function: 'list_jobs',
-    columns: 'r.next_id, (r.job).*',
-    args: argsOf(search),
-  })
+export const listJobs = (search: JobSearch): Query<ListedJob> => ({
+  name: 'list-jobs',
+  text: `
+    select next_id, (job).*
+    from smartqueue.list_jobs(
+      p_org => $1::uuid, p_filter => $2::jsonb, p_from => $3::uuid, p_below => $4::uuid, p_limit => $5::integer,
+      p_entry => $6::jsonb
+    )`,
+  values: [...valuesOf(search), null],
+  takesProof: true,
+})
 
 /** The ids alone, to count jobs or to act on them. */
-export const findJobs = (search: JobSearch): Query<{ ids: string[]; next_id: string | null }> =>
-  callIn('find-jobs', search.orgId, {
-    function: 'find_jobs',
-    columns: 'r.ids, r.next_id',
-    args: argsOf(search),
-  })
+export const findJobs = (search: JobSearch): Query<{ ids: string[]; next_id: string | null }> => ({
+  name: 'find-jobs',
+  text: `
+    select ids, next_id
+    from smartqueue.find_jobs(
+      p_org => $1::uuid, p_filter => $2::jsonb, p_from => $3::uuid, p_below => $4::uuid, p_limit => $5::integer
+    )`,
+  values: valuesOf(search),
+})
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000'
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 /** An id is generated shortly before its row is inserted, and the clocks of two machines may differ by this much. */
 const SLACK_MS = 60_000
 
-const argsOf = ({ filter, before, limit }: JobSearch): Call['args'] => {
+const valuesOf = ({ orgId, filter, before, limit }: JobSearch): QueryValue[] => {
   const { created_after, created_before } = filter
   const from = created_after ? uuidV7Floor(created_after.getTime() - SLACK_MS) : FIRST_ID
   const end = created_before ? uuidV7Floor(created_before.getTime() + SLACK_MS) : LAST_ID
   const below = before !== null && before < end ? before : end
-  return [
-    [JSON.stringify(filter), 'jsonb'],
-    [from, 'uuid'],
-    [below, 'uuid'],
-    [limit, 'integer'],
-  ]
+  return [orgId, JSON.stringify(filter), from, below, limit]
 }

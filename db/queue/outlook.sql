@@ -262,7 +262,7 @@ begin
 end
 $$;
 
-create or replace function queue_ahead(
+create or replace function queue_place(
   p_org uuid,
   p_job uuid,
   p_most integer,

@@ -1,5 +1,5 @@
--- One job with what its ETA needs, and pages of jobs. Like find_jobs, they run as the owner after checking the
--- organisation: the scope is verified once and not once per table, and their plans stay cached in the session.
+-- One job with what its ETA needs, and pages of jobs. They run as the owner after checking who is asking, once and not
+-- once per table, and their plans stay cached in the session.
 
 create or replace function read_job(
   p_org uuid,
@@ -8,9 +8,10 @@ create or replace function read_job(
   p_most integer,
   -- Whether the workers and the queue are wanted. A caller may still know them.
   p_with_queue boolean,
+  p_entry jsonb,
   out job job_details,
   out now timestamptz,
-  -- Its place in the queue, as queue_ahead tells it.
+  -- Its place in the queue, as queue_place tells it.
   out lane smallint,
   out ahead_jobs integer,
   out ahead_ms double precision,
@@ -34,7 +35,7 @@ set enable_bitmapscan = off
 set enable_sort = off
 as $$
 begin
-  perform require_org(p_org);
+  perform admit(p_org, p_entry);
   select * into job
   from job_details d
   where d.org_id = p_org
@@ -47,7 +48,7 @@ begin
   if job.status = 'ready' then
     select a.lane, a.jobs, a.predicted_ms, a.counted, a.lane_position, a.flows
     into lane, ahead_jobs, ahead_ms, counted, lane_position, flows
-    from queue_ahead(p_org, p_job, p_most) a;
+    from queue_place(p_org, p_job, p_most) a;
   elsif job.status in ('pending', 'retrying') then
     wake_at := (select w.wake_at from waiting_jobs w where w.org_id = p_org and w.job_id = p_job);
   elsif job.status = 'blocked' then
@@ -87,7 +88,7 @@ begin
         at.predicted_ms as ahead_ms, at.counted, at.lane_position, at.flows
       from job_dependencies d
       join job_overview o on o.org_id = d.org_id and o.id = d.parent_id
-      left join lateral queue_ahead(o.org_id, o.id, p_most) at on o.status = 'ready'
+      left join lateral queue_place(o.org_id, o.id, p_most) at on o.status = 'ready'
       where d.child_id = p_job
         and d.org_id = p_org
         and o.status <> 'completed'
@@ -98,8 +99,9 @@ end
 $$;
 
 create or replace function list_jobs(
-  -- As find_jobs takes them.
-  p_org uuid, p_filter jsonb, p_from uuid, p_below uuid, p_limit integer
+  -- As search_jobs takes them.
+  p_org uuid, p_filter jsonb, p_from uuid, p_below uuid, p_limit integer,
+  p_entry jsonb
 ) returns table (
   -- Null on the last page.
   next_id uuid,
@@ -112,9 +114,10 @@ set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
 as $$
 begin
+  perform admit(p_org, p_entry);
   return query
   select found.next_id, row(j.*)::job_summaries
-  from find_jobs(p_org, p_filter, p_from, p_below, p_limit) found
+  from search_jobs(p_org, p_filter, p_from, p_below, p_limit) found
   left join lateral (
     select s.*
     from unnest(found.org_ids, found.ids) as f (org_id, id)
@@ -130,4 +133,20 @@ begin
 end
 $$;
 
-grant execute on function read_job, list_jobs to smartqueue_functions;
+create or replace function find_jobs(
+  -- As search_jobs takes and returns them.
+  p_org uuid, p_filter jsonb, p_from uuid, p_below uuid, p_limit integer,
+  out org_ids uuid[], out ids uuid[], out next_id uuid
+)
+language plpgsql stable security definer
+set search_path = pg_catalog, smartqueue, pg_temp
+as $$
+begin
+  perform require_org(p_org);
+  select s.org_ids, s.ids, s.next_id
+  into org_ids, ids, next_id
+  from search_jobs(p_org, p_filter, p_from, p_below, p_limit) s;
+end
+$$;
+
+grant execute on function read_job, list_jobs, find_jobs to smartqueue_functions;

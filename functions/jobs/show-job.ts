@@ -22,5 +22,5 @@ export const showJob = async (c: Context<AppEnv>, id: string): Promise<z.output<
   if (!row) throw noSuchJob(id)
   const { workers, queue } = row
   if (workers) queues.keep(orgId, { workers, queue }, run, holdOf(c))
-  return viewJob(row, etaOf(row, row, queues.get(orgId) ?? NOBODY))
+  return viewJob(row, etaOf(row, row, queues.stored(orgId) ?? NOBODY))
 }

@@ -8,12 +8,12 @@ import { getPredictionInputs } from '../../db/queries/prediction-inputs.ts'
 import type { Run } from '../../db/query.ts'
 import type { Hold } from '../http/background.ts'
 import { logFailure } from '../http/log.ts'
-import { createOrgQueues, type OrgQueue, type OrgQueues } from './org-queues.ts'
+import { type ArrivingQueue, createOrgQueues, type OrgQueues } from './org-queues.ts'
 import { type SeriesInputs, toSeries } from './series-inputs.ts'
 
 export type SeriesName = { type: string; name: string }
 
-export type Inputs = OrgQueue & {
+export type Inputs = ArrivingQueue & {
   orgId: string
   champion: number | null
   series(name: SeriesName): SeriesInputs | undefined
@@ -82,13 +82,13 @@ export const createInputCache = (
         const one = kept.get(keyOf(orgId, name))
         return !one || at - one.loadedAt > USABLE_MS
       })
-      if (missing.length > 0 || !queues.get(orgId)) {
+      if (missing.length > 0 || !queues.arriving(orgId)) {
         const loading = load(run, orgId, missing, hold)
         hold(loading.catch(() => {}))
         await within(patienceMs, loading)
       }
       refresh(run, orgId, wanted, hold)
-      const queue = queues.get(orgId)
+      const queue = queues.arriving(orgId)
       if (!queue) throw new Error('Nothing is known of the queue')
       return {
         ...queue,

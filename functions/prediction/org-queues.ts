@@ -14,15 +14,21 @@ export type OrgQueue = {
   workers: readonly LiveWorker[]
   /** Undefined right after a crash of the server. */
   queue: QueueSnapshot | undefined
+}
+
+/** With the jobs that this isolate is submitting. */
+export type ArrivingQueue = OrgQueue & {
   /** Ready jobs of all organisations. */
   queueDepth: number
 }
 
 export type OrgQueues = {
-  /** As it is now, or undefined if it was never looked at. */
-  get(orgId: string): OrgQueue | undefined
   /** Whether it was looked at less than a second ago. */
   isFresh(orgId: string): boolean
+  /** The stored jobs, as they are now; undefined if they were never looked at. */
+  stored(orgId: string): OrgQueue | undefined
+  /** The stored jobs and those that are about to be. */
+  arriving(orgId: string): ArrivingQueue | undefined
   /** It has been looked at. Has the sums taken again if it is time. */
   keep(orgId: string, seen: { workers: LiveWorker[]; queue: QueueSums | null }, run: Run, hold: Hold): void
   /** Tells of jobs that are about to join the queue: the next look may not see them yet. */
@@ -30,14 +36,20 @@ export type OrgQueues = {
 }
 
 /** `arrived`: jobs that the sums of the queue may not count yet, because they were taken before. */
-type Kept = OrgQueue & {
+type Kept = {
+  workers: readonly LiveWorker[]
+  stored: Moving | undefined
+  arriving: Moving | undefined
+  queueDepth: number
   loadedAt: number
-  advancedAt: number
   arrived: { at: number; lane: number; p50Ms: number }[]
 }
 
+/** A queue as it was at some time. */
+type Moving = { queue: QueueSnapshot; at: number }
+
 const FRESH_MS = 1_000
-/** Bringing the queue up to date takes as long as a tenth of a request, so it is done in steps. */
+/** To bring the queue up to date takes a tenth of a request, so reads do it in steps. */
 const STEP_MS = 50
 /** From the prediction of a job to its commit. */
 const COMMIT_MS = 20
@@ -49,31 +61,34 @@ export const createOrgQueues = (now: () => number = Date.now): OrgQueues => {
   const kept = new Map<string, Kept>()
 
   return {
-    get: (orgId) => {
+    isFresh: (orgId) => now() - (kept.get(orgId)?.loadedAt ?? Number.NEGATIVE_INFINITY) < FRESH_MS,
+    stored: (orgId) => {
       const org = kept.get(orgId)
       if (!org) return undefined
-      const at = now()
-      if (org.queue && at - org.advancedAt >= STEP_MS) {
-        org.queue = advanceQueue(org.queue, at - org.advancedAt)
-        org.advancedAt = at
-      }
-      return org
+      if (org.stored && now() - org.stored.at >= STEP_MS) org.stored = advance(org.stored, now())
+      return { workers: org.workers, queue: org.stored?.queue }
     },
-    isFresh: (orgId) => now() - (kept.get(orgId)?.loadedAt ?? Number.NEGATIVE_INFINITY) < FRESH_MS,
+    arriving: (orgId) => {
+      const org = kept.get(orgId)
+      if (!org) return undefined
+      if (org.arriving) org.arriving = advance(org.arriving, now())
+      return { workers: org.workers, queue: org.arriving?.queue, queueDepth: org.queueDepth }
+    },
     keep: (orgId, { workers, queue }, run, hold) => {
-      const loadedAt = now()
-      const takenAt = loadedAt - (queue?.age_ms ?? 0) - COMMIT_MS
-      const arrived = (kept.get(orgId)?.arrived ?? []).filter(({ at }) => at > takenAt).slice(-MAX_ARRIVED)
+      const at = now()
+      const takenAt = at - (queue?.age_ms ?? 0) - COMMIT_MS
+      const arrived = (kept.get(orgId)?.arrived ?? []).filter((job) => job.at > takenAt).slice(-MAX_ARRIVED)
+      const stored = queue ? toSnapshot(queue, workers) : undefined
       kept.delete(orgId)
       kept.set(orgId, {
         workers,
-        queue: queue ? addToQueue(toSnapshot(queue, workers), arrived) : undefined,
+        stored: stored && { queue: stored, at },
+        arriving: stored && { queue: addToQueue(stored, arrived), at },
         queueDepth: queue?.depth ?? 0,
-        loadedAt,
-        advancedAt: loadedAt,
+        loadedAt: at,
         arrived,
       })
-      for (const [oldest] of kept) {
+      for (const oldest of kept.keys()) {
         if (kept.size <= MAX_KEPT) break
         kept.delete(oldest)
       }
@@ -81,9 +96,14 @@ export const createOrgQueues = (now: () => number = Date.now): OrgQueues => {
     },
     arrive: (orgId, jobs) => {
       const org = kept.get(orgId)
-      if (!org?.queue) return
-      org.queue = addToQueue(org.queue, jobs)
+      if (!org?.arriving) return
+      org.arriving.queue = addToQueue(org.arriving.queue, jobs)
       org.arrived.push(...jobs.map(({ lane, p50Ms }) => ({ lane, p50Ms, at: now() })))
     },
   }
 }
+
+const advance = ({ queue, at }: Moving, now: number): Moving => ({
+  queue: advanceQueue(queue, now - at),
+  at: now,
+})

@@ -269,15 +269,20 @@ test('while one makes them, others get those from before', async () => {
   })
 })
 
+const PLACE = 'from smartqueue.read_job($1, $2, 10, false, null)'
+
 test('what is ahead of a job is counted in its organisation, and only for it', async () => {
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'critical' })])
   await seedJobs(database.run, ada, [newJob(), newJob({ priority: 'low' })])
   const [id] = await seedJobs(database.run, ada, [newJob()])
   const ahead = (tenant: Tenant) =>
-    inOrg(tenant, 'select * from smartqueue.queue_ahead($1, $2, 10)', [ada.orgId, id])
-  const one = { lane: 69, jobs: 1, predicted_ms: 1000, counted: true, lane_position: null }
+    inOrg(tenant, `select lane, ahead_jobs, ahead_ms, counted, lane_position, flows ${PLACE}`, [
+      ada.orgId,
+      id,
+    ])
+  const one = { lane: 69, ahead_jobs: 1, ahead_ms: 1000, counted: true, lane_position: null }
   assert.deepEqual(await ahead(ada), [{ ...one, flows: 1 }])
-  assert.deepEqual(await ahead(bob), [])
+  await assert.rejects(ahead(bob), { code: 'SQ401' })
   await seedJobs(database.run, ada, [newJob({ fairness_key: 'a' }), newJob({ fairness_key: 'b' })])
   assert.deepEqual(await ahead(ada), [{ ...one, flows: 3 }])
 })
@@ -289,13 +294,13 @@ test('a job with more ahead of it than is counted is told its place in its lane'
     Array.from({ length: 101 }, () => newJob()),
   )
   const placeOf = async (id: string | undefined) => {
-    const [row] = await inOrg<{ jobs: number; counted: boolean; lane_position: number | null }>(
+    const [row] = await inOrg<{ ahead_jobs: number; counted: boolean; lane_position: number | null }>(
       ada,
-      'select jobs, counted, lane_position from smartqueue.queue_ahead($1, $2, 10)',
+      `select ahead_jobs, counted, lane_position ${PLACE}`,
       [ada.orgId, id],
     )
     return row
   }
-  assert.deepEqual(await placeOf(ids[5]), { jobs: 5, counted: true, lane_position: null })
-  assert.deepEqual(await placeOf(ids[50]), { jobs: 10, counted: false, lane_position: 0.5 })
+  assert.deepEqual(await placeOf(ids[5]), { ahead_jobs: 5, counted: true, lane_position: null })
+  assert.deepEqual(await placeOf(ids[50]), { ahead_jobs: 10, counted: false, lane_position: 0.5 })
 })
