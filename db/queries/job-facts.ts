@@ -1,3 +1,4 @@
+import { isoTime } from '../iso-time.ts'
 import type { Query } from '../query.ts'
 import type { JobRow, JobSummaryRow } from './jobs.ts'
 import type { LiveWorker, QueueSums } from './queue-facts.ts'
@@ -31,9 +32,6 @@ export type JobPlace = QueuePlace & {
   parents: ParentFacts[]
 }
 
-/** Null if they were not wanted; the queue also right after a crash of the server. */
-type QueueFacts = { workers: LiveWorker[] | null; queue: QueueSums | null }
-
 /** What else may hold it up. */
 export type Obstacles = {
   org_name: string
@@ -48,23 +46,45 @@ export type Obstacles = {
 
 export type JobFacts = JobPlace & Obstacles & { workers: LiveWorker[]; queue: QueueSums | null }
 
+/** A job, and where it stands. The workers and the queue are null unless they were wanted. */
+export type ReadJob = {
+  job: JobRow
+  place: JobPlace
+  workers: LiveWorker[] | null
+  queue: QueueSums | null
+}
+
 /** Jobs ahead are counted up to `most`: with a million in the queue that takes 9 ms for ten thousand. */
 export const readJob = (
   orgId: string,
   jobId: string,
   options: { most: number; withQueue: boolean },
-): Query<JobRow & JobPlace & QueueFacts> => ({
+): Query<ReadJob> => ({
   name: 'read-job',
   text: `
-    select
-      (job).*, now, lane, ahead_jobs, ahead_ms, counted, lane_position, flows, wake_at, pauses, open_parents, parents,
-      workers, queue
+    select job, place, workers, queue
     from smartqueue.read_job(
       p_org => $1::uuid, p_job => $2::uuid, p_most => $3::integer, p_with_queue => $4::boolean, p_entry => $5::jsonb
     )`,
   values: [orgId, jobId, options.most, options.withQueue, null],
   takesProof: true,
 })
+
+/** Within JSON, times are as Postgres writes them. */
+export const withIsoTimes = ({ job, place, ...rest }: ReadJob): ReadJob => ({
+  ...rest,
+  job: {
+    ...job,
+    run_at: toIso(job.run_at),
+    deadline: toIso(job.deadline),
+    created_at: isoTime(job.created_at),
+    started_at: toIso(job.started_at),
+    finished_at: toIso(job.finished_at),
+  },
+  place: { ...place, wake_at: toIso(place.wake_at), now: isoTime(place.now) },
+})
+
+const toIso = (time: string | null): string | null => time && isoTime(time)
 
 export const getObstacles = (orgId: string, jobId: string): Query<Obstacles> => ({
   name: 'get-obstacles',

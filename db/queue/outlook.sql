@@ -268,9 +268,9 @@ create or replace function queue_place(
   p_most integer,
   out lane smallint,
   -- Jobs of the same flow that come before this one in the order of lanes, up to p_most.
-  out jobs integer,
-  out predicted_ms double precision,
-  -- Whether they are all.
+  out ahead_jobs integer,
+  out ahead_ms double precision,
+  -- Whether these are all.
   out counted boolean,
   -- If not, the approximate position in the lane, from 0 to 1, interpolated from the keys.
   out lane_position double precision,
@@ -280,50 +280,53 @@ create or replace function queue_place(
 language plpgsql
 as $$
 declare
-  v_job ready_jobs;
+  v_flow bigint;
+  v_key bigint;
   v_first bigint;
   v_last bigint;
 begin
-  select * into v_job
+  select r.flow, r.lane, r.key
+  into v_flow, lane, v_key
   from ready_jobs r
   where r.org_id = p_org
     and r.job_id = p_job;
-  if v_job.job_id is null then return; end if;
+  if not found then return; end if;
 
-  lane := v_job.lane;
   select count(*), coalesce(sum(a.predicted_ms), 0)
-  into jobs, predicted_ms
+  into ahead_jobs, ahead_ms
   from (
     select r.predicted_ms
     from ready_jobs r
-    where r.flow = v_job.flow
-      and (r.lane, r.key) < (v_job.lane, v_job.key)
+    where r.flow = v_flow
+      and (r.lane, r.key) < (queue_place.lane, v_key)
       and r.lane < 5000
     order by r.lane, r.key
     limit p_most
   ) a;
-  counted := jobs < p_most;
+  counted := ahead_jobs < p_most;
   if not counted then
     -- Not min and max: a plan made while there were few jobs would read the whole lane.
-    select r.key into v_first
-    from ready_jobs r
-    where r.flow = v_job.flow
-      and r.lane = v_job.lane
-      and r.lane < 5000
-    order by r.key
-    limit 1;
-    select r.key into v_last
-    from ready_jobs r
-    where r.flow = v_job.flow
-      and r.lane = v_job.lane
-      and r.lane < 5000
-    order by r.key desc
-    limit 1;
-    lane_position := coalesce((v_job.key - v_first)::double precision / nullif(v_last - v_first, 0), 0);
+    v_first := (
+      select r.key
+      from ready_jobs r
+      where r.flow = v_flow
+        and r.lane = queue_place.lane
+        and r.lane < 5000
+      order by r.key
+      limit 1
+    );
+    v_last := (
+      select r.key
+      from ready_jobs r
+      where r.flow = v_flow
+        and r.lane = queue_place.lane
+        and r.lane < 5000
+      order by r.key desc
+      limit 1
+    );
+    lane_position := coalesce((v_key - v_first)::double precision / nullif(v_last - v_first, 0), 0);
   end if;
-  flows := cardinality(
-    find_flows(array[(v_job.flow >> 32 << 32) - 1], array[((v_job.flow >> 32) + 1) << 32], 100)
-  );
+  flows := cardinality(find_flows(array[(v_flow >> 32 << 32) - 1], array[((v_flow >> 32) + 1) << 32], 100));
 end
 $$;
 

@@ -8,24 +8,15 @@ create or replace function read_job(
   p_most integer,
   -- Whether the workers and the queue are wanted. A caller may still know them.
   p_with_queue boolean,
-  p_entry jsonb,
-  out job job_details,
-  out now timestamptz,
-  -- Its place in the queue, as queue_place tells it.
-  out lane smallint,
-  out ahead_jobs integer,
-  out ahead_ms double precision,
-  out counted boolean,
-  out lane_position double precision,
-  out flows integer,
-  -- Why it waits elsewhere.
-  out wake_at timestamptz,
-  out pauses jsonb,
-  out open_parents integer,
-  out parents jsonb,
-  out workers jsonb,
-  out queue jsonb
-) returns setof record
+  p_entry jsonb
+) returns table (
+  -- A row of job_details. As JSON, because each column that is sent costs something on the way.
+  job json,
+  -- Where it stands: a JobPlace of job-facts.ts.
+  place jsonb,
+  workers jsonb,
+  queue jsonb
+)
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -34,43 +25,67 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
 as $$
+declare
+  v_job job_details;
 begin
   perform admit(p_org, p_entry);
-  select * into job
+  select * into v_job
   from job_details d
   where d.org_id = p_org
     and d.id = p_job;
-  if job.id is null then return; end if;
+  if v_job.id is null then return; end if;
 
-  now := now();
-  open_parents := 0;
-  parents := '[]';
-  if job.status = 'ready' then
-    select a.lane, a.jobs, a.predicted_ms, a.counted, a.lane_position, a.flows
-    into lane, ahead_jobs, ahead_ms, counted, lane_position, flows
-    from queue_place(p_org, p_job, p_most) a;
-  elsif job.status in ('pending', 'retrying') then
-    wake_at := (select w.wake_at from waiting_jobs w where w.org_id = p_org and w.job_id = p_job);
-  elsif job.status = 'blocked' then
-    open_parents := coalesce(
-      (select b.remaining from blocked_jobs b where b.org_id = p_org and b.job_id = p_job), 0
-    );
-    parents := open_parents_of(p_org, p_job, p_most);
-  end if;
-  pauses := coalesce(
-    (
-      select jsonb_agg(jsonb_build_object('type', p.type, 'paused_at', p.paused_at) order by p.type nulls first)
-      from pauses p
-      where p.org_id = p_org
-        and (p.type is null or p.type = job.type)
-    ),
-    '[]'
-  );
+  job := row_to_json(v_job);
+  place := place_of(v_job, p_most);
   if p_with_queue then
     workers := live_workers();
     queue := queue_sums(p_org);
   end if;
   return next;
+end
+$$;
+
+create or replace function place_of(p_job job_details, p_most integer) returns jsonb
+language plpgsql
+as $$
+declare
+  v_place record;
+begin
+  if p_job.status = 'ready' then
+    select * into v_place from queue_place(p_job.org_id, p_job.id, p_most);
+  else
+    select null::smallint as lane, null::integer as ahead_jobs, null::double precision as ahead_ms,
+      null::boolean as counted, null::double precision as lane_position, null::integer as flows
+    into v_place;
+  end if;
+  return jsonb_build_object(
+    'now', now(), 'lane', v_place.lane, 'ahead_jobs', v_place.ahead_jobs, 'ahead_ms', v_place.ahead_ms,
+    'counted', v_place.counted, 'lane_position', v_place.lane_position, 'flows', v_place.flows,
+    'wake_at',
+    case
+      when p_job.status in ('pending', 'retrying') then
+        (select w.wake_at from waiting_jobs w where w.org_id = p_job.org_id and w.job_id = p_job.id)
+    end,
+    'pauses',
+    (
+      select coalesce(
+        jsonb_agg(jsonb_build_object('type', p.type, 'paused_at', p.paused_at) order by p.type nulls first), '[]'
+      )
+      from pauses p
+      where p.org_id = p_job.org_id
+        and (p.type is null or p.type = p_job.type)
+    ),
+    'open_parents',
+    case
+      when p_job.status = 'blocked' then
+        coalesce(
+          (select b.remaining from blocked_jobs b where b.org_id = p_job.org_id and b.job_id = p_job.id), 0
+        )
+      else 0
+    end,
+    'parents',
+    case when p_job.status = 'blocked' then open_parents_of(p_job.org_id, p_job.id, p_most) else '[]' end
+  );
 end
 $$;
 
@@ -84,8 +99,8 @@ begin
     from (
       select
         o.id, o.name, o.status, o.predicted_ms, o.predicted_p90_ms,
-        extract(epoch from now() - o.started_at) * 1000 as ran_ms, at.lane, at.jobs as ahead_jobs,
-        at.predicted_ms as ahead_ms, at.counted, at.lane_position, at.flows
+        extract(epoch from now() - o.started_at) * 1000 as ran_ms, at.lane, at.ahead_jobs,
+        at.ahead_ms, at.counted, at.lane_position, at.flows
       from job_dependencies d
       join job_overview o on o.org_id = d.org_id and o.id = d.parent_id
       left join lateral queue_place(o.org_id, o.id, p_most) at on o.status = 'ready'

@@ -1,5 +1,5 @@
 import { createRoute, type z } from '@hono/zod-openapi'
-import { getObstacles, type JobFacts, readJob } from '../../db/queries/job-facts.ts'
+import { getObstacles, type JobFacts, readJob, withIsoTimes } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
@@ -17,12 +17,13 @@ export const explainRoutes = () =>
     const { id } = c.req.valid('param')
     const { org_id } = c.get('principal')
     const run = c.get('run')
-    const [[row], [obstacles]] = await Promise.all([
+    const [[found], [obstacles]] = await Promise.all([
       run(readJob(org_id, id, { most: COUNTED, withQueue: true })),
       run(getObstacles(org_id, id)),
     ])
-    if (!row || !obstacles) throw noSuchJob(id)
-    return c.json(explain(row, { ...row, ...obstacles, workers: row.workers ?? [] }), 200)
+    if (!found || !obstacles) throw noSuchJob(id)
+    const { job, place, workers, queue } = withIsoTimes(found)
+    return c.json(explain(job, { ...place, ...obstacles, workers: workers ?? [], queue }), 200)
   })
 
 const explain = (row: JobRow, facts: JobFacts): z.output<typeof explanation> => {

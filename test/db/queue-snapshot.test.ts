@@ -269,17 +269,18 @@ test('while one makes them, others get those from before', async () => {
   })
 })
 
-const PLACE = 'from smartqueue.read_job($1, $2, 10, false, null)'
+const PLACE = 'select p.* from smartqueue.read_job($1, $2, 10, false, null), jsonb_to_record(place) as p ('
 
 test('what is ahead of a job is counted in its organisation, and only for it', async () => {
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'critical' })])
   await seedJobs(database.run, ada, [newJob(), newJob({ priority: 'low' })])
   const [id] = await seedJobs(database.run, ada, [newJob()])
   const ahead = (tenant: Tenant) =>
-    inOrg(tenant, `select lane, ahead_jobs, ahead_ms, counted, lane_position, flows ${PLACE}`, [
-      ada.orgId,
-      id,
-    ])
+    inOrg(
+      tenant,
+      `${PLACE} lane smallint, ahead_jobs integer, ahead_ms double precision, counted boolean, lane_position double precision, flows integer)`,
+      [ada.orgId, id],
+    )
   const one = { lane: 69, ahead_jobs: 1, ahead_ms: 1000, counted: true, lane_position: null }
   assert.deepEqual(await ahead(ada), [{ ...one, flows: 1 }])
   await assert.rejects(ahead(bob), { code: 'SQ401' })
@@ -296,7 +297,7 @@ test('a job with more ahead of it than is counted is told its place in its lane'
   const placeOf = async (id: string | undefined) => {
     const [row] = await inOrg<{ ahead_jobs: number; counted: boolean; lane_position: number | null }>(
       ada,
-      `select ahead_jobs, counted, lane_position ${PLACE}`,
+      `${PLACE} ahead_jobs integer, counted boolean, lane_position double precision)`,
       [ada.orgId, id],
     )
     return row
