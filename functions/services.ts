@@ -7,6 +7,7 @@ import { type Assets, parseBindings, type RawBindings } from './bindings.ts'
 import { createDatabase, type Database } from './database.ts'
 import { hideSecrets, logFailure } from './http/log.ts'
 import { createJobTypes, type JobTypes } from './jobs/job-types.ts'
+import { createReadGroups, type ReadGroups } from './jobs/read-groups.ts'
 import { createSubmitter, type Submitter } from './jobs/submitter.ts'
 import { createEdgeTotals, type EdgeTotals } from './metrics/edge-totals.ts'
 import { createMetrics, type Metrics } from './metrics/metrics.ts'
@@ -30,6 +31,7 @@ export type Services = {
   readonly submitter: Submitter
   readonly predictions: JobPredictions
   readonly queues: OrgQueues
+  readonly reads: ReadGroups
   readonly metrics: Metrics
   readonly autoscale: Autoscale
   readonly edgeTotals: EdgeTotals
@@ -77,6 +79,7 @@ export const servicesFor = (raw: RawBindings): Services => {
     }),
     predictions,
     queues,
+    reads: createReadGroups(),
     metrics: createMetrics(database),
     autoscale: createAutoscale(database.run),
     edgeTotals: createEdgeTotals(database.run),

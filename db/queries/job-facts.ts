@@ -46,7 +46,7 @@ export type Obstacles = {
 
 export type JobFacts = JobPlace & Obstacles & { workers: LiveWorker[]; queue: QueueSums | null }
 
-/** A job, and where it stands. The workers and the queue are null unless they were wanted. */
+/** A job, and where it stands. The workers and the queue are in the first row, if they were wanted. */
 export type ReadJob = {
   job: JobRow
   place: JobPlace
@@ -54,19 +54,22 @@ export type ReadJob = {
   queue: QueueSums | null
 }
 
-/** Jobs ahead are counted up to `most`: with a million in the queue that takes 9 ms for ten thousand. */
-export const readJob = (
+/**
+ * Jobs that do not exist are left out. Jobs ahead are counted up to `most`: with a million in the queue that takes 9 ms for ten
+ * thousand.
+ */
+export const readJobs = (
   orgId: string,
-  jobId: string,
+  jobIds: readonly string[],
   options: { most: number; withQueue: boolean },
 ): Query<ReadJob> => ({
-  name: 'read-job',
+  name: 'read-jobs',
   text: `
     select job, place, workers, queue
-    from smartqueue.read_job(
-      p_org => $1::uuid, p_job => $2::uuid, p_most => $3::integer, p_with_queue => $4::boolean, p_entry => $5::jsonb
+    from smartqueue.read_jobs(
+      p_org => $1::uuid, p_jobs => $2::uuid[], p_most => $3::integer, p_with_queue => $4::boolean, p_entry => $5::jsonb
     )`,
-  values: [orgId, jobId, options.most, options.withQueue, null],
+  values: [orgId, jobIds, options.most, options.withQueue, null],
   takesProof: true,
 })
 

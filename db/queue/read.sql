@@ -1,10 +1,10 @@
--- One job with what its ETA needs, and pages of jobs. They run as the owner after checking who is asking, once and not
+-- Jobs with what their ETAs need, and pages of jobs. They run as the owner after checking who is asking, once and not
 -- once per table, and their plans stay cached in the session.
 
-create or replace function read_job(
+create or replace function read_jobs(
   p_org uuid,
-  p_job uuid,
-  -- Jobs ahead of it are counted up to this many. Beyond that, the sums of org_queues tell.
+  p_jobs uuid[],
+  -- Jobs ahead of each are counted up to this many. Beyond that, the sums of org_queues tell.
   p_most integer,
   -- Whether the workers and the queue are wanted. A caller may still know them.
   p_with_queue boolean,
@@ -14,6 +14,7 @@ create or replace function read_job(
   job json,
   -- Where it stands: a JobPlace of job-facts.ts.
   place jsonb,
+  -- These are in the first row only.
   workers jsonb,
   queue jsonb
 )
@@ -29,19 +30,22 @@ declare
   v_job job_details;
 begin
   perform admit(p_org, p_entry);
-  select * into v_job
-  from job_details d
-  where d.org_id = p_org
-    and d.id = p_job;
-  if v_job.id is null then return; end if;
-
-  job := row_to_json(v_job);
-  place := place_of(v_job, p_most);
   if p_with_queue then
     workers := live_workers();
     queue := queue_sums(p_org);
   end if;
-  return next;
+  for i in 1 .. cardinality(p_jobs) loop
+    select * into v_job
+    from job_details d
+    where d.org_id = p_org
+      and d.id = p_jobs[i];
+    continue when v_job.id is null;
+    job := row_to_json(v_job);
+    place := place_of(v_job, p_most);
+    return next;
+    workers := null;
+    queue := null;
+  end loop;
 end
 $$;
 
@@ -164,4 +168,4 @@ begin
 end
 $$;
 
-grant execute on function read_job, list_jobs, find_jobs to smartqueue_functions;
+grant execute on function read_jobs, list_jobs, find_jobs to smartqueue_functions;

@@ -1,5 +1,5 @@
 import { createRoute, type z } from '@hono/zod-openapi'
-import { getObstacles, type JobFacts, readJob, withIsoTimes } from '../../db/queries/job-facts.ts'
+import { getObstacles, type JobFacts, readJobs, withIsoTimes } from '../../db/queries/job-facts.ts'
 import type { JobRow } from '../../db/queries/jobs.ts'
 import { jsonContent, pathId, problems } from '../http/openapi.ts'
 import { createRouter } from '../http/validation.ts'
@@ -18,7 +18,7 @@ export const explainRoutes = () =>
     const { org_id } = c.get('principal')
     const run = c.get('run')
     const [[found], [obstacles]] = await Promise.all([
-      run(readJob(org_id, id, { most: COUNTED, withQueue: true })),
+      run(readJobs(org_id, [id], { most: COUNTED, withQueue: true })),
       run(getObstacles(org_id, id)),
     ])
     if (!found || !obstacles) throw noSuchJob(id)

@@ -6,13 +6,15 @@ import { PERMISSIONS } from '../auth/permissions.ts'
 import { access, enterAs, seesAllOrgs } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
 
+const uuid = z.uuid()
+
 /** A route with the id of a job. An admin reaches the jobs of all organisations: theirs becomes that of the job. */
 export const accessToJob = (permission: Permission) => access(permission, goToOrgOfJob(permission))
 
 const goToOrgOfJob =
   (permission: Permission): MiddlewareHandler<AppEnv> =>
   async (c, next) => {
-    const id = z.uuid().safeParse(c.req.param('id'))
+    const id = uuid.safeParse(c.req.param('id'))
     if (id.success && seesAllOrgs(c)) {
       const [found] = await enterAs(c, { leastRole: 'admin', allOrgs: true })(findJobOrg(id.data))
       if (found) {

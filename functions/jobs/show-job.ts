@@ -1,6 +1,6 @@
 import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import { readJob, withIsoTimes } from '../../db/queries/job-facts.ts'
+import { type ReadJob, readJobs, withIsoTimes } from '../../db/queries/job-facts.ts'
 import type { AppEnv } from '../context.ts'
 import { holdOf } from '../http/background.ts'
 import { etaOf } from './job-eta.ts'
@@ -15,12 +15,19 @@ const NOBODY = { workers: [], queue: undefined }
 
 /** The job and its ETA, in one round trip. Most requests find the queue in the isolate, as it was less than a second ago. */
 export const showJob = async (c: Context<AppEnv>, id: string): Promise<z.output<typeof jobSchema>> => {
-  const { org_id: orgId } = c.get('principal')
-  const { queues } = c.get('services')
+  const { org_id: orgId, secret } = c.get('principal')
+  const { queues, reads } = c.get('services')
   const run = c.get('run')
-  const [found] = await run(readJob(orgId, id, { most: COUNTED, withQueue: !queues.isFresh(orgId) }))
+  const hold = holdOf(c)
+  const send = async (ids: readonly string[]): Promise<ReadJob[]> => {
+    const found = await run(readJobs(orgId, ids, { most: COUNTED, withQueue: !queues.isFresh(orgId) }))
+    const [first] = found
+    if (first?.workers) queues.keep(orgId, { workers: first.workers, queue: first.queue }, run, hold)
+    return found
+  }
+  // The secret is that of one session or key.
+  const found = await reads.read(`${orgId} ${secret}`, id, send, hold)
   if (!found) throw noSuchJob(id)
-  const { job, place, workers, queue } = withIsoTimes(found)
-  if (workers) queues.keep(orgId, { workers, queue }, run, holdOf(c))
+  const { job, place } = withIsoTimes(found)
   return viewJob(job, etaOf(job, place, queues.stored(orgId) ?? NOBODY))
 }

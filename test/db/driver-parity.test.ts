@@ -44,7 +44,7 @@ import {
   listInvitations,
   revokeInvitation,
 } from '../../db/queries/invitations.ts'
-import { getObstacles, readJob } from '../../db/queries/job-facts.ts'
+import { getObstacles, readJobs } from '../../db/queries/job-facts.ts'
 import { getJobGraph } from '../../db/queries/job-graph.ts'
 import { appendJobLogs, followJob, listJobLogs } from '../../db/queries/job-logs.ts'
 import { listJobTypes, registerJobTypes } from '../../db/queries/job-types.ts'
@@ -637,7 +637,7 @@ const playPredictions = async ({ play, sql }: Stage): Promise<void> => {
   await sql(AUTOSCALE_SNAPSHOT)
   await play(readAutoscale())
   for (let n = 11; n <= 16; n++) {
-    await play(readJob(orgId, id(n), { most: 2, withQueue: true }))
+    await play(readJobs(orgId, [id(n)], { most: 2, withQueue: true }))
     await play(getObstacles(orgId, id(n)))
   }
 }

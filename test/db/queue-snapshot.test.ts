@@ -269,7 +269,8 @@ test('while one makes them, others get those from before', async () => {
   })
 })
 
-const PLACE = 'select p.* from smartqueue.read_job($1, $2, 10, false, null), jsonb_to_record(place) as p ('
+const PLACE =
+  'select p.* from smartqueue.read_jobs($1, array[$2::uuid], 10, false, null), jsonb_to_record(place) as p ('
 
 test('what is ahead of a job is counted in its organisation, and only for it', async () => {
   await seedJobs(database.run, bob, [newJob(), newJob({ priority: 'critical' })])

@@ -12,8 +12,15 @@ const assets = new Map<string, Asset>(Object.entries(listed))
 
 const isForAssets = ({ method, url }: Request): boolean => {
   if (method !== 'GET' && method !== 'HEAD') return false
-  const asset = assets.get(new URL(url).pathname)
+  const asset = assets.get(pathOf(url))
   return asset !== undefined && !asset.workerFirst
+}
+
+/** Without `new URL`, which takes a fifth of the time of a request that does nothing. */
+const pathOf = (url: string): string => {
+  const start = url.indexOf('/', url.indexOf('://') + 3)
+  const end = url.indexOf('?', start)
+  return end === -1 ? url.slice(start) : url.slice(start, end)
 }
 
 export { JobStream }
