@@ -7,6 +7,8 @@ export type BenchOptions = {
   readonly traces: string
   /** A checkout of an earlier commit, to be measured beside this one. */
   readonly before?: string | undefined
+  /** For the API: to hold a rate of jobs for so many seconds instead. */
+  readonly steady?: { seconds: number; rate: number } | undefined
 }
 
 /** What a benchmark measured: a table or several for people, and the same as data. */

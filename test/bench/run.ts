@@ -51,12 +51,16 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
   fairness  how the workers' time is shared between organisations: simulated, on histories, on real workers, and what
            shares cost a drain; twenty minutes
+  api      the HTTP API on plain workerd with 1, 10 and 50 requests in flight, beside Fastify in front of graphile-worker,
+           pg-boss and BullMQ (npm run bench:peers installs them); half an hour
 
   --quick     small sizes, to see that it runs; the numbers say little
   --json      print one object, {"<name>": {…}}, and nothing else
   --out FILE  where that object is written: ${RESULTS} unless said otherwise
   --traces FOLDER  where forecast and fairness find histories of other systems: ${TRACES} unless said otherwise
-  --before FOLDER  for queue and fairness: a checkout of an earlier commit, with its node_modules, measured in the same rounds
+  --steady SECONDS --rate N  for api: hold N submissions a second of mixed jobs instead, and print latencies, errors and the
+                   memory of every process
+  --before FOLDER  for queue, fairness and api: a checkout of an earlier commit, with its node_modules, measured in the same rounds
   --help      print this
 
 Without a name all of them run. Run them on an otherwise idle machine.`
@@ -70,6 +74,8 @@ const main = async (): Promise<number> => {
       out: { type: 'string', default: RESULTS },
       traces: { type: 'string', default: TRACES },
       before: { type: 'string' },
+      steady: { type: 'string' },
+      rate: { type: 'string', default: '16' },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -78,12 +84,13 @@ const main = async (): Promise<number> => {
     return 0
   }
   const { quick, json, out, traces, before } = values
+  const steady = values.steady === undefined ? undefined : parseSteady(values.steady, values.rate)
   const say = (line: string): void => {
     if (!json) console.error(line)
   }
   const results: Record<string, object> = {}
   for (const [name, bench] of choose(positionals)) {
-    const { data, text } = await bench({ say, quick, traces, before })
+    const { data, text } = await bench({ say, quick, traces, before, steady })
     results[name] = data
     if (!json) console.log(`\n${text}`)
   }
@@ -91,6 +98,12 @@ const main = async (): Promise<number> => {
   await writeFile(out, `${JSON.stringify(results, undefined, 2)}\n`)
   say(`All numbers, as JSON: ${out}`)
   return 0
+}
+
+const parseSteady = (seconds: string, rate: string): { seconds: number; rate: number } => {
+  const steady = { seconds: Number(seconds), rate: Number(rate) }
+  if (steady.seconds > 0 && steady.rate > 0) return steady
+  throw new UsageError('--steady and --rate are numbers above zero: --steady 60 --rate 16')
 }
 
 /** Before anything runs: a mistyped name after a quarter of an hour would be a pity. */

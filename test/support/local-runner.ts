@@ -19,9 +19,13 @@ export type LocalRunner = {
 export type RunningProcess = { pid: number; parent: number; command: string }
 
 /** `npm run dev`, without npm: on a free port, with its data in `home`. Does not wait. */
-export const spawnRunner = async (home: string, env: Record<string, string> = {}): Promise<LocalRunner> => {
+export const spawnRunner = async (
+  home: string,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+): Promise<LocalRunner> => {
   const port = env.PORT ?? String(await freePort())
-  const child = spawn(process.execPath, ['worker-runtime/local/dev.ts'], {
+  const child = spawn(process.execPath, ['worker-runtime/local/dev.ts', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       ...process.env,
@@ -51,8 +55,12 @@ export const spawnRunner = async (home: string, env: Record<string, string> = {}
 }
 
 /** As above, and waits until it says that it is ready. */
-export const startRunner = async (home: string, env: Record<string, string> = {}): Promise<LocalRunner> => {
-  const runner = await spawnRunner(home, env)
+export const startRunner = async (
+  home: string,
+  env: Record<string, string> = {},
+  args: readonly string[] = [],
+): Promise<LocalRunner> => {
+  const runner = await spawnRunner(home, env, args)
   let exited = false
   runner.exited.then(() => {
     exited = true

@@ -6,6 +6,7 @@ import { startRedisStore } from '../queue/redis-store.ts'
 import { rotate } from '../queue/rounds.ts'
 import type { BenchOptions, BenchReport } from '../report.ts'
 import { type Server, startPeers, startSmartQueues } from './servers.ts'
+import { benchSteady } from './steady.ts'
 import { type Measured, runStep, STEPS, type Step, submitBatches, submitJobs } from './steps.ts'
 import { medianOf, printSteps, type StepResult } from './tables.ts'
 import { checkTargets, printTargets } from './targets.ts'
@@ -14,7 +15,8 @@ const SIZES = { rounds: 3, seconds: 3, ids: 2_000, queued: 1_000_000 }
 const QUICK_SIZES = { rounds: 1, seconds: 0.5, ids: 100, queued: 10_000 }
 
 /** The HTTP API on plain workerd, beside Fastify in front of other queues. No worker runs, Postgres has fsync on. */
-export const benchApi = async ({ say, quick, before }: BenchOptions): Promise<BenchReport> => {
+export const benchApi = async ({ say, quick, before, steady }: BenchOptions): Promise<BenchReport> => {
+  if (steady) return benchSteady({ ...steady, say })
   const sizes = quick ? QUICK_SIZES : SIZES
   const folder = await createTestFolder()
   const reaper = startReaper(() => {})

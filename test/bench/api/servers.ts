@@ -16,6 +16,7 @@ import { graphileDefault } from '../queue/graphile.ts'
 import { pgBoss } from '../queue/pg-boss.ts'
 import { isRedisInstalled } from '../queue/redis-store.ts'
 import { smartqueue, urlOf } from '../queue/smartqueue.ts'
+import { keepToken } from './keep-token.ts'
 
 /** An HTTP API that is driven. */
 export type Server = {
@@ -91,17 +92,6 @@ const startSmartQueue = async (
       await functions.stop()
       gateway.disconnect()
     },
-  }
-}
-
-/** They hold for ten minutes, and logins are limited. */
-const keepToken = (issue: () => Promise<string>): (() => Promise<string>) => {
-  let token: { value: string; issuedAt: number } | undefined
-  return async () => {
-    if (!token || performance.now() - token.issuedAt > 300_000) {
-      token = { value: await issue(), issuedAt: performance.now() }
-    }
-    return token.value
   }
 }
 

@@ -1,0 +1,12 @@
+const KEEP_MS = 300_000
+
+/** Tokens hold for ten minutes, and logins are limited: a new one every five. */
+export const keepToken = (issue: () => Promise<string>): (() => Promise<string>) => {
+  let token: { value: Promise<string>; issuedAt: number } | undefined
+  return () => {
+    if (!token || performance.now() - token.issuedAt > KEEP_MS) {
+      token = { value: issue(), issuedAt: performance.now() }
+    }
+    return token.value
+  }
+}
