@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import pg from 'pg'
+import { readJobs } from '../../db/queries/job-facts.ts'
 import type { Query } from '../../db/query.ts'
 import { type Claim, type Exchange, exchange } from '../../db/queue/exchange.ts'
 import { findJobs, type JobFilter } from '../../db/queue/find-jobs.ts'
@@ -76,4 +77,17 @@ test('a session that planned its search on an empty database reads only as far a
     const pages = await pagesRead(page(filter))
     assert.ok(pages < 600, `${JSON.stringify(filter)}: ${pages} pages`)
   }
+})
+
+test('a session that planned its read on an empty database reads no more than it must later', async () => {
+  const tenant = await seedTenant(database.run)
+  const [first] = await seedJobs(database.run, tenant, [newJob()])
+  const read = (id: string | undefined) => readJobs(tenant.orgId, [id ?? ''], { most: 50, withQueue: false })
+  await pagesRead(read(first))
+  const jobs = Array.from({ length: JOBS }, () => newJob())
+  const ids: string[] = []
+  for (let n = 0; n < JOBS; n += 5_000)
+    ids.push(...(await seedJobs(database.run, tenant, jobs.slice(n, n + 5_000))))
+  const pages = await pagesRead(read(ids[JOBS / 2]))
+  assert.ok(pages < 200, `${pages} pages`)
 })

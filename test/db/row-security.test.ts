@@ -115,6 +115,48 @@ test('a webhook source opens its organisation to whoever has its secret and its 
   }
 })
 
+test('a call is let in by the proof that its caller sends, and opens nothing', async () => {
+  const call = (client: pg.Client, tenant: Tenant, orgId: string | null, proof: object = {}) =>
+    client.query(`select next_id from smartqueue.list_jobs($1, '{}', $2, $3, 10, $4::jsonb)`, [
+      orgId,
+      FIRST_ID,
+      LAST_ID,
+      JSON.stringify({ ...proofOf(tenant), ...proof }),
+    ])
+  await withClient(asLogin(database.url, 'functions'), async (client) => {
+    assert.ok((await call(client, ada, ada.orgId)).rowCount)
+    assert.equal((await client.query('select from smartqueue.jobs')).rowCount, 0)
+    const refusals: [string | null, object, string][] = [
+      [bob.orgId, {}, 'SQ401'],
+      [bob.orgId, { org: bob.orgId }, 'SQ401'],
+      [null, {}, 'SQ401'],
+      [ada.orgId, { secret: 'wrong' }, 'SQ401'],
+      [ada.orgId, { user: bob.userId }, 'SQ401'],
+      [ada.orgId, { least_role: 'admin' }, 'SQ403'],
+      [null, { all_orgs: true }, 'SQ403'],
+    ]
+    for (const [orgId, proof, code] of refusals) {
+      await assert.rejects(call(client, ada, orgId, proof), { code }, JSON.stringify(proof))
+    }
+    // Without a proof, the transaction must have entered.
+    const text = `select from smartqueue.list_jobs($1, '{}', $2, $3, 10, null)`
+    await assert.rejects(client.query(text, [ada.orgId, FIRST_ID, LAST_ID]), { code: 'SQ401' })
+  })
+})
+
+const FIRST_ID = '00000000-0000-0000-0000-000000000000'
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+
+const proofOf = ({ orgId, userId, sessionId, secret }: Tenant) => ({
+  org: orgId,
+  user: userId,
+  session: sessionId,
+  key: null,
+  secret,
+  least_role: 'user',
+  all_orgs: false,
+})
+
 test('the setting of one transaction is gone in the next', async () => {
   await withClient(asLogin(database.url, 'functions'), async (client) => {
     await client.query('begin')

@@ -96,6 +96,19 @@ test('parameters arrive as pg would send them', async () => {
   assert.deepEqual(await sql().query(text, values), await direct(text, values))
 })
 
+test('a statement is prepared once, and again when a migration has changed what it returns', async () => {
+  await direct('create table growing (id int)')
+  await direct('insert into growing values (1)')
+  const look = () => sql().query('select * from growing')
+  assert.deepEqual([await look(), await look()], [[{ id: 1 }], [{ id: 1 }]])
+  const [kept] = await sql().query(
+    `select count(*)::int as plans from pg_prepared_statements where statement = 'select * from growing'`,
+  )
+  assert.deepEqual(kept, { plans: 1 })
+  await direct(`alter table growing add column name text default 'new'`)
+  assert.deepEqual([await look(), await look()], [[{ id: 1, name: 'new' }], [{ id: 1, name: 'new' }]])
+})
+
 test('a transaction commits all of its statements', async () => {
   await direct('create table committed (id int primary key)')
   const db = sql()
