@@ -53,7 +53,9 @@ export const enterAs = (
 ): Run => {
   const { orgId = c.get('principal').org_id, ...rest } = options
   const member = { ...memberOf(c.get('principal')), orgId }
-  const run = c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }), ...then)
+  // Made for each statement: most submissions send none.
+  const run: Run = (query) =>
+    c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }), ...then)(query)
   if (orgId === c.get('homeOrgId')) return run
   return (query) =>
     run(query).catch((error: unknown) => {

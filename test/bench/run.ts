@@ -47,7 +47,7 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
   autoscale  waits and pod-hours when pods are scaled by predicted work, by count, and not at all: simulated; a quarter of a minute
   stream   how long after its commit an event is seen, in a page of a real browser and in Node; a minute and a half
   dashboard  how responsive the list of jobs stays, with 10,000 jobs and 200 events a second; two minutes
-  queue    drain, enqueue, pickup, costs, and the HTTP API, beside graphile-worker, pg-boss and BullMQ
+  queue    drain, enqueue, pickup and costs, beside graphile-worker, pg-boss and BullMQ
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
   fairness  how the workers' time is shared between organisations: simulated, on histories, on real workers, and what
            shares cost a drain; twenty minutes

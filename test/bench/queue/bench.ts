@@ -6,13 +6,11 @@ import type { BenchOptions, BenchReport } from '../report.ts'
 import { type Arena, createArena } from './arena.ts'
 import type { Contender } from './contender.ts'
 import { findContenders } from './contenders.ts'
-import { benchHttp } from './http.ts'
 import { startPostgresStore } from './postgres-store.ts'
 import { startRedisStore } from './redis-store.ts'
 import { runRounds } from './rounds.ts'
 import { FULL, QUICK, type Sizes } from './sizes.ts'
-import { smartqueue } from './smartqueue.ts'
-import { printHttp, printStandings, printTargets } from './tables.ts'
+import { printStandings, printTargets } from './tables.ts'
 import { checkTargets } from './targets.ts'
 
 /** SmartQueue beside the queues it is compared with: one machine, one Postgres with fsync on, no-op jobs. */
@@ -22,10 +20,7 @@ export const benchQueue = async (options: BenchOptions): Promise<BenchReport> =>
   const elapsedSeconds = (): number => Math.round((performance.now() - startedMs) / 1000)
   const say = (line: string): void => options.say(`${String(elapsedSeconds()).padStart(4)} s  ${line}`)
   const contenders = await findContenders(say, options.before)
-  const { medians, rounds, http } = await withArena(say, async (arena) => ({
-    ...(await runRounds(arena, contenders, { sizes, say })),
-    http: await arena.withEmpty(smartqueue, (url) => benchHttp(url, { requests: sizes.httpRequests, say })),
-  }))
+  const { medians, rounds } = await withArena(say, (arena) => runRounds(arena, contenders, { sizes, say }))
   const targets = checkTargets(medians)
   const seconds = elapsedSeconds()
   return {
@@ -36,14 +31,11 @@ export const benchQueue = async (options: BenchOptions): Promise<BenchReport> =>
       contenders: describe(contenders),
       medians,
       rounds,
-      http,
       targets,
     },
     text: [
       title(sizes),
       printStandings(contenders, medians),
-      '\nThrough the HTTP API',
-      printHttp(http),
       '\nTargets',
       printTargets(targets),
       `\n${seconds} s on ${availableParallelism()} cores.`,

@@ -2,7 +2,7 @@ import { type Arena, addInBatches, withQueue } from './arena.ts'
 import type { Contender, QueueClient } from './contender.ts'
 import type { Measurements } from './metrics.ts'
 
-export const IN_FLIGHT = 50
+const IN_FLIGHT = 50
 
 /** Jobs a second, nobody running any: one after the other, from 50 submitters, and in batches of 1,000. */
 export const measureEnqueue = (

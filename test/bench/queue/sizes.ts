@@ -16,7 +16,6 @@ export type Sizes = {
   pickups: number
   /** Before those. */
   warmUps: number
-  httpRequests: number
 }
 
 /** Half an hour on 2 cores. Shorter drains say more about how fast a library's code is compiled than runs. */
@@ -32,7 +31,6 @@ export const FULL: Sizes = {
   inBatches: 60_000,
   pickups: 400,
   warmUps: 4_000,
-  httpRequests: 3_000,
 }
 
 /** Does it still run? A minute; the numbers say little. */
@@ -48,5 +46,4 @@ export const QUICK: Sizes = {
   inBatches: 2_000,
   pickups: 20,
   warmUps: 50,
-  httpRequests: 100,
 }

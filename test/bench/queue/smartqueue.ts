@@ -11,7 +11,7 @@ import { newJob, seedTenant, type Tenant } from '../../support/jobs.ts'
 import { newSession, storedSession } from '../../support/sessions.ts'
 import { type Contender, JOB_TYPE, PAYLOAD, type QueueClient } from './contender.ts'
 
-/** The statement of the API and the worker of the pods; what the API adds is measured apart (http.ts). */
+/** The statement of the API and the worker of the pods; what the API adds is measured apart (bench -- api). */
 export const smartqueue: Contender = {
   key: 'smartqueue',
   name: 'SmartQueue',

@@ -1,5 +1,4 @@
 import type { Contender } from './contender.ts'
-import type { HttpRow } from './http.ts'
 import { BEFORE, bestPeer, METRICS, type Metric, type Standings, SUBJECT, timesBetter } from './metrics.ts'
 import type { Target } from './targets.ts'
 
@@ -17,19 +16,6 @@ export const printStandings = (contenders: readonly Contender[], standings: Stan
   ])
   const about = contenders.map(({ name, about }) => `  ${name}: ${about}`)
   return [align([head, ...rows]), '', ...about].join('\n')
-}
-
-export const printHttp = (rows: readonly HttpRow[]): string => {
-  const head = ['50 in flight', 'requests/s', 'jobs/s', 'p50 ms', 'p99 ms', 'p50 over the statement']
-  const lines = rows.map((row) => [
-    row.what,
-    show(row.requests_per_second),
-    show(row.jobs_per_second),
-    show(row.p50_ms),
-    show(row.p99_ms),
-    row.added_p50_ms === undefined ? '' : `+${show(row.added_p50_ms)} ms`,
-  ])
-  return align([head, ...lines])
 }
 
 export const printTargets = (targets: readonly Target[]): string =>
