@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { test } from 'node:test'
 import { parseConfig } from '../../worker-runtime/config.ts'
 import { functionsBindings } from '../../worker-runtime/local/functions-bindings.ts'
+import { freePort } from '../../worker-runtime/local/ports.ts'
+import { asLogin, createTestDatabase } from '../support/database.ts'
+import { withHome } from '../support/local-runner.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const run = (env: Record<string, string>, ...args: string[]) =>
   spawnSync(process.execPath, ['worker-runtime/local/functions.ts', ...args], {
@@ -29,6 +33,37 @@ test('the functions alone say in one line what they miss', async () => {
   assert.equal(late.status, 1)
   assert.match(late.stderr, new RegExp(`^Port ${port} is taken`))
 })
+
+test('the functions alone serve a Postgres that is elsewhere, until they are asked to stop', () =>
+  withHome(async (home) => {
+    const database = await createTestDatabase()
+    const port = await freePort()
+    const child = spawn(process.execPath, ['worker-runtime/local/functions.ts'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: {
+        ...process.env,
+        DATABASE_URL: asLogin(database.url, 'functions'),
+        SMARTQUEUE_HOME: home,
+        PORT: String(port),
+      },
+    })
+    const exited = once(child, 'exit')
+    let output = ''
+    child.stdout.on('data', (chunk) => {
+      output += chunk
+    })
+    await waitFor(
+      'the functions',
+      () => child.exitCode !== null || output.includes('functions ready'),
+      60_000,
+    )
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`)
+    assert.deepEqual([ready.status, (await fetch(`http://127.0.0.1:${port}/`)).status], [200, 200])
+    child.kill('SIGTERM')
+    assert.deepEqual(await exited, [0, null])
+    await assert.rejects(fetch(`http://127.0.0.1:${port}/readyz`))
+    await database.drop()
+  }))
 
 test('the functions on their own trace as configured, register invited users only and trust no address header', () => {
   const settings = {
