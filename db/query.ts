@@ -4,7 +4,7 @@ export type Query<Row> = {
   readonly name: string
   readonly text: string
   readonly values: readonly QueryValue[]
-  /** The last value is null, or else the proof of whoever calls (EntryProof), and no transaction is needed to enter. */
+  /** The last value is the EntryProof of the caller, or null in a transaction that has entered. */
   readonly takesProof?: true
   /** Never set: carries the type of the rows from the builder to `Run`. */
   readonly row?: Row

@@ -10,8 +10,8 @@ export type Database = {
   /** For what belongs to no organisation. */
   readonly run: Run
   /**
-   * Runs each statement in a transaction that begins with these; one round trip all the same. A call that takes the proof of
-   * the only entry needs no transaction.
+   * Runs each statement in a transaction that begins with these entries, in one round trip. With a single entry, a query that
+   * accepts its proof is sent alone.
    */
   after(...entries: Entry[]): Run
   /** Runs them in one transaction and one round trip, and answers the rows of each. */

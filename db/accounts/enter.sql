@@ -87,8 +87,9 @@ begin
     raise exception 'No such session, API key or membership.' using errcode = 'SQ401';
   end if;
   if
-    array_position(v_roles, v_role) < array_position(v_roles, p_least_role)
-    or (p_all_orgs and v_role <> 'admin')
+    -- Without a least role or a scope, nobody is let in.
+    (array_position(v_roles, v_role) >= array_position(v_roles, p_least_role)) is not true
+    or (not p_all_orgs or v_role = 'admin') is not true
   then
     raise exception 'The role % is too low.', v_role using errcode = 'SQ403';
   end if;
@@ -116,9 +117,10 @@ $$;
 create or replace function admit(p_org uuid, p_entry jsonb) returns void
 language plpgsql
 as $$
--- For definer functions that read on the hot path: a request is then one call instead of a transaction that begins with
--- enter. `p_entry` is what enter would take (EntryProof in db/queries/scope.ts); null in a transaction that has entered.
--- `p_org` is null for all organisations. Nothing is opened, because policies do not apply to definer functions.
+-- Checks the caller inside a definer function on the hot path, so that a request is one call and not a transaction that
+-- begins with enter. `p_entry` holds the arguments of enter (EntryProof in db/queries/scope.ts); if it is null, the
+-- transaction must already have entered. `p_org` is null for all organisations. It opens nothing: policies do not apply
+-- to definer functions.
 declare
   v_home uuid;
   v_all_orgs boolean;
@@ -133,7 +135,7 @@ begin
     v_home, (p_entry ->> 'user')::uuid, (p_entry ->> 'session')::uuid, (p_entry ->> 'key')::uuid,
     p_entry ->> 'secret', p_entry ->> 'least_role', v_all_orgs
   );
-  if not v_all_orgs and p_org is distinct from v_home then
+  if v_all_orgs is not true and p_org is distinct from v_home then
     raise exception 'The organisation % is not open to this call.', p_org using errcode = 'SQ401';
   end if;
 end

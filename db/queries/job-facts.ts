@@ -22,7 +22,7 @@ export type ParentFacts = QueuePlace &
     ran_ms: number | null
   }
 
-/** Where a job is that has not finished, and what its ETA depends on. */
+/** Where an unfinished job is, and what its ETA depends on. */
 export type JobPlace = QueuePlace & {
   now: string
   wake_at: string | null
@@ -32,7 +32,7 @@ export type JobPlace = QueuePlace & {
   parents: ParentFacts[]
 }
 
-/** What else may hold it up. */
+/** Other reasons why it may wait. */
 export type Obstacles = {
   org_name: string
   predicted_p99_ms: number | null
@@ -46,7 +46,7 @@ export type Obstacles = {
 
 export type JobFacts = JobPlace & Obstacles & { workers: LiveWorker[]; queue: QueueSums | null }
 
-/** A job, and where it stands. The workers and the queue are in the first row, if they were wanted. */
+/** A job, and where it stands. The workers and the queue are only in the first row, and only if requested. */
 export type ReadJob = {
   job: JobRow
   place: JobPlace
@@ -55,7 +55,7 @@ export type ReadJob = {
 }
 
 /**
- * Jobs that do not exist are left out. Jobs ahead are counted up to `most`: with a million in the queue that takes 9 ms for ten
+ * Jobs that do not exist are omitted. Jobs ahead are counted up to `most`: with a million in the queue that takes 9 ms for ten
  * thousand.
  */
 export const readJobs = (
@@ -73,7 +73,7 @@ export const readJobs = (
   takesProof: true,
 })
 
-/** Within JSON, times are as Postgres writes them. */
+/** Times inside JSON are in the format of Postgres. */
 export const withIsoTimes = ({ job, place, ...rest }: ReadJob): ReadJob => ({
   ...rest,
   job: {

@@ -5,10 +5,10 @@
 import type { Query } from '../query.ts'
 import type { Role } from '../rules/roles.ts'
 
-/** A statement that comes before others in their transaction. With a proof, calls that take one can do without. */
+/** A statement that comes before others in their transaction. Queries that accept its `proof` do not need it. */
 export type Entry = Query<unknown> & { readonly proof?: EntryProof }
 
-/** JSON that `smartqueue.admit` checks. */
+/** The credentials of the caller as JSON, for `smartqueue.admit`. */
 export type EntryProof = string
 
 /** The SQLSTATEs with which a transaction ends that was not let in. */

@@ -270,9 +270,9 @@ create or replace function queue_place(
   -- Jobs of the same flow that come before this one in the order of lanes, up to p_most.
   out ahead_jobs integer,
   out ahead_ms double precision,
-  -- Whether these are all.
+  -- Whether all jobs ahead were counted.
   out counted boolean,
-  -- If not, the approximate position in the lane, from 0 to 1, interpolated from the keys.
+  -- If not counted, the approximate position in the lane, from 0 to 1, interpolated from the keys.
   out lane_position double precision,
   -- How many flows of the organisation have jobs, up to 100.
   out flows integer
@@ -331,7 +331,7 @@ begin
     );
     lane_position := coalesce((v_key - v_first)::double precision / nullif(v_last - v_first, 0), 0);
   end if;
-  -- Most organisations have one. Two lookups tell.
+  -- Most organisations have a single flow, which two index lookups confirm.
   flows := case
     when exists (select from ready_jobs r where r.flow > v_flow and r.flow < v_after and r.lane < 5000)
       or exists (select from ready_jobs r where r.flow > v_before and r.flow < v_flow and r.lane < 5000)

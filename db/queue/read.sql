@@ -1,12 +1,12 @@
--- Jobs with what their ETAs need, and pages of jobs. They run as the owner after checking who is asking, once and not
--- once per table, and their plans stay cached in the session.
+-- Read jobs with the inputs of their ETAs, and pages of jobs. The functions run as their owner and check the caller once,
+-- instead of once per table, and their plans stay cached in the session.
 
 create or replace function read_jobs(
   p_org uuid,
   p_jobs uuid[],
-  -- Jobs ahead of each are counted up to this many. Beyond that, the sums of org_queues tell.
+  -- Jobs ahead of each are counted up to this many. Beyond that, the caller estimates from the sums in org_queues.
   p_most integer,
-  -- Whether the workers and the queue are wanted. A caller may still know them.
+  -- Whether to return the workers and the queue; false if the caller has them cached.
   p_with_queue boolean,
   p_entry jsonb
 ) returns table (
@@ -21,7 +21,7 @@ create or replace function read_jobs(
 language plpgsql security definer
 set search_path = pg_catalog, smartqueue, pg_temp
 set plan_cache_mode = force_generic_plan
--- The jobs ahead are read in the order of the index, however few there were when the plan was made.
+-- The jobs ahead are read in index order, however few there were when the plan was made.
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
@@ -55,13 +55,8 @@ as $$
 declare
   v_place record;
 begin
-  if p_job.status = 'ready' then
-    select * into v_place from queue_place(p_job.org_id, p_job.id, p_most);
-  else
-    select null::smallint as lane, null::integer as ahead_jobs, null::double precision as ahead_ms,
-      null::boolean as counted, null::double precision as lane_position, null::integer as flows
-    into v_place;
-  end if;
+  -- Nulls, if it is not in the queue.
+  select * into v_place from queue_place(p_job.org_id, p_job.id, p_most);
   return jsonb_build_object(
     'now', now(), 'lane', v_place.lane, 'ahead_jobs', v_place.ahead_jobs, 'ahead_ms', v_place.ahead_ms,
     'counted', v_place.counted, 'lane_position', v_place.lane_position, 'flows', v_place.flows,
@@ -96,7 +91,7 @@ $$;
 create or replace function open_parents_of(p_org uuid, p_job uuid, p_most integer) returns jsonb
 language plpgsql
 as $$
--- The first ten of them.
+-- Up to ten parents that have not completed.
 begin
   return (
     select coalesce(jsonb_agg(to_jsonb(p) order by p.id), '[]')

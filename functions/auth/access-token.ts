@@ -61,8 +61,8 @@ export type TokenVerifier = { verify(token: string): Promise<Principal | 'expire
 const MAX_REMEMBERED = 10_000
 
 /**
- * Remembers the tokens that were valid until they expire: verifying a signature takes longer than the rest of most requests.
- * Whether the session still holds is checked by the database, in every transaction.
+ * Caches valid tokens until they expire: verifying a signature takes longer than the rest of most requests. Whether the
+ * session is still valid is checked by the database, in every transaction.
  */
 export const createTokenVerifier = (keys: KeyRing): TokenVerifier => {
   const remembered = new Map<string, Principal>()

@@ -1,10 +1,10 @@
 import type { Context, MiddlewareHandler } from 'hono'
-import { z } from 'zod'
 import { type Entry, type EntryOptions, enter } from '../../db/queries/scope.ts'
 import type { Run } from '../../db/query.ts'
 import { isAtLeast, type Role } from '../../db/rules/roles.ts'
 import type { AppEnv } from '../context.ts'
 import { NotEntered } from '../database-errors.ts'
+import { uuid } from '../http/openapi.ts'
 import { originOf } from '../http/origin.ts'
 import { ProblemError } from '../http/problem.ts'
 import { problemAt } from '../http/validation.ts'
@@ -53,7 +53,7 @@ export const enterAs = (
 ): Run => {
   const { orgId = c.get('principal').org_id, ...rest } = options
   const member = { ...memberOf(c.get('principal')), orgId }
-  // Made for each statement: most submissions send none.
+  // Built for each statement and not for each request: most submissions run none here.
   const run: Run = (query) =>
     c.get('services').database.after(enter(member, { origin: originOf(c), ...rest }), ...then)(query)
   if (orgId === c.get('homeOrgId')) return run
@@ -87,8 +87,6 @@ const holderOf = async ({ apiKeys }: Services, key: string): Promise<Principal> 
   if (!principal) throw unauthenticated('The API key is unknown, was revoked or has expired.', true)
   return principal
 }
-
-const uuid = z.uuid()
 
 /** An admin looks at the organisation that the header names. */
 const chosenOrg = (c: Context<AppEnv>, principal: Principal): string => {

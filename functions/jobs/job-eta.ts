@@ -1,13 +1,13 @@
 import type { z } from '@hono/zod-openapi'
 import type { JobPlace, ParentFacts, QueuePlace } from '../../db/queries/job-facts.ts'
 import type { JobSummaryRow } from '../../db/queries/jobs.ts'
-import type { LiveWorker } from '../../db/queries/queue-facts.ts'
 import { isFinished } from '../../db/rules/job-states.ts'
 import { FIRST_PARKED_LANE, laneOf } from '../../db/rules/lanes.ts'
 import { type Eta, estimateEtas, etaAfter } from '../prediction/eta/eta.ts'
 import { type Ahead, etaBehind, etaInQueue, etaOfRunning, sumAhead } from '../prediction/eta/place.ts'
 import type { LaneSum, QueueSnapshot } from '../prediction/eta/queue-snapshot.ts'
 import { isRunnable } from '../prediction/eta/queue-sums.ts'
+import type { OrgQueue } from '../prediction/org-queues.ts'
 import type { eta } from './schemas.ts'
 import type { SubmittedRow } from './stored-job.ts'
 
@@ -22,16 +22,13 @@ export const viewPromise = (row: SubmittedRow): EtaView => {
 }
 
 /** What is to be expected now. */
-export const etaOf = (row: JobSummaryRow, place: JobPlace, { workers, queue }: Waiting): EtaView => {
+export const etaOf = (row: JobSummaryRow, place: JobPlace, { workers, queue }: OrgQueue): EtaView => {
   if (isFinished(row.status)) return null
   const now = Date.parse(place.now)
   if (row.status === 'running') return viewRunning(row, now)
   if (!queue || place.pauses.length > 0 || !isRunnable(row, workers)) return null
   return viewEta(now, waitingEta(row, place, queue))
 }
-
-/** Who works, and the queue as it is now. */
-type Waiting = { workers: readonly LiveWorker[]; queue: QueueSnapshot | undefined }
 
 const viewRunning = (row: JobSummaryRow, now: number): EtaView =>
   viewEta(now, etaOfRunning(row.started_at ? now - Date.parse(row.started_at) : 0, runtimeOf(row)))
@@ -41,16 +38,16 @@ const runtimeOf = (row: { predicted_ms: number; predicted_p90_ms: number }) => (
   p90Ms: row.predicted_p90_ms,
 })
 
-const waitingEta = (row: JobSummaryRow, facts: JobPlace, snapshot: QueueSnapshot): Eta | null => {
-  const now = Date.parse(facts.now)
-  const until = facts.wake_at ?? row.run_at
+const waitingEta = (row: JobSummaryRow, place: JobPlace, snapshot: QueueSnapshot): Eta | null => {
+  const now = Date.parse(place.now)
+  const until = place.wake_at ?? row.run_at
   const notBeforeMs = Math.max(0, until ? Date.parse(until) - now : 0)
   const job = { lane: laneOf(row.rank), ...runtimeOf(row), notBeforeMs }
-  if (facts.lane !== null) return queuedEta(job, facts, snapshot)
+  if (place.lane !== null) return queuedEta(job, place, snapshot)
   const own = estimateEtas(snapshot, [job])[0] ?? null
   if (row.status !== 'blocked') return own
-  if (facts.parents.length < facts.open_parents) return null
-  const parents = facts.parents.map((parent) => parentEta(parent, snapshot))
+  if (place.parents.length < place.open_parents) return null
+  const parents = place.parents.map((parent) => parentEta(parent, snapshot))
   return own && parents.every((eta) => eta !== null) ? etaBehind(own, parents, job) : null
 }
 

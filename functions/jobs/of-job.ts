@@ -1,12 +1,10 @@
 import type { MiddlewareHandler } from 'hono'
-import { z } from 'zod'
 import { findJobOrg } from '../../db/queries/jobs.ts'
 import type { Permission } from '../auth/permissions.ts'
 import { PERMISSIONS } from '../auth/permissions.ts'
 import { access, enterAs, seesAllOrgs } from '../auth/permit.ts'
 import type { AppEnv } from '../context.ts'
-
-const uuid = z.uuid()
+import { uuid } from '../http/openapi.ts'
 
 /** A route with the id of a job. An admin reaches the jobs of all organisations: theirs becomes that of the job. */
 export const accessToJob = (permission: Permission) => access(permission, goToOrgOfJob(permission))

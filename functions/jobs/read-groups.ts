@@ -1,80 +1,98 @@
 /**
- * Reads of jobs, in groups. A read is sent at once; those that the same caller makes while it is on its way wait, and go
- * together in the next one. So a single read is not delayed, and fifty at a time take few round trips.
+ * Batches reads of jobs. A read is sent at once if its caller has none in flight. Otherwise it waits, and all waiting reads go
+ * in the next call. So a single read is not delayed, and fifty at a time take few round trips.
  *
- * As for submissions (submitter.ts), I/O belongs to the request that started it: the first that waits sends the next group,
- * and `hold` keeps it alive if its client disconnects. If the runtime ends it anyway, the others read for themselves.
+ * As with submissions (submitter.ts), I/O belongs to the request that started it, so each call is sent by the first request
+ * that waits. `hold` keeps a request alive whose client disconnects. If the runtime ends one anyway, the others time out and
+ * read on their own.
  */
 import type { ReadJob } from '../../db/queries/job-facts.ts'
+import { PATIENCE_MS } from '../../db/rules/timeouts.ts'
 import type { Hold } from '../http/background.ts'
 
 /** Reads the jobs with these ids. */
 type Send = (ids: readonly string[]) => Promise<ReadJob[]>
 
 export type ReadGroups = {
-  /** `caller`: reads with the same one may be sent by each other. */
+  /** Only reads of the same caller share a call. */
   read(caller: string, id: string, send: Send, hold: Hold): Promise<ReadJob | undefined>
 }
 
-type Waiting = {
+type Entry = {
   id: string
+  sent: boolean
+  settled: boolean
   answer: PromiseWithResolvers<ReadJob | undefined>
-  /** It sends the next group. */
-  takeTurn: () => void
+  /** Called when it is this read's turn to send, or when it is settled. */
+  wake: () => void
 }
 
 const MAX_JOBS = 100
-const PATIENCE_MS = 1_000
 
-export const createReadGroups = (patienceMs = PATIENCE_MS): ReadGroups => {
-  /** By caller: what waits while a group is on its way. */
-  const lines = new Map<string, Waiting[]>()
+/** Whoever waits for an answer waits longer than the sender of the call waits for the database. */
+const PATIENCE = { turnMs: 5_000, answerMs: PATIENCE_MS + 5_000 }
 
-  const sendGroup = async (group: readonly Waiting[], send: Send): Promise<void> => {
-    try {
-      const found = new Map((await send(group.map(({ id }) => id))).map((one) => [one.job.id, one]))
-      for (const { id, answer } of group) answer.resolve(found.get(id))
-    } catch (error) {
-      for (const { answer } of group) answer.reject(error)
+export const createReadGroups = (patience = PATIENCE): ReadGroups => {
+  /** By caller: what waits while a call is in flight. */
+  const lines = new Map<string, Entry[]>()
+
+  const takeTurn = async (caller: string, own: Entry, send: Send): Promise<void> => {
+    const line = lines.get(caller)
+    if (!line) {
+      const next: Entry[] = []
+      lines.set(caller, next)
+      return lead(caller, next, own, send)
     }
+    line.push(own)
+    await untilWoken(own, patience.turnMs)
+    if (!own.sent) return lead(caller, line, own, send)
+    if (!own.settled) await untilWoken(own, patience.answerMs)
+    if (!own.settled) await sendGroup([own], send)
   }
 
-  const lead = async (caller: string, own: Waiting, send: Send): Promise<void> => {
-    const line = lines.get(caller) ?? []
-    await sendGroup([own, ...line.splice(0, MAX_JOBS - 1)], send)
-    const next = line.shift()
-    if (next) next.takeTurn()
+  const lead = async (caller: string, line: Entry[], own: Entry, send: Send): Promise<void> => {
+    const others = line.splice(0).filter((entry) => entry !== own)
+    line.push(...others.splice(MAX_JOBS - 1))
+    await sendGroup([own, ...others], send)
+    const [next] = line
+    if (next) next.wake()
     else if (lines.get(caller) === line) lines.delete(caller)
   }
 
   return {
-    read: async (caller, id, send, hold) => {
-      const line = lines.get(caller)
-      const turn = Promise.withResolvers<'turn' | 'lost'>()
-      const own = {
-        id,
-        answer: Promise.withResolvers<ReadJob | undefined>(),
-        takeTurn: () => turn.resolve('turn'),
-      }
-      // Whoever has read for itself does not await it any more.
-      own.answer.promise.catch(() => {})
-      if (!line) {
-        lines.set(caller, [])
-        hold(lead(caller, own, send))
-        return own.answer.promise
-      }
-      line.push(own)
-      const timer = setTimeout(() => turn.resolve('lost'), patienceMs)
-      const first = await Promise.race([
-        turn.promise,
-        own.answer.promise.then(() => 'answered' as const),
-      ]).finally(() => clearTimeout(timer))
-      if (first === 'turn') hold(lead(caller, own, send))
-      if (first === 'lost') {
-        if (lines.get(caller) === line) lines.delete(caller)
-        await sendGroup([own], send)
-      }
-      return own.answer.promise
+    read: (caller, id, send, hold) => {
+      const answer = Promise.withResolvers<ReadJob | undefined>()
+      // A rejection that nobody awaits any more must not be reported as unhandled.
+      answer.promise.catch(() => {})
+      const own: Entry = { id, sent: false, settled: false, answer, wake: () => {} }
+      hold(takeTurn(caller, own, send))
+      return answer.promise
     },
   }
+}
+
+const sendGroup = async (group: readonly Entry[], send: Send): Promise<void> => {
+  for (const entry of group) entry.sent = true
+  try {
+    const found = new Map(
+      (await send([...new Set(group.map(({ id }) => id))])).map((one) => [one.job.id, one]),
+    )
+    for (const entry of group) settle(entry, ({ resolve }) => resolve(found.get(entry.id)))
+  } catch (error) {
+    for (const entry of group) settle(entry, ({ reject }) => reject(error))
+  }
+}
+
+const settle = (entry: Entry, how: (answer: Entry['answer']) => void): void => {
+  entry.settled = true
+  how(entry.answer)
+  entry.wake()
+}
+
+const untilWoken = async (entry: Entry, ms: number): Promise<void> => {
+  const woken = Promise.withResolvers<void>()
+  entry.wake = woken.resolve
+  const timer = setTimeout(woken.resolve, ms)
+  await woken.promise
+  clearTimeout(timer)
 }

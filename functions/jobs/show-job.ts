@@ -8,12 +8,12 @@ import { noSuchJob } from './job-path.ts'
 import { viewJob } from './job-view.ts'
 import type { job as jobSchema } from './schemas.ts'
 
-/** Jobs ahead that are counted for an ETA. If there are more, sums of the queue tell how many. */
+/** Jobs ahead that are counted for an ETA. If there are more, their number is estimated from the queue's sums. */
 const COUNTED = 50
 
 const NOBODY = { workers: [], queue: undefined }
 
-/** The job and its ETA, in one round trip. Most requests find the queue in the isolate, as it was less than a second ago. */
+/** The job and its ETA, in one round trip. Usually the queue is already cached in the isolate. */
 export const showJob = async (c: Context<AppEnv>, id: string): Promise<z.output<typeof jobSchema>> => {
   const { org_id: orgId, secret } = c.get('principal')
   const { queues, reads } = c.get('services')
@@ -25,7 +25,7 @@ export const showJob = async (c: Context<AppEnv>, id: string): Promise<z.output<
     if (first?.workers) queues.keep(orgId, { workers: first.workers, queue: first.queue }, run, hold)
     return found
   }
-  // The secret is that of one session or key.
+  // The secret identifies one session or API key.
   const found = await reads.read(`${orgId} ${secret}`, id, send, hold)
   if (!found) throw noSuchJob(id)
   const { job, place } = withIsoTimes(found)

@@ -22,10 +22,10 @@ type Asking = { run: Run; orgId: string; hold: Hold; dryRun?: boolean }
 type Parts = { inputs: InputCache; models: ModelStore; faults: Faults; now: () => number }
 
 /** What one isolate keeps for predictions. `run` is for what belongs to no organisation. */
-export const createJobPredictions = (run: Run, queues: OrgQueues): JobPredictions => {
+export const createJobPredictions = (run: Run, queues?: OrgQueues): JobPredictions => {
   const faults = createFaults(run)
   return joinParts({
-    inputs: createInputCache({ queues }),
+    inputs: createInputCache(queues && { queues }),
     models: createModelStore({ run, faults }),
     faults,
     now: Date.now,

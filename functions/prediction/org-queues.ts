@@ -1,6 +1,6 @@
 /**
- * The workers, and the queue as each organisation sees it, kept for each isolate: submissions predict waits by it, and ETAs
- * of single jobs are computed from it. Between two looks at the database the queue is brought up to date by computation.
+ * Caches, for each isolate, the workers and each organisation's view of the queue. Submissions and ETAs use it to estimate
+ * waits. Between reads from the database the queue is extrapolated.
  */
 
 import { type LiveWorker, type QueueSums, refreshQueueSums } from '../../db/queries/queue-facts.ts'
@@ -23,19 +23,19 @@ export type ArrivingQueue = OrgQueue & {
 }
 
 export type OrgQueues = {
-  /** Whether it was looked at less than a second ago. */
+  /** Whether it was loaded less than a second ago. */
   isFresh(orgId: string): boolean
-  /** The stored jobs, as they are now; undefined if they were never looked at. */
+  /** The stored jobs, as they are now; undefined if they were never loaded. */
   stored(orgId: string): OrgQueue | undefined
   /** The stored jobs and those that are about to be. */
   arriving(orgId: string): ArrivingQueue | undefined
-  /** It has been looked at. Has the sums taken again if it is time. */
+  /** Stores what was just loaded, and refreshes the sums if they are due. */
   keep(orgId: string, seen: { workers: LiveWorker[]; queue: QueueSums | null }, run: Run, hold: Hold): void
-  /** Tells of jobs that are about to join the queue: the next look may not see them yet. */
+  /** Adds jobs that are about to join the queue: the next load may not see them yet. */
   arrive(orgId: string, jobs: readonly { lane: number; p50Ms: number }[]): void
 }
 
-/** `arrived`: jobs that the sums of the queue may not count yet, because they were taken before. */
+/** `arrived`: jobs that the sums of the queue may not count yet, because the sums are older. */
 type Kept = {
   workers: readonly LiveWorker[]
   stored: Moving | undefined
@@ -49,7 +49,7 @@ type Kept = {
 type Moving = { queue: QueueSnapshot; at: number }
 
 const FRESH_MS = 1_000
-/** To bring the queue up to date takes a tenth of a request, so reads do it in steps. */
+/** Extrapolating takes a tenth of a request, so reads reuse the result for this long. */
 const STEP_MS = 50
 /** From the prediction of a job to its commit. */
 const COMMIT_MS = 20

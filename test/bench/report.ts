@@ -7,7 +7,7 @@ export type BenchOptions = {
   readonly traces: string
   /** A checkout of an earlier commit, to be measured beside this one. */
   readonly before?: string | undefined
-  /** For the API: to hold a rate of jobs for so many seconds instead. */
+  /** For api: hold this rate for this many seconds instead. */
   readonly steady?: { seconds: number; rate: number } | undefined
 }
 

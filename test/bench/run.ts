@@ -51,15 +51,15 @@ const HELP = `Usage: npm run bench [-- NAME…] [-- --quick] [-- --json] [-- --o
            (npm run bench:peers installs them, redis-server is taken from the PATH); half an hour
   fairness  how the workers' time is shared between organisations: simulated, on histories, on real workers, and what
            shares cost a drain; twenty minutes
-  api      the HTTP API on plain workerd with 1, 10 and 50 requests in flight, beside Fastify in front of graphile-worker,
-           pg-boss and BullMQ (npm run bench:peers installs them); half an hour
+  api      the HTTP API on plain workerd, compared with Fastify on graphile-worker, pg-boss and BullMQ (npm run bench:peers
+           installs them), at 1, 10 and 50 requests in flight; twenty minutes
 
   --quick     small sizes, to see that it runs; the numbers say little
   --json      print one object, {"<name>": {…}}, and nothing else
   --out FILE  where that object is written: ${RESULTS} unless said otherwise
   --traces FOLDER  where forecast and fairness find histories of other systems: ${TRACES} unless said otherwise
-  --steady SECONDS --rate N  for api: hold N submissions a second of mixed jobs instead, and print latencies, errors and the
-                   memory of every process
+  --steady SECONDS --rate N  for api: submit N mixed jobs a second (16) for this many seconds instead, and print latencies,
+                   errors and the memory of each process
   --before FOLDER  for queue, fairness and api: a checkout of an earlier commit, with its node_modules, measured in the same rounds
   --help      print this
 
@@ -75,7 +75,7 @@ const main = async (): Promise<number> => {
       traces: { type: 'string', default: TRACES },
       before: { type: 'string' },
       steady: { type: 'string' },
-      rate: { type: 'string', default: '16' },
+      rate: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   })
@@ -84,7 +84,7 @@ const main = async (): Promise<number> => {
     return 0
   }
   const { quick, json, out, traces, before } = values
-  const steady = values.steady === undefined ? undefined : parseSteady(values.steady, values.rate)
+  const steady = parseSteady(values, positionals)
   const say = (line: string): void => {
     if (!json) console.error(line)
   }
@@ -100,10 +100,17 @@ const main = async (): Promise<number> => {
   return 0
 }
 
-const parseSteady = (seconds: string, rate: string): { seconds: number; rate: number } => {
-  const steady = { seconds: Number(seconds), rate: Number(rate) }
+const parseSteady = (
+  { steady: seconds, rate }: { steady?: string | undefined; rate?: string | undefined },
+  names: readonly string[],
+): { seconds: number; rate: number } | undefined => {
+  if (seconds === undefined && rate === undefined) return undefined
+  if (names.join() !== 'api' || seconds === undefined) {
+    throw new UsageError('--steady and --rate go with api: npm run bench -- api --steady 60 --rate 16')
+  }
+  const steady = { seconds: Number(seconds), rate: Number(rate ?? 16) }
   if (steady.seconds > 0 && steady.rate > 0) return steady
-  throw new UsageError('--steady and --rate are numbers above zero: --steady 60 --rate 16')
+  throw new UsageError('--steady and --rate must be positive numbers, for example --steady 60 --rate 16')
 }
 
 /** Before anything runs: a mistyped name after a quarter of an hour would be a pity. */

@@ -79,7 +79,7 @@ test('a session that planned its search on an empty database reads only as far a
   }
 })
 
-test('a session that planned its read on an empty database reads no more than it must later', async () => {
+test('a session that planned its read on an empty database reads few pages on a full one', async () => {
   const tenant = await seedTenant(database.run)
   const [first] = await seedJobs(database.run, tenant, [newJob()])
   const read = (id: string | undefined) => readJobs(tenant.orgId, [id ?? ''], { most: 50, withQueue: false })

@@ -115,7 +115,7 @@ test('a webhook source opens its organisation to whoever has its secret and its 
   }
 })
 
-test('a call is let in by the proof that its caller sends, and opens nothing', async () => {
+test('a call with valid credentials reads its own organisation and opens nothing for later statements', async () => {
   const call = (client: pg.Client, tenant: Tenant, orgId: string | null, proof: object = {}) =>
     client.query(`select next_id from smartqueue.list_jobs($1, '{}', $2, $3, 10, $4::jsonb)`, [
       orgId,
@@ -134,6 +134,11 @@ test('a call is let in by the proof that its caller sends, and opens nothing', a
       [ada.orgId, { user: bob.userId }, 'SQ401'],
       [ada.orgId, { least_role: 'admin' }, 'SQ403'],
       [null, { all_orgs: true }, 'SQ403'],
+      [bob.orgId, { all_orgs: null }, 'SQ403'],
+      [bob.orgId, { all_orgs: undefined }, 'SQ403'],
+      [null, { all_orgs: undefined }, 'SQ403'],
+      [ada.orgId, { least_role: undefined }, 'SQ403'],
+      [ada.orgId, { least_role: 'nobody' }, 'SQ403'],
     ]
     for (const [orgId, proof, code] of refusals) {
       await assert.rejects(call(client, ada, orgId, proof), { code }, JSON.stringify(proof))

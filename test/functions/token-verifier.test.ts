@@ -16,7 +16,7 @@ const session = () => {
   return { user_id, org_id, session_id, secret, role: 'user' as const }
 }
 
-test('a token that is remembered is the same, and expires like any other', async () => {
+test('a cached token yields the same principal, and still expires', async () => {
   const keys = newKeys()
   const { verify } = createTokenVerifier(keys)
   const own = session()
@@ -30,7 +30,7 @@ test('a token that is remembered is the same, and expires like any other', async
   mock.timers.reset()
 })
 
-test('a token that was changed is not taken for the one that is remembered', async () => {
+test('a tampered token is never served from the cache', async () => {
   const keys = newKeys()
   const { verify } = createTokenVerifier(keys)
   const token = await signAccessToken(keys, session())

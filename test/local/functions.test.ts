@@ -34,7 +34,7 @@ test('the functions alone say in one line what they miss', async () => {
   assert.match(late.stderr, new RegExp(`^Port ${port} is taken`))
 })
 
-test('the functions alone serve a Postgres that is elsewhere, until they are asked to stop', () =>
+test('npm run functions serves an external Postgres until it is stopped', () =>
   withHome(async (home) => {
     const database = await createTestDatabase()
     const port = await freePort()
@@ -52,17 +52,21 @@ test('the functions alone serve a Postgres that is elsewhere, until they are ask
     child.stdout.on('data', (chunk) => {
       output += chunk
     })
-    await waitFor(
-      'the functions',
-      () => child.exitCode !== null || output.includes('functions ready'),
-      60_000,
-    )
-    const ready = await fetch(`http://127.0.0.1:${port}/readyz`)
-    assert.deepEqual([ready.status, (await fetch(`http://127.0.0.1:${port}/`)).status], [200, 200])
-    child.kill('SIGTERM')
-    assert.deepEqual(await exited, [0, null])
-    await assert.rejects(fetch(`http://127.0.0.1:${port}/readyz`))
-    await database.drop()
+    try {
+      await waitFor(
+        'the functions',
+        () => child.exitCode !== null || output.includes('functions ready'),
+        60_000,
+      )
+      const ready = await fetch(`http://127.0.0.1:${port}/readyz`)
+      assert.deepEqual([ready.status, (await fetch(`http://127.0.0.1:${port}/`)).status], [200, 200])
+      child.kill('SIGTERM')
+      assert.deepEqual(await exited, [0, null])
+      await assert.rejects(fetch(`http://127.0.0.1:${port}/readyz`))
+    } finally {
+      child.kill('SIGKILL')
+      await database.drop()
+    }
   }))
 
 test('the functions on their own trace as configured, register invited users only and trust no address header', () => {

@@ -27,7 +27,7 @@ const useTheApi = async (url: string): Promise<void> => {
   }
   const registered = await ask('/auth/register', CREDENTIALS)
   token = ((await registered.json()) as { access_token: string }).access_token
-  // Its object is in storage on the disk.
+  // The stream's Durable Object is stored on disk.
   const events = await ask('/jobs/events')
   assert.equal(events.status, 200)
   const submitted = await ask('/jobs', {

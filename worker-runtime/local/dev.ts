@@ -12,8 +12,8 @@ const HELP = `Usage: npm run dev [-- --workerd]
 
 Runs all of SmartQueue on this machine: PostgreSQL, the functions on workerd, and workers.
 
-  --workerd        serve the built functions with plain workerd, as npm run functions does. Faster, and takes less
-                   memory, than wrangler dev, which rebuilds them when their sources change
+  --workerd        serve prebuilt functions with plain workerd, as npm run functions does: faster and with less
+                   memory than wrangler dev, but without rebuilding them when their sources change
 
   PORT             where the API listens           (8787)
   DATABASE_URL     use this Postgres instead of an embedded one

@@ -41,10 +41,17 @@ export const spawnFunctions = (options: {
   passOn(child.stdout, process.stdout, options.onCrash)
   passOn(child.stderr, process.stderr, options.onCrash)
   const group = trackGroup(child, { signal: 'SIGTERM', graceMs: 5_000 })
-  return { ...group, ready: untilReady(`http://127.0.0.1:${options.port}/readyz`, group.exited) }
+  return { ...group, ready: untilReady(options.ip, options.port, group.exited) }
 }
 
-export const untilReady = async (url: string, exited: Promise<string>): Promise<void> => {
+export const untilReady = async (
+  ip: string | undefined,
+  port: number,
+  exited: Promise<string>,
+): Promise<void> => {
+  // An address for all interfaces is none to connect to.
+  const host = ip === undefined || ip === '0.0.0.0' || ip === '::' ? '127.0.0.1' : ip
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}/readyz`
   let ended = false
   exited.then(() => {
     ended = true

@@ -163,19 +163,20 @@ const beginStatement = (headers: IncomingHttpHeaders): string | undefined => {
 /** With a name, the statement is prepared and kept by the connection. */
 type Run = (client: pg.ClientBase, query: Query, name?: string) => Promise<object>
 
-/** Statements that are kept. There are some hundred; whoever makes their texts up gets no names for more. */
+/** Limit of prepared statements. SmartQueue has a few hundred; beyond the limit, statements run unprepared. */
 const MAX_PREPARED = 1_000
 const prepared = new Map<string, string>()
+let names = 0
 
 const nameOf = (text: string): string | undefined => {
   const known = prepared.get(text)
   if (known !== undefined || prepared.size === MAX_PREPARED) return known
-  const name = `gateway-${prepared.size}`
+  const name = `gateway-${++names}`
   prepared.set(text, name)
   return name
 }
 
-/** A migration has changed what the statement returns. It has not run. */
+/** A migration has changed what the statement returns. The statement was not executed. */
 const isStale = (error: unknown): boolean =>
   error instanceof pg.DatabaseError && error.code === '0A000' && error.routine === 'RevalidateCachedQuery'
 
@@ -193,10 +194,11 @@ const runnerFor = (headers: IncomingHttpHeaders): Run => {
     const send = (options: object): Promise<pg.QueryResult> =>
       client.query({ ...config, ...options, ...(arrays && { rowMode: 'array' }) })
     const { fields, rows, rowCount, command } = await send({ name }).catch((error: unknown) => {
-      if (name !== undefined && isStale(error)) return send({})
-      throw error
+      if (name === undefined || !isStale(error)) throw error
+      prepared.delete(query)
+      return send({})
     })
-    // Of the fields, the driver reads no more than this.
+    // The driver reads only these two properties of a field.
     const named = fields.map(({ name, dataTypeID }) => ({ name, dataTypeID }))
     return { fields: named, rows, rowCount, command, rowAsArray: arrays }
   }

@@ -50,13 +50,12 @@ export const createTickPredictions = (options: {
 }
 
 const loadPredictor = async (run: Run): Promise<JobPredictions> => {
-  const [{ useWasmBackend }, { createJobPredictions }, { createOrgQueues }] = await Promise.all([
+  const [{ useWasmBackend }, { createJobPredictions }] = await Promise.all([
     import('../learning/wasm-backend.ts'),
     import('../../functions/prediction/job-predictions.ts'),
-    import('../../functions/prediction/org-queues.ts'),
   ])
   await useWasmBackend()
-  return createJobPredictions(run, createOrgQueues())
+  return createJobPredictions(run)
 }
 
 const toPredict = (job: ScheduledJob): JobToPredict => ({

@@ -35,7 +35,7 @@ export const benchApi = async ({ say, quick, before, steady }: BenchOptions): Pr
     const reads = STEPS.filter(({ name, inFlight }) => name.startsWith('GET') && inFlight === 1)
     const long = await runRounds(ours, reads, { ...sizes, say })
     const targets = checkTargets(short, long)
-    const title = `\nWith ${sizes.queued.toLocaleString('en')} jobs more in the queue\n`
+    const title = `\nWith ${sizes.queued.toLocaleString('en')} more jobs queued\n`
     return {
       data: { sizes, short, long, targets },
       text: [printSteps(short), title, printSteps(long), '\nTargets', printTargets(targets)].join('\n'),
@@ -48,7 +48,7 @@ export const benchApi = async ({ say, quick, before, steady }: BenchOptions): Pr
   }
 }
 
-/** Interleaved: in each round all steps, and in each step all servers, beginning with another. */
+/** Each round runs every step on every server, starting with a different server each time. */
 const runRounds = async (
   servers: readonly Server[],
   steps: readonly Step[],

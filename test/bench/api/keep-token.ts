@@ -5,7 +5,11 @@ export const keepToken = (issue: () => Promise<string>): (() => Promise<string>)
   let token: { value: Promise<string>; issuedAt: number } | undefined
   return () => {
     if (!token || performance.now() - token.issuedAt > KEEP_MS) {
-      token = { value: issue(), issuedAt: performance.now() }
+      const value = issue()
+      token = { value, issuedAt: performance.now() }
+      value.catch(() => {
+        token = undefined
+      })
     }
     return token.value
   }

@@ -14,7 +14,7 @@ const NAMES: readonly [RegExp, string][] = [
   [/postgres/, 'Postgres'],
 ]
 
-/** Memory that several processes share counts once, in parts. */
+/** Proportional set size: shared memory is divided among its processes. */
 export const memoryOf = (processes: readonly RunningProcess[]): Memory => {
   const memory: Memory = {}
   for (const { pid, command } of processes) {

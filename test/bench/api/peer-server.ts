@@ -96,7 +96,7 @@ const QUEUES: Record<string, (url: string) => Promise<Queue>> = {
 
 const [name = '', url = ''] = process.argv.slice(2)
 const queue = await QUEUES[name]?.(url)
-if (!queue) throw new Error(`There is no queue "${name}"`)
+if (!queue) throw new Error(`Unknown queue "${name}"`)
 const { fastify } = await loadPeer<{ fastify: (options: object) => Fastify }>('fastify')
 const { default: jwt } = await loadPeer<{ default: unknown }>('@fastify/jwt')
 const { z } = await loadPeer<Zod>('zod')

@@ -18,7 +18,7 @@ import { isRedisInstalled } from '../queue/redis-store.ts'
 import { smartqueue, urlOf } from '../queue/smartqueue.ts'
 import { keepToken } from './keep-token.ts'
 
-/** An HTTP API that is driven. */
+/** An HTTP API under test. */
 export type Server = {
   readonly name: string
   readonly origin: string
@@ -103,7 +103,7 @@ const untilReady = async (
   if (ended) throw new Error(`The functions of ${name}: ${ended}`)
 }
 
-/** Quotas that are never reached. And a worker that would run the jobs, so that they are given an ETA; it never does. */
+/** Quotas that are never reached, and a registered worker that claims nothing, so that jobs get an ETA. */
 const PREPARATIONS = [
   `update quotas
    set submissions_per_minute = 1e12, queued_jobs = 1e12, payload_bytes_per_day = 1e15`,

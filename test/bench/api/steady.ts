@@ -7,13 +7,13 @@ import { startTargetServer } from '../../../worker-runtime/demo/target-server.ts
 import { freePort } from '../../../worker-runtime/local/ports.ts'
 import { type LocalRunner, startRunner, withHome } from '../../support/local-runner.ts'
 import { logIn, signUp } from '../api-client.ts'
+import { align } from '../queue/tables.ts'
 import { type BenchReport, percentile } from '../report.ts'
 import { keepToken } from './keep-token.ts'
 import { type Memory, memoryOf } from './memory.ts'
-import { align } from './tables.ts'
 
 const SEED = 7
-/** Of so many jobs submitted last, some are read. */
+/** Reads pick from this many of the latest jobs. */
 const RECENT = 1_000
 const SAMPLES = 60
 
@@ -61,16 +61,15 @@ const holdRate = async (
   send: (dueAt: number) => Promise<void>,
 ): Promise<void> => {
   const startedAt = performance.now()
-  const sent: Promise<void>[] = []
+  const inFlight = new Set<Promise<void>>()
   for (let n = 0; n < seconds * rate; n++) {
     const dueAt = startedAt + (n / rate) * 1_000
     const waitMs = dueAt - performance.now()
     if (waitMs > 0) await delay(waitMs)
-    sent.push(send(dueAt))
-    // Those that were answered long ago need not be remembered.
-    if (sent.length > 10_000) await Promise.all(sent.splice(0, 5_000))
+    const sent = send(dueAt).finally(() => inFlight.delete(sent))
+    inFlight.add(sent)
   }
-  await Promise.all(sent)
+  await Promise.all(inFlight)
 }
 
 type Driving = {
@@ -180,17 +179,14 @@ const summarise = (times: readonly number[]): Summary => ({
 })
 
 const printLatencies = (latencies: Record<string, Summary>): string =>
-  align(
-    [
-      ['from when it was due', 'requests', 'p50 ms', 'p90 ms', 'p99 ms', 'p99.9 ms', 'max ms'],
-      ...Object.entries(latencies).map(([name, { requests, ...ms }]) => [
-        name,
-        String(requests),
-        ...Object.values(ms).map((value) => value.toFixed(1)),
-      ]),
-    ],
-    1,
-  )
+  align([
+    ['from when it was due', 'requests', 'p50 ms', 'p90 ms', 'p99 ms', 'p99.9 ms', 'max ms'],
+    ...Object.entries(latencies).map(([name, { requests, ...ms }]) => [
+      name,
+      String(requests),
+      ...Object.values(ms).map((value) => value.toFixed(1)),
+    ]),
+  ])
 
 const printErrors = (errors: ReadonlyMap<string, number>): string =>
   errors.size === 0 ? 'No errors.' : [...errors].map(([what, count]) => `${what}: ${count} times`).join('\n')
@@ -199,7 +195,9 @@ const printErrors = (errors: ReadonlyMap<string, number>): string =>
 const printMemory = (samples: readonly Sample[], seconds: number): string => {
   const names = [...new Set(samples.flatMap(({ memory }) => Object.keys(memory)))]
   const meanOf = (name: string, fromS: number, toS: number): number => {
-    const within = samples.filter(({ atS }) => atS >= fromS && atS <= toS)
+    const found = samples.filter(({ atS }) => atS >= fromS && atS <= toS)
+    // A short run has no sample in some sixth.
+    const within = found.length > 0 ? found : samples
     return within.reduce((sum, { memory }) => sum + (memory[name] ?? 0), 0) / within.length
   }
   const sixth = seconds / 6
@@ -211,5 +209,5 @@ const printMemory = (samples: readonly Sample[], seconds: number): string => {
     ]
     return [name, ...[first, early, late].map((value) => value.toFixed(0)), (late / early).toFixed(2)]
   })
-  return align([['memory, MB', 'at the start', 'second sixth', 'last sixth', 'last / second'], ...rows], 1)
+  return align([['memory, MB', 'at the start', 'second sixth', 'last sixth', 'last / second'], ...rows])
 }

@@ -137,7 +137,7 @@ const repeat = async (send: () => Promise<unknown>, inFlight: number, seconds: n
   return times
 }
 
-/** What the requests before have left to do is done. */
+/** Lets background work of earlier requests finish. */
 const settled = (): Promise<void> => delay(100)
 
 const cpuOf = async (server: Server): Promise<Record<string, number>> => {

@@ -1,3 +1,4 @@
+import { align } from '../queue/tables.ts'
 import { percentile } from '../report.ts'
 import type { Measured } from './steps.ts'
 
@@ -35,13 +36,5 @@ export const printSteps = (results: readonly StepResult[]): string => {
       rows.push([name, String(inFlight), server, ...speed, ...cpu])
     }
   }
-  return align(rows, 3)
-}
-
-/** Columns as wide as their widest cell: the first `texts` to the left, numbers to the right. */
-export const align = (rows: readonly string[][], texts: number): string => {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const cell = (text: string, column: number): string =>
-    column < texts ? text.padEnd(widths[column] ?? 0) : text.padStart(widths[column] ?? 0)
-  return rows.map((row) => row.map(cell).join('  ').trimEnd()).join('\n')
+  return align(rows)
 }

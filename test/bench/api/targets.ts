@@ -1,12 +1,13 @@
+import { align } from '../queue/tables.ts'
 import { BEFORE, SUBJECT } from './servers.ts'
 import type { Measured } from './steps.ts'
-import { align, type StepResult } from './tables.ts'
+import type { StepResult } from './tables.ts'
 
-export type Target = { what: string; measured: number; limit: number; holds: boolean }
+export type Target = { what: string; measured: number; limit: string; holds: boolean }
 
 const PEERS = ['graphile-worker', 'pg-boss']
 
-/** As ratios of numbers of the same run: to the better of the peers on Postgres, and to the earlier commit. */
+/** Ratios within one run: to the better Postgres peer, and to the earlier commit. */
 export const checkTargets = (short: readonly StepResult[], long: readonly StepResult[]): Target[] => {
   const find = (results: readonly StepResult[], name: string, inFlight: number) =>
     results.find((result) => result.name === name && result.inFlight === inFlight)?.servers ?? {}
@@ -42,9 +43,8 @@ export const printTargets = (targets: readonly Target[]): string =>
       Number.isNaN(measured) ? 'not measured' : holds ? 'holds' : 'MISSED',
       what,
       measured.toFixed(2),
-      `(${limit})`,
+      limit,
     ]),
-    2,
   )
 
 const speedOf = (measured: Measured | undefined): number => measured?.perSecond ?? Number.NaN
@@ -54,12 +54,12 @@ const databaseOf = (measured: Measured | undefined): number => measured?.cpuMs.d
 const atLeast = (what: string, measured: number, limit: number): Target => ({
   what,
   measured,
-  limit,
+  limit: `at least ${limit}`,
   holds: measured >= limit,
 })
 const atMost = (what: string, measured: number, limit: number): Target => ({
   what,
   measured,
-  limit,
+  limit: `at most ${limit}`,
   holds: measured <= limit,
 })

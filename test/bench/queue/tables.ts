@@ -33,7 +33,7 @@ const show = (value: number | undefined, metric?: Metric): string => {
 }
 
 /** Columns as wide as their widest cell: the first to the left, numbers to the right. */
-const align = (rows: readonly string[][]): string => {
+export const align = (rows: readonly string[][]): string => {
   const widths = (rows[0] ?? []).map((_, column) =>
     Math.max(...rows.map((row) => (row[column] ?? '').length)),
   )

@@ -17,7 +17,7 @@ export default {
     if (request.headers.get('if-none-match') === headers.etag) {
       return new Response(null, { status: 304, headers })
     }
-    const { body } = await FILES.fetch(`http://files${file}`)
-    return new Response(body, { headers })
+    const { ok, body } = await FILES.fetch(`http://files${file}`)
+    return ok ? new Response(body, { headers }) : new Response(null, { status: 404 })
   },
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 
-/** By path: a file with its headers, or where the path leads instead. `workerFirst`: the functions answer it themselves. */
+/** By path: a file with its headers, or a redirect. `workerFirst`: the functions answer before the asset is served. */
 export type AssetList = Record<string, Asset>
 export type Asset =
   | { redirect: string; workerFirst?: undefined }

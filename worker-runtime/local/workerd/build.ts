@@ -3,9 +3,9 @@
  * own, because wrangler takes 100 MB that need not stay loaded.
  */
 import { execFile } from 'node:child_process'
-import { writeFile } from 'node:fs/promises'
+import { cp, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
@@ -15,8 +15,9 @@ import { listAssets } from './assets.ts'
 import type { BuiltFunctions } from './config.ts'
 
 const CONFIG = 'wrangler.toml'
+const ASSETS = 'assets'
 
-/** What of it is read. The types of wrangler need others that are not installed. */
+/** The settings we read. Wrangler's own types depend on packages that are not installed. */
 type Config = {
   compatibility_date?: string
   compatibility_flags: string[]
@@ -53,16 +54,24 @@ const main = async (folder: string): Promise<void> => {
     unstable_readConfig({
       config: CONFIG,
     })
-  if (!compatibility_date || !assets?.directory) throw new Error(`${CONFIG} lacks a date or assets`)
+  if (!compatibility_date || !assets?.directory) {
+    throw new Error(`${CONFIG} must set compatibility_date and assets.directory`)
+  }
+  const { run_worker_first: workerFirst = [] } = assets
+  if (!Array.isArray(workerFirst) || workerFirst.some((path) => /[*!]/.test(path))) {
+    throw new Error(`${CONFIG}: run_worker_first must be a list of paths without patterns`)
+  }
+  // A copy: the next build must not change what is being served.
+  await rm(join(folder, ASSETS), { recursive: true, force: true })
+  await cp(assets.directory, join(folder, ASSETS), { recursive: true })
   const built: BuiltFunctions = {
     compatibilityDate: compatibility_date,
     compatibilityFlags: compatibility_flags,
     vars,
     objects: durable_objects.bindings.map(({ name, class_name }) => ({ name, className: class_name })),
-    assets: resolve(assets.directory),
+    assets: join(folder, ASSETS),
   }
-  const workerFirst = Array.isArray(assets.run_worker_first) ? assets.run_worker_first : []
-  const listed = listAssets(assets.directory, workerFirst)
+  const listed = listAssets(built.assets, workerFirst)
   await writeFile(join(folder, 'assets.json'), JSON.stringify(listed))
   await writeFile(join(folder, 'functions.json'), JSON.stringify(built))
 }

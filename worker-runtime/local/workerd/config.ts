@@ -4,7 +4,7 @@ export type BuiltFunctions = {
   compatibilityFlags: string[]
   vars: Record<string, string>
   objects: { name: string; className: string }[]
-  /** Their folder. */
+  /** The folder of the assets. */
   assets: string
 }
 
@@ -23,7 +23,7 @@ const config :Workerd.Config = (
     (name = "assets", worker = .assets),
     (name = "files", disk = (path = ${text(built.assets)})),
     (name = "storage", disk = (path = ${text(options.storage)}, writable = true)),
-    # The database, and where spans are sent to.
+    # For the database and the trace collector.
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true)))
   ],
   sockets = [(name = "http", address = ${text(options.listenOn)}, http = (), service = "functions")]

@@ -16,7 +16,7 @@ const isForAssets = ({ method, url }: Request): boolean => {
   return asset !== undefined && !asset.workerFirst
 }
 
-/** Without `new URL`, which takes a fifth of the time of a request that does nothing. */
+/** Avoids `new URL`, which takes a fifth of a minimal request. */
 const pathOf = (url: string): string => {
   const start = url.indexOf('/', url.indexOf('://') + 3)
   const end = url.indexOf('?', start)

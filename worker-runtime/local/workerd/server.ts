@@ -41,10 +41,10 @@ export const serveFunctions = (options: {
     env: { ...process.env, ...bindings },
   })
   const group = trackGroup(child, { signal: 'SIGTERM', graceMs: 5_000 })
-  return { ...group, ready: untilReady(`http://127.0.0.1:${port}/readyz`, group.exited) }
+  return { ...group, ready: untilReady(ip, port, group.exited) }
 }
 
-/** Of the version that wrangler comes with. */
+/** The workerd binary that wrangler depends on. */
 const workerdProgram = (): string => {
   const ofWrangler = createRequire(createRequire(import.meta.url).resolve('wrangler/package.json'))
   return ofWrangler('workerd').default

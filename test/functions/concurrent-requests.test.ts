@@ -96,3 +96,29 @@ test('a refused submission takes no other with it', async () => {
     else assert.equal(answer.status, 201, answer.text)
   })
 })
+
+test('reads of several organisations at the same time each get their own job, though clients hang up', async () => {
+  const jobs = await Promise.all(
+    submissions(20, 'read').map(async ({ account, json }) => ({
+      account,
+      id: (await edge.request('POST', '/jobs', { json, token: account.token })).body.id as string,
+    })),
+  )
+  const patient = Array.from({ length: 200 }, async (_, n) => {
+    const { account, id } = jobs[n % jobs.length] ?? {}
+    const answer = await edge.request('GET', `/jobs/${id}`, { token: account?.token ?? '' })
+    assert.deepEqual([answer.status, answer.body.id, answer.body.org_id], [200, id, account?.orgId])
+  })
+  const impatient = Array.from({ length: 100 }, async (_, n) => {
+    const { account, id } = jobs[n % jobs.length] ?? {}
+    const headers = { authorization: `Bearer ${account?.token}` }
+    const request = { headers, signal: AbortSignal.timeout(n) }
+    await fetch(new URL(`/jobs/${id}`, edge.url), request).catch(() => {})
+  })
+  // A job of somebody else does not exist, also beside reads of it by its owner.
+  const strangers = jobs.map(async ({ id }, n) => {
+    const other = accounts[(n + 1) % accounts.length]
+    assertProblem(await edge.request('GET', `/jobs/${id}`, { token: other?.token ?? '' }), 404, 'not-found')
+  })
+  await Promise.all([...patient, ...impatient, ...strangers])
+})
