@@ -210,6 +210,12 @@ test('a job of another organisation does not exist', async () => {
   assert.deepEqual(items, [])
 })
 
+test('an id names its job in upper case, too', async () => {
+  const { body } = await submit(minimal)
+  const answer = await get(`/jobs/${body.id.toUpperCase()}`)
+  assert.deepEqual([answer.status, answer.body.id], [200, body.id])
+})
+
 test('an id that is no id names nothing', async () => {
   for (const id of ['1', 'null', "';drop table jobs;--", '00000000-0000-0000-0000-000000000000', '%00']) {
     assertProblem(await get(`/jobs/${encodeURIComponent(id)}`), 404, 'not-found')
