@@ -50,7 +50,8 @@ begin
   ),
   ended as (
     select
-      by_lane.org_id, array_agg(by_lane.lane) as lanes, array_agg(by_lane.load) as loads,
+      by_lane.org_id, array_agg(by_lane.lane order by by_lane.lane) as lanes,
+      array_agg(by_lane.load order by by_lane.lane) as loads,
       sum(by_lane.used_ms) as used_ms, sum(by_lane.ran_ms) as ran_ms, sum(by_lane.expected_ms) as expected_ms
     from (
       select
