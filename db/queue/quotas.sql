@@ -272,7 +272,14 @@ begin
         jsonb_build_object('key', k.key, 'job_ids', k.job_ids, 'same', k.body_hash = decode(w.body_hash, 'hex'))
       ) as keys
       from jsonb_to_recordset(p_keys) as w (submission integer, key text, body_hash text)
-      join idempotency_keys k on k.org_id = p_org and k.key = w.key
+      -- One lookup for each key. A join that was planned on a small table would read all keys of the organisation.
+      cross join lateral (
+        select i.key, i.job_ids, i.body_hash, i.expires_at
+        from idempotency_keys i
+        where i.org_id = p_org
+          and i.key = w.key
+        offset 0
+      ) k
       where w.submission = any (p_submissions)
         and k.expires_at > clock_timestamp()
       group by w.submission

@@ -5,6 +5,8 @@ import { readJobs } from '../../db/queries/job-facts.ts'
 import type { Query } from '../../db/query.ts'
 import { type Claim, type Exchange, exchange } from '../../db/queue/exchange.ts'
 import { findJobs, type JobFilter } from '../../db/queue/find-jobs.ts'
+import { submitJobs } from '../../db/queue/submit.ts'
+import { uuidV7 } from '../../db/rules/uuid-v7.ts'
 import { asLogin, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { claim, completed, NO_CLAIM, newJob, seedJobs, seedTenant } from '../support/jobs.ts'
 
@@ -89,5 +91,23 @@ test('a session that planned its read on an empty database reads few pages on a 
   for (let n = 0; n < JOBS; n += 5_000)
     ids.push(...(await seedJobs(database.run, tenant, jobs.slice(n, n + 5_000))))
   const pages = await pagesRead(read(ids[JOBS / 2]))
+  assert.ok(pages < 200, `${pages} pages`)
+})
+
+test('a session that planned a keyed submission on an empty database looks up one key later', async () => {
+  const tenant = await seedTenant(database.run)
+  const submission = (key: string) => {
+    const job = { ...newJob(), id: uuidV7() }
+    const bodyHash = '00'.repeat(32)
+    return submitJobs([{ ...tenant, jobs: [job], keys: [{ key, bodyHash, jobIds: [job.id] }] }])
+  }
+  await pagesRead(submission('first'))
+  await database.sql(
+    `insert into idempotency_keys (org_id, key, body_hash, job_ids, created_at)
+     select $1, n, '\\x00', '{}', now()
+     from generate_series(1, $2::integer) as n`,
+    [tenant.orgId, JOBS],
+  )
+  const pages = await pagesRead(submission('second'))
   assert.ok(pages < 200, `${pages} pages`)
 })
