@@ -81,7 +81,7 @@ test('a worker that claims a job again, after it lost it, runs the new attempt o
 
 test('a worker that crashes while holding several jobs costs none of them an attempt', async () => {
   await seedJobs(database.run, tenant, [
-    // Short ones first, and enough for their mean to be short on a busy machine, too: then others are held ahead.
+    // Short ones first: if their mean is below 10 ms, others are held ahead. On a busy machine it may not be.
     ...Array.from({ length: 40 }, () =>
       newJob({ name: 'short', type: 'http', payload: { url: `${target.url}/ok` }, priority: 'critical' }),
     ),
@@ -92,7 +92,7 @@ test('a worker that crashes while holding several jobs costs none of them an att
     const rows = await database.sql<{ job_id: string }>(
       `select job_id from held_jobs join jobs on id = job_id where name <> 'short'`,
     )
-    return rows.length === 4 && target.arrived.filter((path) => path === '/wait').length === 2 && rows
+    return rows.length >= 2 && target.arrived.filter((path) => path === '/wait').length === 2 && rows
   })
   await victim.kill()
   await database.sql('update leases set expires_at = now()')
