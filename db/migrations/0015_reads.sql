@@ -38,8 +38,8 @@ left join lateral (
   limit 1
 ) l on true
 left join job_progress p on p.org_id = j.org_id and p.job_id = j.id;
--- A job as GET /jobs/{id} shows it. Lists omit the payload and the result.
 
+-- A job as GET /jobs/{id} shows it. Lists omit the payload and the result.
 create view job_details with (security_invoker = true) as
 select
   id, org_id, created_by, triggered_by, callback_url, fairness_key, type, name, status, priority, rank, predicted_ms,

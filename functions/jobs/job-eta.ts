@@ -21,7 +21,7 @@ export const viewPromise = (row: SubmittedRow): EtaView => {
   return viewEta(createdAt, etaAfter(row.promised_wait_ms, { ...runtimeOf(row), notBeforeMs }))
 }
 
-/** What is to be expected now. */
+/** The ETA as of now. */
 export const etaOf = (row: JobSummaryRow, place: JobPlace, { workers, queue }: OrgQueue): EtaView => {
   if (isFinished(row.status)) return null
   const now = Date.parse(place.now)

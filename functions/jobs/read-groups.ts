@@ -9,6 +9,7 @@
 import type { ReadJob } from '../../db/queries/job-facts.ts'
 import { PATIENCE_MS } from '../../db/rules/timeouts.ts'
 import type { Hold } from '../http/background.ts'
+import { newWaiting, settle, untilWoken, type Waiting } from './waiting.ts'
 
 /** Reads the jobs with these ids. */
 type Send = (ids: readonly string[]) => Promise<ReadJob[]>
@@ -18,14 +19,7 @@ export type ReadGroups = {
   read(caller: string, id: string, send: Send, hold: Hold): Promise<ReadJob | undefined>
 }
 
-type Entry = {
-  id: string
-  sent: boolean
-  settled: boolean
-  answer: PromiseWithResolvers<ReadJob | undefined>
-  /** Called when it is this read's turn to send, or when it is settled. */
-  wake: () => void
-}
+type Entry = Waiting<ReadJob | undefined> & { id: string }
 
 const MAX_JOBS = 100
 
@@ -61,12 +55,9 @@ export const createReadGroups = (patience = PATIENCE): ReadGroups => {
 
   return {
     read: (caller, id, send, hold) => {
-      const answer = Promise.withResolvers<ReadJob | undefined>()
-      // A rejection that nobody awaits any more must not be reported as unhandled.
-      answer.promise.catch(() => {})
-      const own: Entry = { id, sent: false, settled: false, answer, wake: () => {} }
+      const own: Entry = { ...newWaiting(), id }
       hold(takeTurn(caller, own, send))
-      return answer.promise
+      return own.answer.promise
     },
   }
 }
@@ -81,18 +72,4 @@ const sendGroup = async (group: readonly Entry[], send: Send): Promise<void> => 
   } catch (error) {
     for (const entry of group) settle(entry, ({ reject }) => reject(error))
   }
-}
-
-const settle = (entry: Entry, how: (answer: Entry['answer']) => void): void => {
-  entry.settled = true
-  how(entry.answer)
-  entry.wake()
-}
-
-const untilWoken = async (entry: Entry, ms: number): Promise<void> => {
-  const woken = Promise.withResolvers<void>()
-  entry.wake = woken.resolve
-  const timer = setTimeout(woken.resolve, ms)
-  await woken.promise
-  clearTimeout(timer)
 }

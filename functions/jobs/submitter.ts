@@ -28,8 +28,8 @@ import {
   newEntry,
   type OwnSubmission,
   readyTypes,
-  settle,
 } from './submission-group.ts'
+import { settle, untilWoken } from './waiting.ts'
 
 export type Submitter = {
   /** Resolves with the rows of this submission once it is committed or refused. */
@@ -68,7 +68,7 @@ export const createSubmitter = (options: {
     const entry = newEntry(submission)
     const work = takeTurn(entry, hold)
     hold(work.catch((error) => settle(entry, ({ reject }) => reject(error))))
-    return entry.rows.promise
+    return entry.answer.promise
   }
 
   const takeTurn = (entry: Entry, hold: Hold): Promise<void> => {
@@ -210,15 +210,6 @@ const answer = (entry: Entry, rows: SubmissionRow[]): void => {
   settle(entry, ({ resolve, reject }) =>
     invalid ? reject(new RejectedByDatabase(invalid.detail)) : resolve(rows),
   )
-}
-
-/** Waits until it is this submission's turn to send, it is settled, or the time is up. */
-const untilWoken = async (entry: Entry, ms: number): Promise<void> => {
-  const woken = Promise.withResolvers<void>()
-  entry.wake = woken.resolve
-  const timer = setTimeout(woken.resolve, ms)
-  await woken.promise
-  clearTimeout(timer)
 }
 
 const UNIQUE_VIOLATION = '23505'
